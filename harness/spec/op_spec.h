@@ -1,0 +1,132 @@
+// The contract of an op as data: what the harness needs to allocate, fill, run, judge and measure
+// it. harness/ops/<op>.cpp makes one OpSpec per op; nothing else in the harness names a concrete
+// op.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/signature/signature.h"
+
+namespace tigon {
+
+// ---- a signature, type-erased -------------------------------------------------------------------
+
+struct TensorInfo {
+  std::string name;
+  Role role = Role::kIn;
+  std::vector<Expr> shape;
+  bool is_optional = false;
+  std::map<DType, DType> dtype;  // storage type by policy (kF64, kF32, kBF16, kF16)
+};
+
+struct OptionInfo {
+  std::string name;
+  std::vector<std::string> choices;  // names of an enum's values; empty for a number
+  double default_value = 0;
+};
+
+struct TensorRef {
+  void* data = nullptr;  // nullptr: an optional tensor that is left out
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape, stride;
+};
+
+// Memory and values for one call. For a device implementation data is device memory, for the oracle
+// host memory.
+struct Bound {
+  std::map<std::string, TensorRef> tensors;
+  Binding values;  // axes and options
+  Scratch scratch;
+};
+
+// ---- implementations ----------------------------------------------------------------------------
+
+// One way to compute a pass. `name` is one of the table in ARCHITECTURE.md 4: naive, fused,
+// fused:<variant>, cudnn.
+struct Implementation {
+  std::string name;
+  std::vector<DType> policies;  // those it supports
+  std::function<size_t(DType, const Bound&)> workspace;
+  std::function<Status(DType, const Bound&, Stream)> run;
+};
+
+// Runs in double on host memory. Fills the outputs with the value, with S (the same formula with
+// every term replaced by its absolute value) or with S2 (2-norm of the summed terms that are stored
+// in the element type on the way).
+using Oracle = std::function<void(const Bound&)>;
+
+// ---- budget -------------------------------------------------------------------------------------
+
+// Declared facts about one output; the budget per element is
+//   (k u_out + phi) |y| + (lambda sqrt(n) + c0) u_acc S + lambda k_int u_T S2 + eta       (lambda =
+//   4)
+// with u_out of the output's own dtype, u_acc of the accumulator (2^-24), u_T of the policy's
+// element type.
+struct OutputBudget {
+  Expr roundings = 1;               // k: roundings to the output type on the final path
+  Expr reduction = 1;               // n: length of the longest sum on the path
+  double elementary = 8;            // c0: allowance for elementary functions, in u_acc
+  Expr intermediate_roundings = 0;  // k_int: values stored in the element type that feed a sum
+};
+
+struct Pass {
+  std::string name;  // forward, backward or forward_backward
+  std::vector<TensorInfo> tensors;
+  std::vector<OptionInfo> options;
+  Oracle oracle;
+  Oracle scale;         // S; absent: S = |y|
+  Oracle intermediate;  // S2; absent: 0
+  std::vector<Implementation> implementations;
+  std::map<std::string, OutputBudget> budget;  // by output tensor
+  Expr flops;                                  // floating-point operations of the formula
+  std::optional<Expr>
+      bytes;  // least bytes, where they are not "each input and output once"; may use "elem"
+  std::string inputs_from;  // pass whose oracle makes this pass' saved inputs, e.g. rstd
+};
+
+// ---- test plan ----------------------------------------------------------------------------------
+
+struct AxisPlan {
+  Axis axis;
+  std::vector<int64_t> tiny;        // host executor in checking mode
+  std::vector<int64_t> check;       // every implementation against the oracle
+  std::vector<int64_t> sweep;       // speed and memory on a GPU
+  std::vector<int64_t> host_sweep;  // counted traffic and memory on a CPU
+};
+
+// How a tensor is filled; a named distribution of harness/run/inputs.h, e.g. "normal", "offset",
+// "targets".
+struct InputPlan {
+  std::string tensor;
+  std::string distribution;
+  std::map<std::string, double> parameters;
+};
+
+// A set of inputs with a name that stands in the case string, e.g. "normal", "small_rows",
+// "confident".
+struct InputSet {
+  std::string name;
+  std::vector<InputPlan> plans;  // tensors not named get normal(0, 1)
+};
+
+// Options that differ from their defaults, and optional tensors that are left out (value "absent").
+using OptionSet = std::map<std::string, std::string>;
+
+struct OpSpec {
+  std::string name;
+  std::string summary;  // the formula in one line
+  std::vector<AxisPlan> axes;
+  std::vector<InputSet> inputs;        // the first is the default
+  std::vector<OptionSet> option_sets;  // the first is the default: {}
+  std::vector<DType> policies;
+  std::vector<Pass> passes;
+};
+
+// Every op of the build, in the order of the manifest that CMake generates.
+const std::vector<OpSpec>& all_ops();
+const OpSpec* find_op(const std::string& name);
+
+}  // namespace tigon

@@ -1,0 +1,83 @@
+// cross_entropy: loss of logits against target classes; LossOptions has the formula. Losses and
+// statistics are fp32.
+#pragma once
+#include "kernels/signature/loss.h"
+
+namespace tigon::cross_entropy {
+
+inline constexpr Axis T{"T", "tokens"}, V{"V", "vocabulary size"};
+
+template <class P>
+struct Forward : LossOptions {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> logits;  // rows may be strided
+  View<const int64_t, 1> target;
+  View<Accum, 1> loss;  // [1], or [T] with reduction none
+  View<Accum, 1> lse;   // of the softcapped logits; kept for backward; 0 for an ignored row
+  Scratch scratch;
+  static auto fields() {
+    return std::tuple_cat(
+        std::tuple{in(&Forward::logits, "logits", {T, V}), in(&Forward::target, "target", {T}),
+                   out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
+        loss_options());
+  }
+};
+
+// The gradient takes the place of the logits.
+template <class P>
+struct Backward : LossOptions {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<Elem, 2> logits;  // in: logits, out: their gradient; rows may be strided
+  View<const int64_t, 1> target;
+  View<const Accum, 1> lse;    // from forward
+  View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
+  Scratch scratch;
+  static auto fields() {
+    return std::tuple_cat(
+        std::tuple{inout(&Backward::logits, "logits", {T, V}), in(&Backward::target, "target", {T}),
+                   in(&Backward::lse, "lse", {T}),
+                   optional(in(&Backward::dloss, "dloss", {loss_length(T)}))},
+        loss_options());
+  }
+};
+
+// Both in one sweep: each logit is read once from memory and its gradient written once over it.
+template <class P>
+struct ForwardBackward : LossOptions {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<Elem, 2> logits;  // in: logits, out: their gradient; rows may be strided
+  View<const int64_t, 1> target;
+  View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
+  View<Accum, 1> loss;         // [1], or [T] with reduction none
+  View<Accum, 1> lse;
+  Scratch scratch;
+  static auto fields() {
+    return std::tuple_cat(
+        std::tuple{inout(&ForwardBackward::logits, "logits", {T, V}),
+                   in(&ForwardBackward::target, "target", {T}),
+                   optional(in(&ForwardBackward::dloss, "dloss", {loss_length(T)})),
+                   out(&ForwardBackward::loss, "loss", {loss_length(T)}),
+                   out(&ForwardBackward::lse, "lse", {T})},
+        loss_options());
+  }
+};
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+template <class P>
+Status forward_backward(const ForwardBackward<P>& args, Stream stream);
+
+// Bytes of scratch: the normaliser and, for a reduced loss, one loss per row.
+template <class P>
+size_t workspace(const Forward<P>& args);
+template <class P>
+size_t workspace(const Backward<P>& args);
+template <class P>
+size_t workspace(const ForwardBackward<P>& args);
+
+}  // namespace tigon::cross_entropy

@@ -1,0 +1,73 @@
+// linear_cross_entropy: cross_entropy(x w^T, target) without ever holding all logits; rows go in
+// chunks of a byte budget.
+#pragma once
+#include "kernels/signature/loss.h"
+
+namespace tigon::linear_cross_entropy {
+
+inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabulary size"};
+
+// Most bytes of logits held at once; at least one row is always held.
+struct ChunkOptions {
+  int64_t logits_bytes = int64_t{1} << 30;
+};
+
+template <class P>
+struct Forward : LossOptions, ChunkOptions {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> x, w;
+  View<const int64_t, 1> target;
+  View<Accum, 1> loss;  // [1], or [T] with reduction none
+  View<Accum, 1> lse;
+  Scratch scratch;
+  static auto fields() {
+    return std::tuple_cat(
+        std::tuple{in(&Forward::x, "x", {T, H}), in(&Forward::w, "w", {V, H}),
+                   in(&Forward::target, "target", {T}),
+                   out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
+        loss_options(), std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
+  }
+};
+
+// Loss and both gradients in one sweep over the chunks: logits (rounded to the element type), their
+// gradient over them, then dx and a share of dw, which is summed in fp32 over the chunks and
+// rounded once. dx = dlogits w, dw = dlogits^T x.
+template <class P>
+struct ForwardBackward : LossOptions, ChunkOptions {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> x, w;
+  View<const int64_t, 1> target;
+  View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
+  View<Accum, 1> loss;         // [1], or [T] with reduction none
+  View<Accum, 1> lse;
+  View<Elem, 2> dx;  // left out: not computed
+  View<Elem, 2> dw;  // left out: not computed
+  Scratch scratch;
+  static auto fields() {
+    return std::tuple_cat(
+        std::tuple{in(&ForwardBackward::x, "x", {T, H}), in(&ForwardBackward::w, "w", {V, H}),
+                   in(&ForwardBackward::target, "target", {T}),
+                   optional(in(&ForwardBackward::dloss, "dloss", {loss_length(T)})),
+                   out(&ForwardBackward::loss, "loss", {loss_length(T)}),
+                   out(&ForwardBackward::lse, "lse", {T}),
+                   optional(out(&ForwardBackward::dx, "dx", {T, H})),
+                   optional(out(&ForwardBackward::dw, "dw", {V, H}))},
+        loss_options(), std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
+  }
+};
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status forward_backward(const ForwardBackward<P>& args, Stream stream);
+
+// Bytes of scratch: one chunk of logits, row statistics, the GEMM's workspace and, with several
+// chunks, dw in fp32.
+template <class P>
+size_t workspace(const Forward<P>& args);
+template <class P>
+size_t workspace(const ForwardBackward<P>& args);
+
+}  // namespace tigon::linear_cross_entropy

@@ -1,0 +1,68 @@
+// rms_norm: y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)   (Zhang and Sennrich
+// 2019)
+#pragma once
+#include "kernels/signature/signature.h"
+
+namespace tigon::rms_norm {
+
+inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"};
+
+// Where rounding to the element type happens: llama rounds x * rstd before it multiplies the
+// weight, gemma rounds once.
+enum class Casting : int { kLlama, kGemma };
+
+template <class P>
+struct Forward {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> x;  // rows may be strided
+  View<const Elem, 1> w;  // left out: y = x * rstd
+  View<Elem, 2> y;        // rows may be strided
+  View<Accum, 1> rstd;    // kept for backward
+  float eps = 1e-6f;
+  float offset = 0.0f;
+  Casting casting = Casting::kLlama;
+
+  static auto fields() {
+    return std::tuple{in(&Forward::x, "x", {T, H}),
+                      optional(in(&Forward::w, "w", {H})),
+                      out(&Forward::y, "y", {T, H}),
+                      saved(&Forward::rstd, "rstd", {T}),
+                      option(&Forward::eps, "eps"),
+                      option(&Forward::offset, "offset"),
+                      option(&Forward::casting, "casting", {"llama", "gemma"})};
+  }
+};
+
+// dx = rstd * (m - x * rstd^2 * mean_H(m * x)), m = dy * (offset + w);  dw = sum_T dy * x * rstd.
+// Casting changes the forward's rounding only: the gradient is that of the unrounded formula.
+template <class P>
+struct Backward {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> dy, x;  // rows may be strided
+  View<const Elem, 1> w;      // left out: no weight
+  View<const Accum, 1> rstd;  // from forward
+  View<Elem, 2> dx;           // rows may be strided; may be dy's memory
+  View<Accum, 1> dw;          // left out: not computed
+  Scratch scratch;
+  float offset = 0.0f;
+
+  static auto fields() {
+    return std::tuple{in(&Backward::dy, "dy", {T, H}),      in(&Backward::x, "x", {T, H}),
+                      optional(in(&Backward::w, "w", {H})), in(&Backward::rstd, "rstd", {T}),
+                      out(&Backward::dx, "dx", {T, H}),     optional(out(&Backward::dw, "dw", {H})),
+                      option(&Backward::offset, "offset")};
+  }
+};
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+
+// Bytes of scratch that backward needs: partial sums of dw, one row per block.
+template <class P>
+size_t workspace(const Backward<P>& args);
+
+}  // namespace tigon::rms_norm

@@ -1,0 +1,200 @@
+// The vocabulary of an op's signature: axes, symbolic shapes, views, dtype policies and the role of
+// every member. A signature is a struct over a dtype policy whose static fields() lists role, name
+// and shape of each member once; oracle, kernel, baseline, records and documentation all read that
+// list. Simple enough for nvcc; knows no CUDA.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernels/signature/dtype.h"
+#include "kernels/signature/status.h"
+
+namespace tigon {
+
+// A named dimension, e.g. {"T", "tokens"}.
+struct Axis {
+  const char* symbol;
+  const char* meaning;
+};
+
+// Values of axes and of options by name (an enum option is bound to its index).
+using Binding = std::map<std::string, double>;
+
+// An integer expression over axes and options that evaluates and prints.
+class Expr {
+ public:
+  using Function = std::function<double(const Binding&)>;
+  Expr() : Expr(0) {}
+  Expr(Axis axis)  // NOLINT: an axis is an expression
+      : eval_([s = std::string(axis.symbol)](const Binding& b) { return b.at(s); }),
+        text_(axis.symbol) {}
+  Expr(int value) : Expr(static_cast<double>(value)) {}  // NOLINT
+  Expr(double value)                                     // NOLINT
+      : eval_([value](const Binding&) { return value; }), text_(number(value)) {}
+  Expr(std::string text, Function eval) : eval_(std::move(eval)), text_(std::move(text)) {}
+
+  double operator()(const Binding& b) const { return eval_(b); }
+  int64_t integer(const Binding& b) const { return static_cast<int64_t>(eval_(b)); }
+  const std::string& text() const { return text_; }
+
+ private:
+  static std::string number(double v) {
+    const auto i = static_cast<int64_t>(v);
+    return static_cast<double>(i) == v ? std::to_string(i) : std::to_string(v);
+  }
+  Function eval_;
+  std::string text_;
+};
+
+inline Expr operator*(const Expr& a, const Expr& b) {
+  return {a.text() + "*" + b.text(), [=](const Binding& x) { return a(x) * b(x); }};
+}
+inline Expr operator/(const Expr& a, const Expr& b) {
+  return {a.text() + "/" + b.text(), [=](const Binding& x) { return a(x) / b(x); }};
+}
+inline Expr operator+(const Expr& a, const Expr& b) {
+  return {"(" + a.text() + "+" + b.text() + ")", [=](const Binding& x) { return a(x) + b(x); }};
+}
+
+// A tensor in device memory: sizes and strides in elements, the last stride is 1. data == nullptr:
+// not given.
+template <class T, int N>
+struct View {
+  using Elem = T;
+  static constexpr int kRank = N;
+  T* data = nullptr;
+  int64_t shape[N] = {};
+  int64_t stride[N] = {};
+
+  explicit operator bool() const { return data != nullptr; }
+  int64_t size() const {
+    int64_t n = 1;
+    for (int64_t s : shape) n *= s;
+    return n;
+  }
+  // True when rows follow each other without a gap, so that the tensor is one flat array.
+  bool contiguous() const {
+    int64_t expect = 1;
+    for (int i = N - 1; i >= 0; --i) {
+      if (shape[i] != 1 && stride[i] != expect) return false;
+      expect *= shape[i];
+    }
+    return true;
+  }
+};
+
+// A contiguous view of `data` with the given sizes.
+template <class T, class... Sizes>
+View<T, static_cast<int>(sizeof...(Sizes))> view(T* data, Sizes... sizes) {
+  View<T, static_cast<int>(sizeof...(Sizes))> v{data, {static_cast<int64_t>(sizes)...}, {}};
+  int64_t stride = 1;
+  for (int i = static_cast<int>(sizeof...(Sizes)) - 1; i >= 0; --i) {
+    v.stride[i] = stride;
+    stride *= v.shape[i];
+  }
+  return v;
+}
+
+// Memory that a kernel asks for with workspace(args) and the caller gives, 256-byte aligned,
+// contents undefined.
+struct Scratch {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// What elements are stored in and what sums are kept in.
+template <class Elem_, class Accum_>
+struct Policy {
+  using Elem = Elem_;
+  using Accum = Accum_;
+};
+using F64 = Policy<double, double>;
+using F32 = Policy<float, float>;
+using BF16 = Policy<bf16, float>;
+using F16 = Policy<f16, float>;
+
+// kSaved is an output that forward keeps for backward; kScratch has no defined contents before or
+// after.
+enum class Role { kIn, kOut, kInOut, kSaved };
+
+template <class Args, class ViewType>
+struct Field {
+  using Member =
+      ViewType Args::*;  // an alias, because nvcc's front end adds parentheses to the declaration
+  Member member;
+  const char* name;
+  Role role;
+  std::vector<Expr> shape;
+  bool is_optional = false;
+};
+
+template <class Args, class Value>
+struct Option {
+  using Member = Value Args::*;
+  Member member;
+  const char* name;
+  std::vector<const char*> choices;  // names of an enum's values in order; empty for numbers
+};
+
+template <class A, class V>
+auto in(V A::*m, const char* name, std::vector<Expr> shape) {
+  return Field<A, V>{m, name, Role::kIn, std::move(shape)};
+}
+template <class A, class V>
+auto out(V A::*m, const char* name, std::vector<Expr> shape) {
+  return Field<A, V>{m, name, Role::kOut, std::move(shape)};
+}
+template <class A, class V>
+auto inout(V A::*m, const char* name, std::vector<Expr> shape) {
+  return Field<A, V>{m, name, Role::kInOut, std::move(shape)};
+}
+template <class A, class V>
+auto saved(V A::*m, const char* name, std::vector<Expr> shape) {
+  return Field<A, V>{m, name, Role::kSaved, std::move(shape)};
+}
+// The caller may leave this tensor out (data == nullptr).
+template <class A, class V>
+auto optional(Field<A, V> f) {
+  f.is_optional = true;
+  return f;
+}
+template <class A, class V>
+auto option(V A::*m, const char* name, std::vector<const char*> choices = {}) {
+  return Option<A, V>{m, name, std::move(choices)};
+}
+
+template <class F>
+inline constexpr bool is_field = false;
+template <class A, class V>
+inline constexpr bool is_field<Field<A, V>> = true;
+
+template <class Args>
+concept Signature = requires {
+  Args::fields();
+};
+
+// Calls f(field) for every tensor of the signature, in order.
+template <Signature Args, class F>
+void for_each_field(F&& f) {
+  const auto visit = [&]<class X>(const X& x) {
+    if constexpr (is_field<X>) f(x);
+  };
+  std::apply([&](const auto&... x) { (visit(x), ...); }, Args::fields());
+}
+
+// Calls f(option) for every option of the signature, in order.
+template <Signature Args, class F>
+void for_each_option(F&& f) {
+  const auto visit = [&]<class X>(const X& x) {
+    if constexpr (!is_field<X>) f(x);
+  };
+  std::apply([&](const auto&... x) { (visit(x), ...); }, Args::fields());
+}
+
+}  // namespace tigon
