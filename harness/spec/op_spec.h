@@ -51,6 +51,9 @@ struct Implementation {
   std::vector<DType> policies;  // those it supports
   std::function<size_t(DType, const Bound&)> workspace;
   std::function<Status(DType, const Bound&, Stream)> run;
+  // Absent, or called once per shape before run and outside any timing: may allocate and
+  // synchronise, e.g. to time GEMM algorithms and remember the best.
+  std::function<Status(DType, const Bound&)> prepare;
 };
 
 // Runs in double on host memory. Fills the outputs with the value, with S (the same formula with

@@ -70,4 +70,12 @@ size_t workspace(const Forward<P>& args);
 template <class P>
 size_t workspace(const ForwardBackward<P>& args);
 
+// Times several GEMM algorithms for these shapes and remembers the fastest. Optional: without it
+// the library's first choice is used. Allocates and synchronises, so it belongs outside a training
+// step; does nothing on the host executor.
+template <class P>
+Status tune(const Forward<P>& args);
+template <class P>
+Status tune(const ForwardBackward<P>& args);
+
 }  // namespace tigon::linear_cross_entropy
