@@ -1,0 +1,115 @@
+// Checking as a library: which cases a request selects, and running each in a child process.
+#pragma once
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/judge/verdict.h"
+#include "harness/run/case.h"
+
+namespace tigon {
+
+enum class Tier {
+  kTiny,   // small enough for the checking executor
+  kCheck,  // everything
+};
+
+// What to check. An empty list means all; an unknown name is a UsageError with the known ones.
+struct CheckRequest {
+  std::vector<std::string> ops, passes, implementations;
+  std::vector<DType> dtypes;
+  std::string filter;  // regex searched in the case id; a leading '-' negates
+  std::map<std::string, std::vector<int64_t>> axes;  // values that replace those of the contract
+  std::vector<Case> cases;                           // if given: exactly these, in this order
+  int shard_index = 0, shard_count = 1;              // by stable_hash of the case id
+  uint64_t seed = 42;
+  double timeout_s = 0;  // wall limit of one case; 0: 60 s on the host executor, 30 s on a GPU
+  std::string executor;  // "fast", "checked" or "cuda"; empty: default_executor()
+  Tier tier = Tier::kCheck;
+  int jobs = 0;             // children at a time; 0: one per core, one on a GPU
+  std::string save_folder;  // if given: every case's tensors go to <save_folder>/<case_key>/
+};
+
+// How one output compares with the oracle. Ratios over budget are NaN when not computed.
+struct OutputResult {
+  std::string name;
+  double error_over_budget = 0;  // worst element; passes iff <= 1
+  double rms_over_budget = 0;    // passes iff <= 1; NaN below 1000 elements
+  double bias = 0;               // mean signed error over its expected spread (a z score)
+  std::vector<int64_t> worst_index;
+  double got = 0, want = 0;  // at worst_index
+  int64_t elements = 0, failing = 0;
+};
+
+struct CheckResult {
+  Case c;
+  std::string executor;
+  Verdict verdict = Verdict::kNotRun;
+  std::string reason;  // one line: what, where, the pattern of the failing elements
+  std::vector<OutputResult> outputs;
+  double seconds = 0;
+  std::string repro;  // "./tigon check --case '...'"
+};
+
+struct CheckReport {
+  Tally tally;
+  bool interrupted = false;
+  double seconds = 0;
+  ExitCode exit_code() const { return interrupted ? kExitInterrupted : tally.exit_code(); }
+};
+
+using CheckSink = std::function<void(const CheckResult&)>;
+
+// "fast" in a host build, "cuda" in a CUDA build.
+std::string default_executor();
+
+// The cases of a request in a fixed order. Throws UsageError.
+std::vector<Case> select_cases(const CheckRequest& request);
+
+// Runs every selected case in a child process; calls sink in the order of select_cases, from this
+// thread, as soon as a result is known. Never throws for what a kernel does. Throws UsageError
+// before anything has run.
+CheckReport run_checks(const CheckRequest& request, const CheckSink& sink);
+
+// The same cases as GoogleTest tests, registered at run time as "<op>.<pass>.<impl>" . "<rest of
+// the id>", so that --gtest_filter, GTEST_TOTAL_SHARDS and --gtest_output work. argc and argv are
+// given to InitGoogleTest. Counts itself, because GoogleTest exits with 0 when nothing ran. Once
+// per process.
+CheckReport run_checks_as_gtest(const CheckRequest& request, const CheckSink& sink, int* argc,
+                                char** argv);
+
+// Counters of one kernel, summed over its launches.
+struct KernelTrace {
+  std::string name;
+  int64_t launches = 0;
+  double bytes_loaded = 0, bytes_stored = 0, requests = 0, sectors = 0, bank_conflicts = 0,
+         barriers = 0, atomics = 0;
+};
+struct TraceResult {
+  Case c;
+  Verdict verdict = Verdict::kNotRun;
+  std::string reason;
+  std::vector<KernelTrace> kernels;
+  double bytes_min = 0;  // of the contract
+};
+
+// Runs the case once in the checking executor and counts its memory traffic. Host builds only.
+TraceResult run_trace(const Case& c, double timeout_s = 0);
+
+// Least bytes of a case (the contract's, or each input and output once) and its floating-point
+// operations.
+double minimum_bytes(const Case& c);
+double flops_of(const Case& c);
+
+// As in harness/record/record.schema.json, KIND check; what does not belong to every record
+// (run_id, time) is not set.
+nlohmann::json to_json(const CheckResult& result);
+CheckResult check_result_from_json(const nlohmann::json& j);
+
+// Ctrl-C: the first asks run_checks to stop (what is done stays), the second ends the process.
+void install_interrupt_handler();
+bool interrupted();
+
+}  // namespace tigon
