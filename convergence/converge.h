@@ -1,0 +1,116 @@
+// Trains one small LLaMA twice from the same seed and batches, naive and fused, and judges whether
+// the two runs part. `tigon converge` calls this.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "convergence/model_config.h"
+#include "kernels/signature/dtype.h"
+
+namespace tigon::convergence {
+
+struct ConvergeRequest {
+  std::string config = "tiny";    // one of config_names()
+  std::vector<DType> dtypes;      // of f32 and bf16; empty: the config's
+  int steps = 0;                  // 0: the config's
+  bool quick = false;             // the config's short run; an explicit `steps` wins
+  uint64_t seed = 1;              // of weights, batches and noise
+  std::string data;               // a text file or a folder; empty: licence texts of the system
+  std::optional<bool> tied;       // the head is the embedding; not set: the config's
+  std::optional<int> sequence;    // tokens of one sequence
+  std::optional<int> batch;       // sequences per step
+  std::optional<int> vocabulary;  // rows of the embedding
+};
+
+// Bad request or data: one line that says what, where and what would be right.
+struct ConvergeError : std::runtime_error {
+  ConvergeError(int code, const std::string& what) : std::runtime_error(what), exit_code(code) {}
+  int exit_code;  // 2: request or data; 5: out of memory or a launch that failed
+};
+
+// Which training a step or a run belongs to. The noise twin is the naive side again from weights
+// that differ by one unit in the last place: its distance to the naive side is what rounding alone
+// does.
+enum class Side { kNaive, kFused, kNoise };
+constexpr const char* name_of(Side side) {
+  return side == Side::kNaive ? "naive" : side == Side::kFused ? "fused" : "noise";
+}
+
+struct StepReport {
+  DType dtype = DType::kF32;
+  Side side = Side::kNaive;
+  int twin = 0;  // of the noise side: 0, 1, ...
+  int step = 0;  // from 0
+  int steps = 0;
+  double loss = 0;       // mean over the step's tokens, before the update; nats
+  double grad_norm = 0;  // global, before clipping
+  double seconds_s = 0;
+};
+
+// One training, whole or as far as it came.
+struct RunReport {
+  std::string config;
+  DType dtype = DType::kF32;
+  Side side = Side::kNaive;
+  int twin = 0;
+  int steps = 0;  // finished
+  int64_t parameters = 0;
+  int64_t vocabulary = 0;         // of the model
+  int64_t tokenizer_entries = 0;  // token ids in use are smaller
+  int64_t tokens_per_step = 0;
+  std::string data;           // where the text came from
+  std::vector<double> loss;   // one per finished step
+  double final_loss = 0;      // mean of the last tenth of the steps
+  double held_out_loss = 0;   // NaN when interrupted
+  int64_t peak_bytes = 0;     // measured high water of device memory
+  int64_t planned_bytes = 0;  // the arena planned before the first step
+  double tokens_per_s = 0;    // median over the steps
+  double seconds_s = 0;
+  uint64_t seed = 0;
+  std::string executor;  // "cuda", or "fast": the host executor on a CPU
+};
+
+// Naive against fused for one dtype.
+struct VerdictReport {
+  std::string config;
+  DType dtype = DType::kF32;
+  std::string verdict;  // "passed", "incorrect_numerical", "nonfinite", "not_run" (interrupted)
+  std::string reason;   // empty when passed
+  double largest_difference = 0;  // of the largest share of its budget
+  double budget = 0;              // at that step
+  int step_of_largest = -1;
+  std::vector<double> differences;  // |fused - naive| per judged step
+  std::vector<double> budgets;
+  double held_out_difference = 0;
+  double held_out_budget = 0;
+  double memory_ratio = 0;  // peak bytes, fused over naive
+  double speed_ratio = 0;   // tokens/s, fused over naive
+};
+
+// Called on the calling thread as things happen; each may be left out.
+struct ConvergeObserver {
+  std::function<void(const std::string&)> on_note;  // one line about what is done now
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(const RunReport&)> on_run;
+  std::function<void(const VerdictReport&)> on_verdict;
+};
+
+struct ConvergeResult {
+  std::vector<RunReport> runs;
+  std::vector<VerdictReport> verdicts;
+  bool interrupted = false;
+  // 0 all passed, 1 some parted, 130 interrupted.
+  int exit_code() const;
+};
+
+// Runs the request. `stop` (may be null) ends it after the step at hand; what was finished is
+// reported. Throws ConvergeError.
+ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& observer = {},
+                        const std::atomic<bool>* stop = nullptr);
+
+}  // namespace tigon::convergence
