@@ -1,0 +1,58 @@
+// Appends records to a JSONL file: one line per record, on disk as soon as write() returns to the
+// kernel, so a killed run keeps every finished line.
+#pragma once
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace tigon {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr const char* kSchemaVersion = "1.0.0";
+
+// A record could not be written, e.g. because the disk is full. what() is one line; the program
+// ends with exit code 5.
+struct RecordError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Every line starts with record, schema_version, run_id and time; `fields` follow. Writing is
+// thread-safe, and lines of several processes that append to one file do not mix (one write per
+// line with O_APPEND).
+class RecordWriter {
+ public:
+  // Creates the file and its folder, or appends to it; a torn last line of a killed run is cut off.
+  // Throws RecordError.
+  RecordWriter(std::filesystem::path path, std::string run_id);
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  // `kind` is one of record.schema.json. Throws RecordError when the line does not fit; the lines
+  // before it stay whole.
+  void write(std::string_view kind, const Json& fields);
+
+  // Makes everything durable (fsync). Throws RecordError. The destructor closes too, silently.
+  void close();
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::string& run_id() const { return run_id_; }
+
+ private:
+  void append(const std::string& line);
+
+  std::filesystem::path path_;
+  std::string run_id_;
+  std::mutex mutex_;
+  int file_ = -1;
+};
+
+// JSON has no NaN and no infinity: each becomes null, and "nonfinite" of the outermost object maps
+// its JSON pointer to "nan", "inf" or "-inf".
+Json without_nonfinite(Json record);
+
+}  // namespace tigon
