@@ -1,0 +1,67 @@
+"""A small made-up run for the tests of the report; the numbers mean nothing."""
+import json
+
+
+def header(device_kind="host", name="AMD EPYC"):
+    return {"record": "run", "schema_version": "1.0.0", "run_id": "20260101T120000Z-1a2b3c4d", "seed": 42,
+            "time": "2026-01-01T12:00:00.000Z", "started": "2026-01-01T12:00:00.000Z", "command": ["./tigon", "run"],
+            "tool": {"name": "tigon", "version": "0.1.0", "commit": "0123456789abcdef", "dirty": False},
+            "host": {"cpu": "AMD EPYC", "cores": 2}, "device": {"kind": device_kind, "name": name},
+            "build": {"preset": device_kind}, "libraries": {"eigen": "3.4.0"}, "environment": {}, "tags": {}}
+
+
+def check(verdict="passed", impl="fused", dtype="bf16", error=0.5, **more):
+    return {"record": "check", "op": "rms_norm", "pass": "forward", "impl": impl, "dtype": dtype, "executor": "fast",
+            "case_id": f"rms_norm/forward/{impl}/{dtype}/T=7,H=127", "axes": {"T": 7, "H": 127}, "options": {},
+            "verdict": verdict, "reason": "", "repro": "./tigon check --case '…'",
+            "outputs": [{"name": "y", "error_over_budget": error, "rms_over_budget": error / 2}], **more}
+
+
+def bench(impl, t, v, seconds, executor="cuda", basis="cold"):
+    return {"record": "bench", "op": "cross_entropy", "pass": "forward_backward", "impl": impl, "dtype": "bf16",
+            "axes": {"T": t, "V": v}, "options": {}, "basis": basis, "executor": executor, "median_s": seconds,
+            "q1_s": seconds * 0.99, "q3_s": seconds * 1.02, "n": 30, "flop": 8.0 * t * v, "bytes_min_bytes": 4.0 * t * v,
+            "bandwidth_bytes_per_s": 4.0 * t * v / seconds, "flop_rate_per_s": 8.0 * t * v / seconds,
+            "share_of_copy": min(0.9, 1e-12 * t * v / seconds), "share_of_gemm": None, "bound": "memory",
+            "verdict": "passed", "reason": ""}
+
+
+def memory(impl, t, v, extra):
+    return {"record": "memory", "op": "cross_entropy", "pass": "forward_backward", "impl": impl, "dtype": "bf16",
+            "axes": {"T": t, "V": v}, "options": {}, "tensors_bytes": 2 * t * v, "workspace_bytes": 64,
+            "planned_bytes": 64, "arena_bytes": extra, "device_bytes": None, "host_bytes": None}
+
+
+def trace():
+    return {"record": "trace", "op": "rms_norm", "pass": "forward", "impl": "fused", "dtype": "bf16",
+            "axes": {"T": 64, "H": 1024}, "options": {}, "bytes_loaded_bytes": 133120, "bytes_stored_bytes": 131328,
+            "bytes_min_bytes": 264448, "traffic_ratio": 1.0, "requests": 10, "sectors": 160, "sectors_per_request": 16.0,
+            "bank_conflicts": 0, "barriers": 64, "atomics": 0, "kernels": []}
+
+
+def converge(impl, losses):
+    return {"record": "converge", "config": "tiny", "impl": impl, "dtype": "bf16", "steps": len(losses),
+            "parameters": 1000000, "vocabulary": 4096, "loss": losses, "final_loss": losses[-1], "held_out_loss": 6.0,
+            "peak_bytes": 1 << 28, "planned_bytes": 1 << 27, "tokens_per_s": 1000.0, "data": "/usr/share/common-licenses"}
+
+
+def host_run():
+    verdict = {"record": "converge_verdict", "config": "tiny", "dtype": "bf16", "verdict": "passed", "reason": "",
+               "largest_difference": 0.002, "budget": 0.01, "differences": [0.0, 0.002], "budgets": [0.001, 0.01]}
+    return [header(), check(), check(impl="naive", error=0.9), check(dtype="f32", error=0.1), trace(),
+            bench("fused", 64, 1024, 0.01, "fast", "wall"), memory("naive", 64, 1024, 1 << 20),
+            memory("naive", 64, 2048, 1 << 21), memory("fused", 64, 1024, 256), memory("fused", 64, 2048, 256),
+            converge("naive", [8.3, 7.1]), converge("fused", [8.3, 7.102]), verdict,
+            {"record": "end", "passed": 3, "failed": 0, "skipped": 0, "exit_code": 0, "seconds_s": 9, "interrupted": False}]
+
+
+def gpu_run():
+    cells = [bench(impl, 8192, v, v * 1e-8 * factor) for v in (32000, 128256)
+             for impl, factor in (("naive", 4), ("fused", 1.2))]
+    ceilings = [{"record": "ceiling", "name": "copy", "value": 4.2e12, "unit": "bytes_per_s"},
+                {"record": "ceiling", "name": "gemm_bf16", "value": 8e14, "unit": "flop_per_s"}]
+    return [header("cuda", "NVIDIA H200"), check(executor="cuda"), *ceilings, *cells]
+
+
+def text(records):
+    return "".join(json.dumps(record) + "\n" for record in records)

@@ -1,0 +1,121 @@
+"""Tests of the report: what it shows, and that damaged data are named. Run: python3 reports/tests/test_report.py"""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import sample  # noqa: E402
+from tigon_report import __main__ as program  # noqa: E402
+from tigon_report import load, tables, units  # noqa: E402
+
+
+class ReportTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, records, name="records.jsonl", tail=""):
+        (self.folder / name).write_text(sample.text(records) + tail)
+        return self.folder
+
+    def report(self, *arguments):
+        """(exit code, stderr) of `tigon report` on the test's folder."""
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            code = program.main([str(self.folder), "--recorded", str(self.folder / "recorded"), *arguments])
+        return code, errors.getvalue()
+
+    def test_page_has_every_section_and_every_picture_exists(self):
+        self.write(sample.host_run())
+        self.assertEqual(self.report(), (0, ""))
+        html = (self.folder / "index.html").read_text()
+        for part in ("correctness", "speed", "memory", "traffic", "convergence", "environment"):
+            self.assertIn(f'id="{part}"', html)
+        pictures = [piece.split('"')[0] for key in ('src="', 'srcset="') for piece in html.split(key)[1:]]
+        self.assertGreaterEqual(len(pictures), 8)
+        for picture in pictures:
+            self.assertTrue((self.folder / picture).is_file(), picture)
+        self.assertNotIn("http://", html)
+        self.assertNotIn("https://", html)
+
+    def test_host_time_is_never_shown_as_kernel_speed(self):
+        self.write(sample.host_run())
+        self.report()
+        html = (self.folder / "index.html").read_text()
+        self.assertIn("They say nothing about the speed of a kernel", html)
+        self.assertNotIn("share of ceiling", html)
+
+    def test_recorded_run_is_named_with_machine_and_date(self):
+        self.write(sample.host_run())
+        (self.folder / "recorded").mkdir()
+        self.write(sample.gpu_run(), "recorded/h200.jsonl")
+        self.assertEqual(self.report()[0], 0)
+        for file in ("index.html", "summary.md"):
+            self.assertIn("Recorded on NVIDIA H200, 2026-01-01", (self.folder / file).read_text())
+
+    def test_gpu_run_shows_speed_up_over_naive(self):
+        self.write(sample.gpu_run())
+        self.assertEqual(self.report()[0], 0)
+        rows = tables.speed(load.load_run(self.folder))[("cross_entropy", "forward_backward")]
+        ratios = [row["speed_up"] for row in rows]
+        self.assertEqual(ratios[0], None)
+        self.assertAlmostEqual(ratios[1], 4 / 1.2)
+
+    def test_failure_shows_verdict_and_repro(self):
+        self.write([*sample.host_run(), sample.check("nonfinite", reason="y[3,126] is nan")])
+        self.report()
+        for file in ("index.html", "summary.md"):
+            text = (self.folder / file).read_text()
+            self.assertIn("nonfinite", text)
+            self.assertIn("y[3,126] is nan", text)
+        self.assertIn('class="verdict bad"', (self.folder / "index.html").read_text())
+
+    def test_torn_last_line_is_dropped(self):
+        self.write(sample.host_run(), tail='{"record": "check", "op": "rms')
+        self.assertEqual(self.report(), (0, ""))
+
+    def test_damaged_line_is_named(self):
+        self.write([sample.header()], tail="nonsense\n" + sample.text([sample.check()]))
+        code, errors = self.report()
+        self.assertEqual(code, 4)
+        self.assertIn("records.jsonl:2: not a record", errors)
+
+    def test_missing_run_is_named(self):
+        code, errors = self.report()
+        self.assertEqual(code, 4)
+        self.assertIn("no such file", errors)
+
+    def test_run_without_header_is_named(self):
+        self.write([sample.check()])
+        code, errors = self.report()
+        self.assertEqual((code, "no run record" in errors), (4, True))
+
+    def test_text_of_a_record_cannot_become_markup(self):
+        self.write([*sample.host_run(), sample.check("crashed", reason="<script>alert(1)</script>")])
+        self.report()
+        self.assertNotIn("<script>", (self.folder / "index.html").read_text())
+
+    def test_same_records_give_the_same_bytes(self):
+        self.write(sample.gpu_run())
+        outputs = []
+        for name in ("a", "b"):
+            self.report("--out", str(self.folder / name))
+            files = sorted((self.folder / name).rglob("*.*"))
+            outputs.append([file.read_bytes() for file in files if file.is_file()])
+        self.assertEqual(outputs[0], outputs[1])
+
+    def test_units(self):
+        self.assertEqual(units.seconds(0.0425e-3), "42.50 µs")
+        self.assertEqual(units.binary_bytes(3 * 2**30), "3.00 GiB")
+        self.assertEqual(units.rate(4.2e12, "bytes_per_s"), "4.20 TB/s")
+        self.assertEqual(units.number(None), "–")
+
+
+if __name__ == "__main__":
+    unittest.main()

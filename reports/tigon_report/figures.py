@@ -1,0 +1,258 @@
+"""Figures with matplotlib, as SVG in a light and a dark version of the same size."""
+import collections
+import pathlib
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import FuncFormatter  # noqa: E402
+
+from . import units  # noqa: E402
+
+# Okabe and Ito's palette: told apart with any colour vision. One colour per implementation everywhere.
+COLOURS = {"fused": "#0072B2", "naive": "#E69F00", "cudnn": "#009E73", "torch": "#CC79A7", "compile": "#56B4E9",
+           "liger": "#D55E00"}
+DARK_COLOURS = {"fused": "#56B4E9", "naive": "#E69F00", "cudnn": "#2FBF95", "torch": "#E58FC0", "compile": "#9AD3F5",
+                "liger": "#FF7F2A"}
+MARKERS = {"fused": "o", "naive": "s", "cudnn": "^", "torch": "D"}
+THEMES = {
+    "light": {"text": "#1f2328", "grid": "#d8dee4", "colours": COLOURS, "limit": "#B00020"},
+    "dark": {"text": "#e6edf3", "grid": "#30363d", "colours": DARK_COLOURS, "limit": "#ff6b6b"},
+}
+
+
+class Figures:
+    """Draws into a folder and hands out {light, dark, alt} for the page. A drawing takes (axes, theme)."""
+
+    def __init__(self, folder, prefix=""):
+        self.folder, self.prefix = pathlib.Path(folder), prefix
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def draw(self, name, alt, drawing, size=(7.2, 3.6), panels=1):
+        names = {}
+        for theme_name, theme in THEMES.items():
+            style = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
+                     "text.color": theme["text"], "axes.labelcolor": theme["text"], "xtick.color": theme["text"],
+                     "ytick.color": theme["text"], "axes.edgecolor": theme["grid"], "grid.color": theme["grid"],
+                     "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+                     "legend.frameon": False}
+            with plt.rc_context(style):
+                figure, axes = plt.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
+                drawing(axes[0] if panels > 1 else axes[0][0], theme)
+                file = self.folder / f"{self.prefix}{name}-{theme_name}.svg"
+                figure.savefig(file, transparent=True, metadata={"Date": None})
+                plt.close(figure)
+            names[theme_name] = f"{self.folder.name}/{file.name}"
+        return {**names, "alt": alt}
+
+
+def colour(theme, impl):
+    return theme["colours"].get(impl.split(":")[0], "#888888")
+
+
+def series(records, axis):
+    """Lines over `axis`: [(fixed axes, impl, dtype, basis), [records sorted by axis]] with at least two points."""
+    groups = collections.defaultdict(list)
+    for record in records:
+        fixed = tuple((key, value) for key, value in record["axes"].items() if key != axis)
+        groups[(fixed, record["impl"], record["dtype"], record.get("basis", ""))].append(record)
+    lines = [(key, sorted(group, key=lambda r: r["axes"][axis])) for key, group in groups.items()]
+    return [(key, group) for key, group in lines if len({r["axes"][axis] for r in group}) > 1]
+
+
+def sweep_axes(records):
+    """The axes over which these records form lines, longest sweeps first."""
+    axes = list(dict.fromkeys(axis for record in records for axis in record["axes"]))
+    ranked = [(max((len(group) for _, group in series(records, axis)), default=0), axis) for axis in axes]
+    return [axis for count, axis in sorted(ranked, key=lambda pair: -pair[0]) if count > 1]
+
+
+def _log_axis(ax, axis, records):
+    values = sorted({record["axes"][axis] for record in records})
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(values[:: max(1, len(values) // 7)])
+    ax.minorticks_off()
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.set_xlabel(axis)
+
+
+def preferred(records):
+    """One dtype and one basis to draw: bf16 and cold where they were measured; the table has the rest."""
+    for key, order in (("dtype", ("bf16", "f32", "f16")), ("basis", ("cold", "graph", "warm", "wall"))):
+        have = {record.get(key) for record in records}
+        for choice in order:
+            if choice in have:
+                records = [record for record in records if record.get(key) == choice]
+                break
+    return records
+
+
+def line_label(key, lines):
+    """The implementation, and the fixed axes when more than one set of them is drawn."""
+    fixed, impl = key[0], key[1]
+    many = len({other[0] for other, _ in lines}) > 1
+    return impl + (" " + units.axes_text(dict(fixed)) if many else "")
+
+
+def draw_lines(ax, theme, lines, axis, value, low=None, high=None):
+    styles = {fixed: style for fixed, style in
+              zip(dict.fromkeys(key[0] for key, _ in lines), ("-", "--", ":", "-.") * 8)}
+    for key, group in lines:
+        x = [record["axes"][axis] for record in group]
+        y = [value(record) for record in group]
+        ax.plot(x, y, styles[key[0]], color=colour(theme, key[1]), marker=MARKERS.get(key[1], "v"), markersize=5,
+                label=line_label(key, lines))
+        if low and high:
+            ax.fill_between(x, [low(r) for r in group], [high(r) for r in group], color=colour(theme, key[1]), alpha=0.2,
+                            linewidth=0)
+    _log_axis(ax, axis, [record for _, group in lines for record in group])
+    ax.legend(fontsize=8)
+
+
+def speed_figure(figures, op, pass_name, records, axis, gpu):
+    """Time over one axis with quartiles; beside it the share of the ceiling when the ceilings were measured."""
+    drawn = [record for record in preferred(records) if record.get("median_s")]
+    lines = series(drawn, axis)
+    if not lines:
+        return None
+    share = "share_of_gemm" if drawn[0].get("bound") == "compute" else "share_of_copy"
+    with_share = gpu and all(record.get(share) is not None for record in drawn)
+
+    def drawing(panels, theme):
+        time = panels[0] if with_share else panels
+        draw_lines(time, theme, lines, axis, lambda r: r["median_s"] * 1e3, lambda r: r["q1_s"] * 1e3,
+                   lambda r: r["q3_s"] * 1e3)
+        time.set_yscale("log")
+        time.set_ylabel("ms" if gpu else "ms, wall time of the host executor")
+        if with_share:
+            draw_lines(panels[1], theme, lines, axis, lambda r: 100 * r[share])
+            panels[1].set_ylabel("% of measured " + ("GEMM rate" if share == "share_of_gemm" else "copy bandwidth"))
+            panels[1].set_ylim(0, 105)
+
+    what = f"{drawn[0]['dtype']}, {drawn[0].get('basis', '')}"
+    return figures.draw(f"speed-{op}-{pass_name}-{axis}", f"{op} {pass_name} time over {axis} ({what})", drawing,
+                        size=(10, 3.4) if with_share else (7.2, 3.4), panels=2 if with_share else 1)
+
+
+def memory_figure(figures, op, pass_name, records, axis):
+    """Extra bytes beyond inputs and outputs: bars would hide the slope, so lines over one axis."""
+    drawn = preferred([record for record in records if record.get("arena_bytes") is not None])
+    lines = series(drawn, axis)
+    if not lines:
+        return None
+
+    def drawing(ax, theme):
+        draw_lines(ax, theme, lines, axis, lambda r: (r["tensors_bytes"] + r["arena_bytes"]) / 2**20)
+        ax.set_yscale("log", base=2)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.binary_bytes(value * 2**20)))
+        ax.set_ylabel("peak memory")
+
+    return figures.draw(f"memory-{op}-{pass_name}-{axis}", f"{op} {pass_name} peak memory over {axis}", drawing)
+
+
+def headroom_figure(figures, rows):
+    """Worst error over budget per op, pass and dtype of the fused kernels; 1 is the limit."""
+    rows = [row for row in rows if row["impl"].startswith("fused") and row["worst"] is not None]
+    if not rows:
+        return None
+    names = list(dict.fromkeys(f"{row['op']}.{row['pass']}" for row in rows))
+    dtypes = list(dict.fromkeys(row["dtype"] for row in rows))
+
+    def drawing(ax, theme):
+        height = 0.8 / len(dtypes)
+        shades = dict(zip(dtypes, ("fused", "naive", "cudnn", "torch")))
+        for index, dtype in enumerate(dtypes):
+            worst = [max((row["worst"] for row in rows if f"{row['op']}.{row['pass']}" == name and row["dtype"] == dtype),
+                         default=0) for name in names]
+            ax.barh([i + index * height for i in range(len(names))], worst, height, label=dtype,
+                    color=colour(theme, shades[dtype]))
+        ax.set_yticks([i + 0.4 - height / 2 for i in range(len(names))], names)
+        ax.invert_yaxis()
+        ax.axvline(1, color=theme["limit"], linewidth=1.5)
+        ax.set_xlim(0, max(1.05, *(row["worst"] for row in rows)) * 1.02)
+        ax.set_xlabel("worst error / budget (1 is the limit)")
+        ax.legend(fontsize=8, loc="lower right")
+
+    return figures.draw("headroom", "Worst error over budget of every fused kernel", drawing,
+                        size=(7.2, 1.2 + 0.42 * len(names)))
+
+
+def roofline_figure(figures, run):
+    """Every measured cell as arithmetic intensity against achieved rate, under the ceilings of the same run."""
+    ceilings = {record["name"]: record["value"] for record in run.of("ceiling")}
+    cells = [record for record in run.of("bench")
+             if record.get("median_s") and record.get("flop") and record.get("bytes_min_bytes")
+             and record["executor"] == "cuda" and record.get("basis") in ("cold", "graph")]
+    if not cells or "copy" not in ceilings:
+        return None
+    peak = ceilings.get("gemm_bf16") or ceilings.get("gemm_f32")
+
+    def drawing(ax, theme):
+        low = min(r["flop"] / r["bytes_min_bytes"] for r in cells) / 2
+        high = max(max(r["flop"] / r["bytes_min_bytes"] for r in cells) * 2, 1000)
+        x = [low * (high / low) ** (i / 200) for i in range(201)]
+        ax.plot(x, [min(ceilings["copy"] * i, peak or float("inf")) / 1e12 for i in x], color=theme["text"], linewidth=1.5,
+                label=f"copy {units.rate(ceilings['copy'], 'bytes_per_s')}"
+                      + (f", GEMM {units.rate(peak, 'flop_per_s')}" if peak else ""))
+        for impl in dict.fromkeys(record["impl"] for record in cells):
+            group = [record for record in cells if record["impl"] == impl]
+            ax.scatter([r["flop"] / r["bytes_min_bytes"] for r in group], [r["flop"] / r["median_s"] / 1e12 for r in group],
+                       s=16, color=colour(theme, impl), marker=MARKERS.get(impl, "v"), label=impl, alpha=0.8)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("floating-point operations per byte that must move")
+        ax.set_ylabel("TFLOP/s")
+        ax.legend(fontsize=8)
+
+    return figures.draw("roofline", "Roofline of every measured cell", drawing, size=(7.2, 4.2))
+
+
+def traffic_figure(figures, rows):
+    """Counted bytes over the contract's minimum bytes; 1 is a kernel that moves each byte once."""
+    rows = [row for row in rows if row.get("traffic_ratio") is not None]
+    if not rows:
+        return None
+    worst = {}
+    for row in rows:
+        key = f"{row['op']}.{row['pass']}"
+        worst[key] = max(worst.get(key, 0), row["traffic_ratio"])
+
+    def drawing(ax, theme):
+        ax.barh(list(worst), list(worst.values()), 0.6, color=colour(theme, "fused"))
+        ax.invert_yaxis()
+        ax.axvline(1, color=theme["limit"], linewidth=1.5)
+        ax.set_xlabel("bytes counted / bytes that must move")
+
+    return figures.draw("traffic", "Counted traffic of the fused kernels over the least traffic", drawing,
+                        size=(7.2, 1.0 + 0.3 * len(worst)))
+
+
+def convergence_figure(figures, config, dtype, entry):
+    """Loss curves of both runs, and their difference against its budget."""
+    runs, verdict = entry["runs"], entry["verdict"]
+    if not any(run.get("loss") for run in runs.values()):
+        return None
+
+    def drawing(panels, theme):
+        for impl, run in runs.items():
+            panels[0].plot(range(1, len(run["loss"]) + 1), run["loss"], color=colour(theme, impl), label=impl,
+                           linestyle="--" if impl == "naive" else "-", linewidth=2 if impl == "fused" else 1.4)
+        panels[0].set_xlabel("step")
+        panels[0].set_ylabel("loss")
+        panels[0].legend(fontsize=8)
+        if verdict and verdict.get("differences"):
+            floor = 1e-12
+            steps = range(1, len(verdict["differences"]) + 1)
+            panels[1].plot(steps, [max(abs(d or 0), floor) for d in verdict["differences"]], color=colour(theme, "fused"),
+                           label="|fused − naive|")
+            if verdict.get("budgets"):
+                panels[1].plot(range(1, len(verdict["budgets"]) + 1), verdict["budgets"], color=theme["limit"],
+                               label="budget")
+            panels[1].set_yscale("log")
+            panels[1].set_xlabel("step")
+            panels[1].set_ylabel("difference of the loss")
+            panels[1].legend(fontsize=8)
+
+    return figures.draw(f"converge-{config}-{dtype}", f"Loss of {config} in {dtype}, naive and fused", drawing,
+                        size=(10, 3.4), panels=2)

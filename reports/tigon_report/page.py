@@ -1,0 +1,55 @@
+"""Puts tables and figures of a run together and renders index.html and summary.md."""
+import pathlib
+
+import jinja2
+
+from . import figures as draw
+from . import tables, units
+
+TEMPLATES = pathlib.Path(__file__).parent / "templates"
+
+
+def sections(run, figures):
+    """Everything the templates show of one run."""
+    checks = tables.correctness(run)
+    speed = [{"op": op, "pass": name, "rows": rows,
+              "figures": [figure for axis in draw.sweep_axes(draw.preferred(rows))[:2]
+                          if (figure := draw.speed_figure(figures, op, name, rows, axis, run.on_gpu))]}
+             for (op, name), rows in tables.speed(run).items()]
+    memory = [{"op": op, "pass": name, "rows": rows,
+               "figures": [figure for axis in draw.sweep_axes(draw.preferred(rows))[:2]
+                           if (figure := draw.memory_figure(figures, op, name, rows, axis))]}
+              for (op, name), rows in tables.memory(run).items()]
+    traffic = tables.traffic(run)
+    convergence = [{"config": config, "dtype": dtype, **entry,
+                    "figure": draw.convergence_figure(figures, config, dtype, entry)}
+                   for (config, dtype), entry in tables.convergence(run).items()]
+    return {
+        "run": run, "counts": tables.verdict_counts(run), "checks": checks, "failures": tables.failures(run),
+        "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
+        "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
+        "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
+        "environment": tables.environment(run),
+    }
+
+
+def write(run, recorded, folder):
+    """Writes index.html, summary.md and figures/ for `run` into `folder`; `recorded` runs are shown behind it, named so.
+
+    Returns the path of index.html. Raises OSError when a file cannot be written.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = [sections(run, draw.Figures(folder / "figures"))]
+    shown += [sections(other, draw.Figures(folder / "figures", f"recorded{index}-"))
+              for index, other in enumerate(recorded)]
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True,
+                                     autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.StrictUndefined)
+    environment.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent,
+                               number=units.number)
+    context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate}
+    page = folder / "index.html"
+    page.write_text(environment.get_template("index.html.j2").render(context), encoding="utf-8")
+    environment.autoescape = False  # Markdown is not HTML
+    (folder / "summary.md").write_text(environment.get_template("summary.md.j2").render(context), encoding="utf-8")
+    return page

@@ -1,0 +1,114 @@
+"""Rows of the report's tables, made from records."""
+import collections
+
+from . import units
+
+BAD_VERDICTS_LAST = {"passed": 2, "unsupported": 1, "skipped": 1, "not_run": 1}
+
+
+def _worst(values):
+    values = [value for value in values if value is not None]
+    return max(values) if values else None
+
+
+def verdict_counts(run):
+    """How many checks of the run passed, failed and were skipped (unsupported counts as skipped)."""
+    counts = collections.Counter()
+    for record in run.of("check"):
+        verdict = record["verdict"]
+        counts["passed" if verdict == "passed" else "skipped" if verdict in ("unsupported", "skipped") else "failed"] += 1
+    return {kind: counts[kind] for kind in ("passed", "failed", "skipped")}
+
+
+def correctness(run):
+    """One row per op, pass, implementation, dtype and executor, with the least head-room to the budget of its cases."""
+    groups = collections.defaultdict(list)
+    for record in run.of("check"):
+        groups[tuple(record[key] for key in ("op", "pass", "impl", "dtype", "executor"))].append(record)
+    rows = []
+    for key, records in groups.items():
+        outputs = [output for record in records for output in record.get("outputs") or []]
+        verdicts = collections.Counter(record["verdict"] for record in records)
+        rows.append({
+            "op": key[0], "pass": key[1], "impl": key[2], "dtype": key[3], "executor": key[4],
+            "cases": len(records), "passed": verdicts["passed"],
+            "others": {name: count for name, count in sorted(verdicts.items()) if name != "passed"},
+            "worst": _worst(output.get("error_over_budget") for output in outputs),
+            "rms": _worst(output.get("rms_over_budget") for output in outputs),
+        })
+    return rows
+
+
+def failures(run):
+    """The checks that neither passed nor were skipped for a stated reason, with their repro line."""
+    return [record for record in run.of("check") if record["verdict"] not in ("passed", "unsupported", "skipped")]
+
+
+def _cell_key(record):
+    return (record["op"], record["pass"], record["dtype"], record.get("basis", ""),
+            tuple(sorted(record["axes"].items())), tuple(sorted((record.get("options") or {}).items())))
+
+
+def speed(run):
+    """Bench records by op and pass; each row carries the speed-up over naive in the same cell, where both ran."""
+    naive = {_cell_key(record): record for record in run.of("bench") if record["impl"] == "naive"}
+    sections = collections.OrderedDict()
+    for record in run.of("bench"):
+        base = naive.get(_cell_key(record))
+        ratio = None
+        if base and base is not record and base.get("median_s") and record.get("median_s"):
+            ratio = base["median_s"] / record["median_s"]
+        share = record.get("share_of_gemm") if record.get("bound") == "compute" else record.get("share_of_copy")
+        rate = (record.get("flop_rate_per_s"), "flop_per_s") if record.get("bound") == "compute" else \
+            (record.get("bandwidth_bytes_per_s"), "bytes_per_s")
+        sections.setdefault((record["op"], record["pass"]), []).append(
+            {**record, "where": units.axes_text(record["axes"]), "speed_up": ratio, "share": share,
+             "rate": units.rate(*rate)})
+    return sections
+
+
+def memory(run):
+    """Memory records by op and pass; each row carries the ratio of extra bytes to naive in the same cell."""
+    naive = {_cell_key(record): record for record in run.of("memory") if record["impl"] == "naive"}
+    sections = collections.OrderedDict()
+    for record in run.of("memory"):
+        base = naive.get(_cell_key(record))
+        ratio = None
+        if base and base is not record and record.get("arena_bytes") is not None and base.get("arena_bytes"):
+            total = base["tensors_bytes"] + base["arena_bytes"]
+            ratio = total / (record["tensors_bytes"] + record["arena_bytes"])
+        sections.setdefault((record["op"], record["pass"]), []).append(
+            {**record, "where": units.axes_text(record["axes"]), "smaller": ratio})
+    return sections
+
+
+def traffic(run):
+    """Counted traffic of the host executor beside the least bytes of the contract."""
+    return [{**record, "where": units.axes_text(record["axes"])} for record in run.of("trace")]
+
+
+def convergence(run):
+    """One entry per configuration and dtype: the runs, their verdict and the steps."""
+    entries = collections.OrderedDict()
+    for record in run.of("converge"):
+        entry = entries.setdefault((record["config"], record["dtype"]), {"runs": {}, "verdict": None})
+        entry["runs"][record["impl"]] = record
+    for record in run.of("converge_verdict"):
+        entries.setdefault((record["config"], record["dtype"]), {"runs": {}, "verdict": None})["verdict"] = record
+    return entries
+
+
+def environment(run):
+    """(name, value) lines of the run's environment block, nested keys joined with a dot."""
+    lines = []
+
+    def walk(prefix, value):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}" if prefix else key, inner)
+        elif value not in (None, "", []):
+            lines.append((prefix, " ".join(map(str, value)) if isinstance(value, list) else str(value)))
+
+    for block in ("tool", "command", "seed", "started", "host", "device", "build", "libraries", "environment", "tags"):
+        walk(block, run.header.get(block))
+    return lines
