@@ -53,7 +53,10 @@ struct Implementation {
   std::function<Status(DType, const Bound&, Stream)> run;
   // Absent, or called once per shape before run and outside any timing: may allocate and
   // synchronise, e.g. to time GEMM algorithms and remember the best.
-  std::function<Status(DType, const Bound&)> prepare;
+  std::function<Status(DType, const Bound&)> prepare = {};
+  // Values that it rounds to the element type on the way, beyond those of the pass' budget: adds
+  // that times u_T S. 0 for a fused kernel; a chain of primitives stores each intermediate.
+  Expr element_roundings = 0;
 };
 
 // Runs in double on host memory. Fills the outputs with the value, with S (the same formula with
@@ -76,18 +79,19 @@ struct OutputBudget {
 };
 
 struct Pass {
-  std::string name;  // forward, backward or forward_backward
-  std::vector<TensorInfo> tensors;
-  std::vector<OptionInfo> options;
+  std::string name = {};  // forward, backward or forward_backward
+  std::vector<TensorInfo> tensors = {};
+  std::vector<OptionInfo> options = {};
   Oracle oracle;
-  Oracle scale;         // S; absent: S = |y|
-  Oracle intermediate;  // S2; absent: 0
+  Oracle scale = {};         // S; absent: S = |y|
+  Oracle intermediate = {};  // S2; absent: 0
   std::vector<Implementation> implementations;
   std::map<std::string, OutputBudget> budget;  // by output tensor
   Expr flops;                                  // floating-point operations of the formula
-  std::optional<Expr>
-      bytes;  // least bytes, where they are not "each input and output once"; may use "elem"
-  std::string inputs_from;  // pass whose oracle makes this pass' saved inputs, e.g. rstd
+  // Least bytes, where they are not "each input and output once"; may use "elem".
+  std::optional<Expr> bytes = {};
+  std::string inputs_from = {};           // pass whose oracle makes this pass' saved inputs, e.g. rstd
+  std::vector<std::string> strided = {};  // tensors whose rows may lie apart
 };
 
 // ---- test plan ----------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ struct AxisPlan {
 struct InputPlan {
   std::string tensor;
   std::string distribution;
-  std::map<std::string, double> parameters;
+  std::map<std::string, double> parameters = {};
 };
 
 // A set of inputs with a name that stands in the case string, e.g. "normal", "small_rows",
