@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <memory>
 
@@ -105,6 +104,7 @@ Json build_block() {
 
 Json libraries_block() {
   const BuildInfo build = build_info();
+  const bool cuda = !build.cuda_compiler.empty();
   return {{"eigen", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION,
                                 EIGEN_MINOR_VERSION)},
           {"googletest", build.googletest},
@@ -114,8 +114,9 @@ Json libraries_block() {
           {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
                                         NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
           {"cli11", CLI11_VERSION},
-          {"cudnn", version_of({"libcudnn.so.9", "libcudnn.so"}, "cudnnGetVersion")},
-          {"cublas", version_of({"libcublasLt.so.13", "libcublasLt.so"}, "cublasLtGetVersion")}};
+          {"cudnn", cuda ? version_of({"libcudnn.so.9", "libcudnn.so"}, "cudnnGetVersion") : Json()},
+          {"cublas", cuda ? version_of({"libcublasLt.so.13", "libcublasLt.so"}, "cublasLtGetVersion")
+                          : Json()}};
 }
 
 Json environment_block() {
@@ -123,11 +124,13 @@ Json environment_block() {
                                        "NCCL_",  "TIGON_",  "OMP_",           "GTEST_",
                                        "CI=",    "GLIBC_",  "MALLOC_",        "SOURCE_DATE_EPOCH="};
   Json block = Json::object();
-  for (char** entry = environ; *entry != nullptr; ++entry)
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    const size_t equals = text.find('=');
     for (const char* prefix : kPrefixes)
-      if (std::strncmp(*entry, prefix, std::strlen(prefix)) == 0)
-        if (const char* equals = std::strchr(*entry, '='))
-          block[std::string(*entry, equals)] = std::string(equals + 1);
+      if (equals != std::string::npos && text.rfind(prefix, 0) == 0)
+        block[text.substr(0, equals)] = text.substr(equals + 1);
+  }
   return block;
 }
 

@@ -25,8 +25,8 @@ Json host_block();
 // Preset, compilers, flags.
 Json build_block();
 
-// Versions of the libraries: of the headers built with, and for cuDNN and cuBLASLt of the library
-// that is found now (null when there is none).
+// Versions of the libraries: of the headers built with, and in a CUDA build of the cuDNN and
+// cuBLASLt that are found now (null when there is none).
 Json libraries_block();
 
 // Variables that change what CUDA, its libraries or Tigon do; only those that are set.

@@ -94,7 +94,7 @@ void write_junit(const std::filesystem::path& path, const std::vector<JUnitCase>
     throw RecordError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   };
   const bool in_place = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
-  const std::filesystem::path target = in_place ? path : path.string() + ".part";
+  const std::filesystem::path target(path.string() + (in_place ? "" : ".part"));
   errno = 0;
   std::ofstream file(target, std::ios::binary);
   if (!file) fail();

@@ -12,8 +12,8 @@ struct JUnitCase {
   std::string name;
   double seconds = 0;
   enum Outcome { kPassed, kFailure, kError, kSkipped } outcome = kPassed;
-  std::string verdict, reason;  // of all but kPassed
-  std::string details;          // shown as the text of a failure or error, e.g. the repro line
+  std::string verdict = {}, reason = {};  // of all but kPassed
+  std::string details = {};               // the text of a failure or error, e.g. the repro line
 };
 
 // One <testsuite> per suite in order of first appearance. `failure` stands for wrong numbers,

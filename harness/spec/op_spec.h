@@ -90,7 +90,7 @@ struct Pass {
   Expr flops;                                  // floating-point operations of the formula
   // Least bytes, where they are not "each input and output once"; may use "elem".
   std::optional<Expr> bytes = {};
-  std::string inputs_from = {};           // pass whose oracle makes this pass' saved inputs, e.g. rstd
+  std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
   std::vector<std::string> strided = {};  // tensors whose rows may lie apart
 };
 
