@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mode=(--dry-run --Werror)
 [ "${1:-}" = --fix ] && mode=(-i)
-git ls-files -z '*.h' '*.cpp' '*.cu' | xargs -0 clang-format "${mode[@]}"
+git ls-files -z '*.h' '*.cpp' '*.cu' | xargs -0 clang-format-14 "${mode[@]}"
 echo "format: every source is formatted"
