@@ -61,8 +61,7 @@ Json version_of(std::initializer_list<const char*> libraries, const char* symbol
   for (const char* name : libraries) {
     void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) continue;
-    if (void* function = dlsym(library, symbol))
-      return reinterpret_cast<size_t (*)()>(function)();
+    if (void* function = dlsym(library, symbol)) return reinterpret_cast<size_t (*)()>(function)();
   }
   return nullptr;
 }
@@ -105,24 +104,25 @@ Json build_block() {
 Json libraries_block() {
   const BuildInfo build = build_info();
   const bool cuda = !build.cuda_compiler.empty();
-  return {{"eigen", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION,
-                                EIGEN_MINOR_VERSION)},
-          {"googletest", build.googletest},
-          {"benchmark", build.benchmark},
-          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
-                              FMT_VERSION % 100)},
-          {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
-                                        NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
-          {"cli11", CLI11_VERSION},
-          {"cudnn", cuda ? version_of({"libcudnn.so.9", "libcudnn.so"}, "cudnnGetVersion") : Json()},
-          {"cublas", cuda ? version_of({"libcublasLt.so.13", "libcublasLt.so"}, "cublasLtGetVersion")
-                          : Json()}};
+  return {
+      {"eigen",
+       fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
+      {"googletest", build.googletest},
+      {"benchmark", build.benchmark},
+      {"fmt",
+       fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+      {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
+                                    NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+      {"cli11", CLI11_VERSION},
+      {"cudnn", cuda ? version_of({"libcudnn.so.9", "libcudnn.so"}, "cudnnGetVersion") : Json()},
+      {"cublas",
+       cuda ? version_of({"libcublasLt.so.13", "libcublasLt.so"}, "cublasLtGetVersion") : Json()}};
 }
 
 Json environment_block() {
-  constexpr const char* kPrefixes[] = {"CUDA_",  "CUBLAS_", "CUDNN_",         "NVIDIA_",
-                                       "NCCL_",  "TIGON_",  "OMP_",           "GTEST_",
-                                       "CI=",    "GLIBC_",  "MALLOC_",        "SOURCE_DATE_EPOCH="};
+  constexpr const char* kPrefixes[] = {"CUDA_", "CUBLAS_", "CUDNN_",  "NVIDIA_",
+                                       "NCCL_", "TIGON_",  "OMP_",    "GTEST_",
+                                       "CI=",   "GLIBC_",  "MALLOC_", "SOURCE_DATE_EPOCH="};
   Json block = Json::object();
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;

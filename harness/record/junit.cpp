@@ -17,13 +17,24 @@ std::string escaped(const std::string& text) {
   std::string xml;
   for (const char c : text) {
     switch (c) {
-      case '&': xml += "&amp;"; break;
-      case '<': xml += "&lt;"; break;
-      case '>': xml += "&gt;"; break;
-      case '"': xml += "&quot;"; break;
-      case '\n': xml += "&#10;"; break;
+      case '&':
+        xml += "&amp;";
+        break;
+      case '<':
+        xml += "&lt;";
+        break;
+      case '>':
+        xml += "&gt;";
+        break;
+      case '"':
+        xml += "&quot;";
+        break;
+      case '\n':
+        xml += "&#10;";
+        break;
       default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\t') xml += c;  // XML 1.0 allows no others
+        if (static_cast<unsigned char>(c) >= 0x20 || c == '\t')
+          xml += c;  // XML 1.0 allows no others
     }
   }
   return xml;
@@ -80,9 +91,9 @@ std::string junit_xml(const std::vector<JUnitCase>& cases) {
     suite->second.cases += test_case(c);
     add(all, c);
   }
-  std::string xml = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tigon\" {}>\n",
-      attributes(all));
+  std::string xml =
+      fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tigon\" {}>\n",
+                  attributes(all));
   for (const auto& [name, totals] : suites)
     xml += fmt::format("  <testsuite name=\"{}\" {}>\n{}  </testsuite>\n", escaped(name),
                        attributes(totals), totals.cases);

@@ -96,8 +96,9 @@ void RecordWriter::append(const std::string& line) {
       const int error = n == 0 ? ENOSPC : errno;
       struct stat info {};
       if (done > 0 && fstat(file_, &info) == 0 && S_ISREG(info.st_mode))
-        // Cuts off the torn line. Should this fail, readers drop it.
-        [[maybe_unused]] const int cut = ftruncate(file_, info.st_size - static_cast<off_t>(done));
+          // Cuts off the torn line. Should this fail, readers drop it.
+          [[maybe_unused]]
+        const int cut = ftruncate(file_, info.st_size - static_cast<off_t>(done));
       fail(path_, error);
     }
   }
@@ -107,7 +108,8 @@ void RecordWriter::close() {
   const std::lock_guard lock(mutex_);
   if (file_ < 0) return;
   const int file = std::exchange(file_, -1);
-  const bool synced = fsync(file) == 0 || errno == EINVAL || errno == EROFS;  // EINVAL: no disk file
+  const bool synced =
+      fsync(file) == 0 || errno == EINVAL || errno == EROFS;  // EINVAL: no disk file
   const int error = errno;
   const bool closed = ::close(file) == 0;
   if (!synced) fail(path_, error);
