@@ -1,6 +1,7 @@
 // Views as Eigen arrays, for the oracles.
 #pragma once
 #include <Eigen/Core>
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/signature/signature.h"
@@ -32,6 +33,16 @@ MapOf<Rows<std::remove_const_t<T>>, T> array(const View<T, 2>& v) {
 template <class T>
 MapOf<Rows<std::remove_const_t<T>>, T> slice(const View<T, 3>& v, int64_t t) {
   return {v.data + t * v.stride[0], v.shape[1], v.shape[2], Eigen::OuterStride<>(v.stride[1])};
+}
+
+// The same tensor, not to be written.
+template <class T, int N>
+View<const T, N> as_const(const View<T, N>& v) {
+  View<const T, N> c;
+  c.data = v.data;
+  std::copy_n(v.shape, N, c.shape);
+  std::copy_n(v.stride, N, c.stride);
+  return c;
 }
 
 }  // namespace tigon::reference
