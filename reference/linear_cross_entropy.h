@@ -1,0 +1,216 @@
+// Oracle of linear_cross_entropy in plain Eigen: cross_entropy's oracle on z = x w^T. S is the same
+// formulas with every term replaced by its absolute value, S2 the effect of storing logits and
+// their gradient in the element type.
+//
+// A budget's n is the length of all sums on the path: H + V for loss, lse and dx, H + V + T for dw;
+// its c0 is 24 as for cross_entropy, its k_int 1 for all four.
+#pragma once
+#include <cmath>
+
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "reference/cross_entropy.h"
+
+namespace tigon::reference::linear_cross_entropy {
+
+using tigon::linear_cross_entropy::Forward;
+using tigon::linear_cross_entropy::ForwardBackward;
+
+// a b^T
+template <class S>
+Rows<S> times_transpose(const Rows<S>& a, const Rows<S>& b) {
+  return (a.matrix() * b.matrix().transpose()).array();
+}
+
+// a b
+template <class S>
+Rows<S> times(const Rows<S>& a, const Rows<S>& b) {
+  return (a.matrix() * b.matrix()).array();
+}
+
+// a^T b
+template <class S>
+Rows<S> transpose_times(const Rows<S>& a, const Rows<S>& b) {
+  return (a.matrix().transpose() * b.matrix()).array();
+}
+
+template <class P>
+void forward(const Forward<P>& a) {
+  using S = typename P::Elem;
+  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));  // [T, V]
+  cross_entropy::Forward<P> f;
+  static_cast<LossOptions&>(f) = a;
+  f.logits = view(z.data(), z.rows(), z.cols());
+  f.target = a.target;
+  f.loss = a.loss;
+  f.lse = a.lse;
+  cross_entropy::forward(f);
+}
+
+// Fills loss and lse; returns dlogits [T, V].
+template <class P>
+Rows<typename P::Elem> logits_gradient(const ForwardBackward<P>& a) {
+  using S = typename P::Elem;
+  Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  cross_entropy::ForwardBackward<P> f;
+  static_cast<LossOptions&>(f) = a;
+  f.logits = view(z.data(), z.rows(), z.cols());
+  f.target = a.target;
+  f.dloss = a.dloss;
+  f.loss = a.loss;
+  f.lse = a.lse;
+  cross_entropy::forward_backward(f);
+  return z;
+}
+
+template <class P>
+void forward_backward(const ForwardBackward<P>& a) {
+  using S = typename P::Elem;
+  const Rows<S> d = logits_gradient(a);
+  if (a.dx) array(a.dx) = times<S>(d, array(a.w));
+  if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x));
+}
+
+// ---- how one row's loss, lse and gradient follow its logits -------------------------------------
+
+// To first order, a change dz of the logits moves the loss by gradient . dz, lse by
+// lse_gradient . dz and the gradient by hessian dz, with hessian = diag(d) + c v v^T.
+template <class S>
+struct Sensitivity {
+  S lse;
+  Row<S> gradient, lse_gradient;
+  Row<S> d, v;
+  S c;
+
+  Row<S> hessian_diagonal() const { return d + c * v.square(); }
+};
+
+// With s and s' the first and second derivative of the softcap, k = 1 + 2 z_loss lse and
+// e = k p - q the gradient in x: gradient = s e, so d/dz_j of entry i is
+// [i = j] (s_i^2 k p_i + s'_i e_i) + s_i p_i (2 z_loss - k) p_j s_j.
+template <class S>
+Sensitivity<S> sensitivity(const Row<S>& z, int64_t y, const LossOptions& o) {
+  LossOptions uncapped = o;
+  uncapped.softcap = 0;
+  const Row<S> x = cross_entropy::softcapped(z, o.softcap);
+  const Row<S> s = cross_entropy::softcap_slope(z, o.softcap);
+  const S lse = cross_entropy::log_sum_exp(x);
+  const S k = S(1) + S(2.0 * o.z_loss) * lse;
+  const Row<S> p = (x - lse).exp();
+  const Row<S> e = cross_entropy::row_gradient(x, lse, y, uncapped);
+  Sensitivity<S> r{lse, s * e, s * p, s.square() * k * p, s * p, S(2.0 * o.z_loss) - k};
+  if (o.softcap > 0) r.d -= S(2) * x / S(double(o.softcap) * o.softcap) * s * e;
+  return r;
+}
+
+// ---- S ------------------------------------------------------------------------------------------
+
+// Beside cross_entropy's own S: a logit is off by the roundings of its sum, Z_j = sum |x_h w_jh|.
+template <class Args>
+void loss_scale(const Args& a) {
+  using S = typename Args::Elem;
+  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  const Rows<S> z_scale = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
+  Row<S> loss = Row<S>::Zero(z.rows());
+  array(a.lse).setZero();
+  for (int64_t t = 0; t < z.rows(); ++t) {
+    const int64_t y = a.target.data[t];
+    if (y == a.ignore_index) continue;
+    const Row<S> x = cross_entropy::softcapped<S>(z.row(t), a.softcap);
+    const auto of = sensitivity<S>(z.row(t), y, a);
+    a.lse.data[t] = cross_entropy::lse_scale(x, of.lse) + (of.lse_gradient * z_scale.row(t)).sum();
+    loss[t] =
+        cross_entropy::row_loss_scale(x, of.lse, y, a) + (of.gradient.abs() * z_scale.row(t)).sum();
+  }
+  cross_entropy::write_loss(a, loss);
+}
+
+template <class P>
+void forward_scale(const Forward<P>& a) {
+  loss_scale(a);
+}
+
+template <class P>
+void forward_backward_scale(const ForwardBackward<P>& a) {
+  using std::abs;
+  using S = typename P::Elem;
+  loss_scale(a);
+  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  const Rows<S> z_scale = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
+  const Row<S> g = cross_entropy::upstream(a).abs();
+  Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
+  for (int64_t t = 0; t < z.rows(); ++t) {
+    const int64_t y = a.target.data[t];
+    if (y == a.ignore_index) continue;
+    const auto of = sensitivity<S>(z.row(t), y, a);
+    const Row<S> vz = of.v * z_scale.row(t), diagonal = of.hessian_diagonal().abs();
+    const Row<S> others = S(abs(of.c)) * of.v * (vz.sum() - vz);
+    d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a) +
+                       diagonal * z_scale.row(t) + others);
+  }
+  if (a.dx) array(a.dx) = times<S>(d, array(a.w).abs());
+  if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x).abs());
+}
+
+// ---- S2 -----------------------------------------------------------------------------------------
+
+// A logit is stored as z_j (1 + delta_j) and an entry of dlogits D_i as D_i (1 + epsilon_i), all
+// deltas and epsilons independent and at most the element type's roundoff. So
+//   loss moves by  sum_j gradient_j z_j delta_j,
+//   lse by         sum_j lse_gradient_j z_j delta_j,
+//   D_i by         D_i epsilon_i + sum_j hessian_ij z_j delta_j,
+//   dx_h by        sum_i w_ih D_i epsilon_i + sum_j (sum_i w_ih hessian_ij) z_j delta_j,
+//   dw_ih by       sum_t x_th (change of D_ti), whose rows are independent,
+// and S2 is the 2-norm of the factors of the deltas and epsilons.
+template <class Args>
+void loss_intermediate(const Args& a) {
+  using std::sqrt;
+  using S = typename Args::Elem;
+  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  Row<S> loss = Row<S>::Zero(z.rows());
+  array(a.lse).setZero();
+  for (int64_t t = 0; t < z.rows(); ++t) {
+    if (a.target.data[t] == a.ignore_index) continue;
+    const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
+    a.lse.data[t] = sqrt((of.lse_gradient * z.row(t)).square().sum());
+    loss[t] = sqrt((of.gradient * z.row(t)).square().sum());
+  }
+  if (a.reduction == Reduction::kNone)
+    array(a.loss) = loss;
+  else
+    a.loss.data[0] = sqrt(loss.square().sum()) * S(cross_entropy::row_share(a.target, a));
+}
+
+template <class P>
+void forward_intermediate(const Forward<P>& a) {
+  loss_intermediate(a);
+}
+
+template <class P>
+void forward_backward_intermediate(const ForwardBackward<P>& a) {
+  using S = typename P::Elem;
+  loss_intermediate(a);
+  const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
+  const Rows<S> z = times_transpose<S>(x, w);
+  const Row<S> g = cross_entropy::upstream(a);
+  Rows<S> dx2 = Rows<S>::Zero(x.rows(), x.cols());
+  Rows<S> d2 = Rows<S>::Zero(z.rows(), z.cols());  // squared change of D
+  for (int64_t t = 0; t < z.rows(); ++t) {
+    if (a.target.data[t] == a.ignore_index) continue;
+    const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
+    const Row<S> stored = (g[t] * of.gradient).square();
+    if (a.dx) {
+      const Row<S> vw = times<S>(of.v, w);  // [1, H]
+      const Rows<S> hessian_w =
+          (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
+      dx2.row(t) = times<S>(stored, w.square()) +
+                   (hessian_w.colwise() * z.row(t).transpose()).square().colwise().sum();
+    }
+    const Row<S> vz2 = (of.v * z.row(t)).square();
+    const Row<S> others = (of.c * of.v).square() * (vz2.sum() - vz2);
+    d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * z.row(t)).square() + others);
+  }
+  if (a.dx) array(a.dx) = dx2.sqrt();
+  if (a.dw) array(a.dw) = transpose_times<S>(d2, x.square()).sqrt();
+}
+
+}  // namespace tigon::reference::linear_cross_entropy
