@@ -1,0 +1,331 @@
+// Cross entropy of rows of logits. With x a row (after the softcap c tanh(x / c)) and y its target:
+//   lse = log sum_i exp(x_i)
+//   loss = (1 - a) (lse - x_y) + a (lse - mean(x)) + z lse^2
+//   dloss/dx_i = ((1 + 2 z lse) p_i - a / V - (1 - a) [i = y]) (1 - tanh^2),  p_i = exp(x_i - lse)
+// A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
+// shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
+// SM), and its gradient is written once over it. Statistics are fp32 and online.
+#include "kernels/device/loss_rows.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include "kernels/device/device.h"
+#include "kernels/device/device_limits.h"
+
+namespace tigon {
+namespace {
+
+constexpr int kSmallThreads = 128;  // for rows of up to kSmallRow bytes
+constexpr size_t kSmallRow = 16384;
+constexpr int kLargeThreads = 384;
+constexpr int kLargeBlocks = 3;      // per multiprocessor: one loads while others reduce and store
+constexpr unsigned kMaxCluster = 8;  // the largest that every GPU with clusters can place
+constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
+constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
+constexpr int kBatch = 4;  // 16-byte loads in flight per thread before the first is used
+constexpr int kReduceThreads = 1024;
+
+// Columns of a row: `head` elements up to the first 16-byte boundary, whole vectors, and a tail.
+// Vectors [first, last) belong to this block; head and tail to the first block of a cluster.
+struct Slice {
+  int head, tail, first, last;
+};
+
+template <class T>
+TIGON_DEVICE Slice slice_of(const T* x, int columns, unsigned rank, unsigned blocks) {
+  constexpr int kWidth = kVec<T>;
+  const auto misplaced = static_cast<unsigned>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));
+  const int head = min(static_cast<int>((kWidth - misplaced) % kWidth), columns);
+  const int vectors = (columns - head) / kWidth;
+  const int share = (vectors + static_cast<int>(blocks) - 1) / static_cast<int>(blocks);
+  const int first = min(vectors, static_cast<int>(rank) * share);
+  return {head, head + vectors * kWidth, first, min(vectors, first + share)};
+}
+
+// Calls f(column) for the columns of head and tail that this thread owns.
+template <int kThreads, class F>
+TIGON_DEVICE void for_each_end(const Slice& s, int columns, unsigned rank, F f) {
+  if (rank != 0) return;
+  const int count = s.head + columns - s.tail;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
+    f(i < s.head ? i : s.tail + i - s.head);
+}
+
+// Largest logit, sum of exp(x - max) and sum of x over some columns. max starts at the smallest
+// finite value and not at -inf, so that max - max is never inf - inf.
+struct Statistics {
+  float max = -3.402823466e+38f;
+  float exp_sum = 0.0f;
+  float sum = 0.0f;
+};
+
+template <int kCount>
+TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
+  float max = s.max;
+  TIGON_UNROLL
+  for (int j = 0; j < kCount; ++j) max = fmaxf(max, x[j]);
+  float exp_sum = 0.0f, sum = 0.0f;
+  TIGON_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    exp_sum += fast_exp(x[j] - max);
+    sum += x[j];
+  }
+  s.exp_sum = s.exp_sum * fast_exp(s.max - max) + exp_sum;
+  s.max = max;
+  s.sum += sum;
+}
+
+struct Join {
+  TIGON_DEVICE Statistics operator()(const Statistics& a, const Statistics& b) const {
+    const float max = fmaxf(a.max, b.max);
+    return {max, a.exp_sum * fast_exp(a.max - max) + b.exp_sum * fast_exp(b.max - max),
+            a.sum + b.sum};
+  }
+};
+
+// The statistics of all blocks of the cluster, joined in the same order in each of them.
+TIGON_DEVICE Statistics join_cluster(const Statistics& block) {
+  TIGON_SHARED(Statistics, mine, [1]);
+  if (threadIdx.x == 0) mine[0] = block;
+  cluster_sync();
+  Statistics all = *cluster_map(&mine[0], 0);
+  for (unsigned rank = 1; rank < cluster_size(); ++rank)
+    all = Join{}(all, *cluster_map(&mine[0], rank));
+  cluster_sync();  // nobody leaves while others read its shared memory
+  return all;
+}
+
+template <bool kSoftcap>
+struct Softcap {
+  float cap, inverse;
+  TIGON_DEVICE float operator()(float x) const {
+    return kSoftcap ? cap * fast_tanh(x * inverse) : x;
+  }
+};
+
+// Gradient of a column with logit x; `at_target` is taken off before the softcap's derivative.
+template <bool kSoftcap>
+struct Gradient {
+  Softcap<kSoftcap> softcap;
+  float lse, scale, offset;
+  TIGON_DEVICE float operator()(float x, float at_target) const {
+    if constexpr (!kSoftcap) return scale * fast_exp(x - lse) - offset - at_target;
+    const float t = fast_tanh(x * softcap.inverse);
+    return (scale * fast_exp(softcap.cap * t - lse) - offset - at_target) * (1.0f - t * t);
+  }
+};
+
+template <class T, int kThreads>
+TIGON_DEVICE void fill_zero(T* x, const Slice& s, int columns, unsigned rank) {
+  constexpr int kWidth = kVec<T>;
+  float zeros[kWidth] = {};
+  for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kThreads)
+    store16(x + s.head + i * kWidth, pack<T>(zeros));
+  for_each_end<kThreads>(s, columns, rank, [&](int c) { store(x + c, from_float<T>(0.0f)); });
+}
+
+// First sweep: the row's statistics; the first `kept` vectors of the slice stay in shared memory.
+template <int kThreads, bool kSoftcap, class T>
+TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsigned rank,
+                                 Vec<T>* keep, int kept, const Softcap<kSoftcap>& softcap) {
+  constexpr int kWidth = kVec<T>;
+  const T* vectors = x + s.head;
+  Statistics statistics;
+  for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kBatch * kThreads) {
+    Vec<T> batch[kBatch];
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (i + b * kThreads < s.last) batch[b] = load16(vectors + (i + b * kThreads) * kWidth);
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      const int v = i + b * kThreads;
+      if (v >= s.last) break;
+      if (v - s.first < kept) keep[v - s.first] = batch[b];
+      float f[kWidth];
+      unpack(batch[b], f);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[j] = softcap(f[j]);
+      add(statistics, f);
+    }
+  }
+  for_each_end<kThreads>(s, columns, rank, [&](int c) {
+    const float f[1] = {softcap(to_float(load(x + c)))};
+    add(statistics, f);
+  });
+  return statistics;
+}
+
+// Second sweep: the gradient over the logits. y is the target's column.
+template <int kThreads, bool kSoftcap, class T>
+TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
+                                 const Vec<T>* keep, int kept, const Gradient<kSoftcap>& gradient,
+                                 int y, float at_target) {
+  constexpr int kWidth = kVec<T>;
+  for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kThreads) {
+    const int column = s.head + i * kWidth;
+    float f[kWidth];
+    unpack(i - s.first < kept ? keep[i - s.first] : load16(x + column), f);
+    if (y < column || y >= column + kWidth) {
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f);
+    } else {
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], column + j == y ? at_target : 0.0f);
+    }
+    store16(x + column, pack<T>(f));
+  }
+  for_each_end<kThreads>(s, columns, rank, [&](int c) {
+    store(x + c, from_float<T>(gradient(to_float(load(x + c)), c == y ? at_target : 0.0f)));
+  });
+}
+
+template <class T>
+TIGON_DEVICE float upstream(const LossRows<T>& a, int64_t row) {
+  float g = 1.0f;
+  if (a.dloss != nullptr) g = load(a.dloss + (a.options.reduction == Reduction::kNone ? row : 0));
+  if (a.options.reduction == Reduction::kMean) g /= static_cast<float>(load(a.counted));
+  return g;
+}
+
+template <class T>
+TIGON_DEVICE float row_loss(const LossRows<T>& a, const Statistics& s, float lse, float target) {
+  const float smoothing = a.options.label_smoothing;
+  float loss = (1.0f - smoothing) * (lse - target) + a.options.z_loss * lse * lse;
+  // Only then, because the mean of a row with a logit of -inf is -inf.
+  if (smoothing != 0.0f) loss += smoothing * (lse - s.sum / static_cast<float>(a.columns));
+  return loss;
+}
+
+template <class T, int kThreads, int kBlocks, bool kSoftcap>
+TIGON_KERNEL(kThreads, kBlocks)
+loss_rows_kernel(LossRows<T> a, int kept) {
+  TIGON_DYNAMIC_SHARED(Vec<T>, keep);
+  const unsigned blocks = cluster_size(), rank = cluster_rank();
+  const int64_t row = blockIdx.x / blocks;
+  const int columns = static_cast<int>(a.columns);
+  T* const x = a.logits + row * a.stride;
+  const Slice slice = slice_of(x, columns, rank, blocks);
+  const bool writes_row = rank == 0 && threadIdx.x == 0;
+  const bool forward = a.pass != LossPass::kBackward, backward = a.pass != LossPass::kForward;
+  const int64_t target = load(a.target + row);
+  if (target == a.options.ignore_index) {
+    if (backward) fill_zero<T, kThreads>(x, slice, columns, rank);
+    if (forward && writes_row) {
+      store(a.loss + row, 0.0f);
+      store(a.lse + row, 0.0f);
+    }
+    return;
+  }
+  const bool valid = target >= 0 && target < a.columns;
+  const Softcap<kSoftcap> softcap = {a.options.softcap, 1.0f / a.options.softcap};
+  float lse;
+  if (forward) {
+    // Read before the first barrier: after it, the gradient takes the logit's place.
+    const float x_y = writes_row && valid ? softcap(to_float(load(x + target))) : NAN;
+    Statistics s = read_row<kThreads>(x, slice, columns, rank, keep, kept, softcap);
+    s = block_reduce<kThreads>(s, Join{});
+    if (blocks > 1) s = join_cluster(s);
+    lse = s.max + logf(s.exp_sum);
+    if (writes_row) {
+      store(a.lse + row, lse);
+      store(a.loss + row, row_loss(a, s, lse, x_y));
+    }
+  } else {
+    lse = load(a.lse + row);
+  }
+  if (!backward) return;
+  const float g = valid ? upstream(a, row) : NAN;  // an invalid target makes the row NaN
+  const Gradient<kSoftcap> gradient = {
+      softcap, lse, g * (1.0f + 2.0f * a.options.z_loss * lse),
+      g * (a.options.label_smoothing / static_cast<float>(columns))};
+  write_gradient<kThreads>(x, slice, columns, rank, keep, forward ? kept : 0, gradient,
+                           valid ? static_cast<int>(target) : -1,
+                           g * (1.0f - a.options.label_smoothing));
+}
+
+TIGON_KERNEL(kReduceThreads)
+count_rows_kernel(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted) {
+  int64_t n = 0;
+  for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads)
+    n += load(target + i) != ignore_index ? 1 : 0;
+  n = block_reduce<kReduceThreads>(n, Sum{});
+  if (threadIdx.x == 0) store(counted, n);
+}
+
+TIGON_KERNEL(kReduceThreads)
+reduce_loss_kernel(const float* row_loss, int64_t rows, const int64_t* counted, float* loss) {
+  float sum = 0.0f;
+  for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) sum += load(row_loss + i);
+  sum = block_sum<kReduceThreads>(sum);
+  if (threadIdx.x != 0) return;
+  const int64_t n = counted != nullptr ? load(counted) : 1;
+  store(loss, n != 0 ? sum / static_cast<float>(n) : 0.0f);
+}
+
+// Blocks per row and the bytes of a block's slice that it keeps in shared memory.
+struct Placement {
+  unsigned cluster = 1;
+  size_t kept = 0;
+};
+
+Placement place_row(size_t row_bytes) {
+  if (row_bytes <= kSmallRow) return {1, row_bytes};
+  const DeviceLimits limits = device_limits();
+  const auto room = [&](size_t blocks) {
+    return std::min(limits.shared_per_block - kStaticShared,
+                    limits.shared_per_multiprocessor / blocks - kSystemShared - kStaticShared);
+  };
+  Placement p;
+  while (limits.clusters && p.cluster < kMaxCluster && row_bytes > p.cluster * room(kLargeBlocks))
+    p.cluster *= 2;
+  const size_t slice = row_bytes / p.cluster + 16;
+  p.kept = std::min(slice, slice <= room(kLargeBlocks) ? slice : room(2));
+  return p;
+}
+
+template <int kThreads, int kBlocks, class Elem>
+Status launch_rows(const LossRows<Elem>& a, const Placement& p, Stream stream) {
+  const int64_t blocks = a.rows * p.cluster;
+  if (blocks > INT_MAX) return unsupported("loss: rows times blocks per row must be below 2^31");
+  const int kept = static_cast<int>(p.kept / sizeof(Vec<Elem>));
+  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(blocks)),
+                            .block = dim3(kThreads),
+                            .shared_bytes = static_cast<size_t>(kept) * sizeof(Vec<Elem>),
+                            .stream = stream,
+                            .cluster = p.cluster};
+  if (a.options.softcap > 0.0f)
+    return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, true>, a, kept);
+  return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, false>, a, kept);
+}
+
+}  // namespace
+
+template <class Elem>
+Status loss_rows(const LossRows<Elem>& a, Stream stream) {
+  if (a.columns > INT_MAX) return unsupported("loss: the vocabulary must be below 2^31");
+  const size_t row_bytes = static_cast<size_t>(a.columns) * sizeof(Elem);
+  Placement p = place_row(row_bytes);
+  if (a.pass != LossPass::kForwardBackward) p = {};  // one sweep: nothing to keep
+  if (row_bytes <= kSmallRow) return launch_rows<kSmallThreads, 1>(a, p, stream);
+  return launch_rows<kLargeThreads, kLargeBlocks>(a, p, stream);
+}
+
+Status count_rows(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted,
+                  Stream stream) {
+  return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
+                count_rows_kernel, target, rows, ignore_index, counted);
+}
+
+Status reduce_loss(const float* row_loss, int64_t rows, const int64_t* counted, float* loss,
+                   Stream stream) {
+  return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
+                reduce_loss_kernel, row_loss, rows, counted, loss);
+}
+
+template Status loss_rows<float>(const LossRows<float>&, Stream);
+template Status loss_rows<bf16>(const LossRows<bf16>&, Stream);
+template Status loss_rows<f16>(const LossRows<f16>&, Stream);
+
+}  // namespace tigon

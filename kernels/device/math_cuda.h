@@ -1,0 +1,20 @@
+// GPU bodies of math.h.
+#pragma once
+#include "kernels/device/platform.h"
+
+namespace tigon::device {
+
+TIGON_DEVICE float exp(float x) { return __expf(x); }
+TIGON_DEVICE float exp2(float x) {
+  float r;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+TIGON_DEVICE float divide(float a, float b) {
+  float r;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(b));
+  return a * r;
+}
+TIGON_DEVICE float tanh(float x) { return tanhf(x); }
+
+}  // namespace tigon::device

@@ -1,0 +1,117 @@
+// Reductions over a warp and over a block. The order of operations is the same on the GPU and on
+// the host, so results are deterministic.
+#pragma once
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/device/platform.h"
+
+namespace tigon {
+
+// Operations. They must be commutative and stateless; T is trivially copyable and a multiple of 4
+// bytes, e.g. the (maximum, sum) pair of an online softmax.
+struct Sum {
+  template <class T>
+  TIGON_DEVICE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+// A NaN on either side gives NaN: fmaxf would swallow it, and a broken row would look whole.
+struct Max {
+  template <class T>
+  TIGON_DEVICE T operator()(T a, T b) const {
+    const T larger = b > a ? b : a;
+    return b != b ? b : larger;
+  }
+};
+
+namespace device {
+
+template <class T>
+TIGON_DEVICE T shuffle_xor(T v, int lanes) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+  unsigned words[sizeof(T) / 4];
+  memcpy(words, &v, sizeof v);
+  TIGON_UNROLL
+  for (unsigned& w : words) w = __shfl_xor_sync(0xffffffffu, w, lanes);
+  memcpy(&v, words, sizeof v);
+  return v;
+}
+
+#if !TIGON_GPU
+// The butterfly below over the 32 lanes' values side by side.
+template <int kLanes, class T, class Op>
+void butterfly(const void* in, void* out) {
+  T a[32], b[32];
+  memcpy(a, in, sizeof a);
+  for (int step = kLanes / 2; step > 0; step /= 2) {
+    for (int lane = 0; lane < 32; ++lane) b[lane] = Op{}(a[lane], a[lane ^ step]);
+    memcpy(a, b, sizeof a);
+  }
+  memcpy(out, a, sizeof a);
+}
+#endif
+
+}  // namespace device
+
+// Combines the values of each aligned group of kLanes lanes; every lane gets the result. All 32
+// lanes of the warp must call it.
+template <int kLanes = 32, class T, class Op>
+TIGON_DEVICE T warp_reduce(T v, Op op) {
+#if !TIGON_GPU
+  T r;
+  if (simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>,
+                       simt::Location::current()))
+    return r;
+#endif
+  TIGON_UNROLL
+  for (int step = kLanes / 2; step > 0; step /= 2) v = op(v, device::shuffle_xor(v, step));
+  return v;
+}
+
+template <class T>
+TIGON_DEVICE T warp_sum(T v) {
+  return warp_reduce(v, Sum{});
+}
+template <class T>
+TIGON_DEVICE T warp_max(T v) {
+  return warp_reduce(v, Max{});
+}
+
+// Combines the values of all kThreads threads of the block; every thread gets the result. `scratch`
+// is a shared array of kThreads / 32 elements. May be called again at once: the first barrier lets
+// the readers of the previous call finish.
+template <int kThreads, class T, class Op>
+TIGON_DEVICE T block_reduce(T v, Op op, T* scratch) {
+  constexpr int kWarps = kThreads / 32;
+  static_assert(kThreads % 32 == 0 && kWarps >= 1 && kWarps <= 32);
+  v = warp_reduce(v, op);
+  if constexpr (kWarps == 1) return v;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
+  __syncthreads();
+  if constexpr ((kWarps & (kWarps - 1)) == 0) {
+    return warp_reduce<kWarps>(scratch[threadIdx.x % kWarps], op);
+  } else {
+    T all = scratch[0];
+    TIGON_UNROLL
+    for (int w = 1; w < kWarps; ++w) all = op(all, scratch[w]);
+    return all;
+  }
+}
+template <int kThreads, class T, class Op>
+TIGON_DEVICE T block_reduce(T v, Op op) {
+  TIGON_SHARED(T, scratch, [kThreads / 32]);
+  return block_reduce<kThreads>(v, op, scratch);
+}
+
+template <int kThreads, class T>
+TIGON_DEVICE T block_sum(T v) {
+  return block_reduce<kThreads>(v, Sum{});
+}
+template <int kThreads, class T>
+TIGON_DEVICE T block_max(T v) {
+  return block_reduce<kThreads>(v, Max{});
+}
+
+}  // namespace tigon

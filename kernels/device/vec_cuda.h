@@ -1,0 +1,134 @@
+// GPU bodies of vec.h. The streaming load is coherent (no .nc), so that in-place kernels may use
+// it, and does not allocate in L1; it is volatile, so that it is not moved across stores and
+// barriers.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/device/platform.h"
+
+namespace tigon::device {
+
+template <size_t kBytes>
+struct RawOf;
+template <>
+struct RawOf<1> {
+  using Type = uint8_t;
+};
+template <>
+struct RawOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct RawOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct RawOf<8> {
+  using Type = uint64_t;
+};
+template <>
+struct RawOf<16> {
+  using Type = uint4;
+};
+template <class T>
+using Raw = typename RawOf<sizeof(T)>::Type;
+
+template <class To, class From>
+TIGON_DEVICE To raw_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+TIGON_DEVICE uint16_t load_no_allocate(const uint16_t* p) {
+  uint16_t r;
+  asm volatile("ld.global.L1::no_allocate.u16 %0, [%1];" : "=h"(r) : "l"(p));
+  return r;
+}
+TIGON_DEVICE uint32_t load_no_allocate(const uint32_t* p) {
+  uint32_t r;
+  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(r) : "l"(p));
+  return r;
+}
+TIGON_DEVICE uint64_t load_no_allocate(const uint64_t* p) {
+  uint64_t r;
+  asm volatile("ld.global.L1::no_allocate.u64 %0, [%1];" : "=l"(r) : "l"(p));
+  return r;
+}
+TIGON_DEVICE uint4 load_no_allocate(const uint4* p) {
+  uint4 r;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+               : "l"(p));
+  return r;
+}
+TIGON_DEVICE uint8_t load_no_allocate(const uint8_t* p) { return *p; }
+
+TIGON_DEVICE void store_evict_first(uint8_t* p, uint8_t v) { *p = v; }
+TIGON_DEVICE void store_evict_first(uint16_t* p, uint16_t v) { __stcs(p, v); }
+TIGON_DEVICE void store_evict_first(uint32_t* p, uint32_t v) { __stcs(p, v); }
+TIGON_DEVICE void store_evict_first(uint64_t* p, uint64_t v) {
+  __stcs(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(v));
+}
+TIGON_DEVICE void store_evict_first(uint4* p, const uint4& v) { __stcs(p, v); }
+
+template <class T>
+TIGON_DEVICE T load_element(const T* p) {
+  return *p;
+}
+template <class T>
+TIGON_DEVICE T load_element_stream(const T* p) {
+  return raw_cast<T>(load_no_allocate(reinterpret_cast<const Raw<T>*>(p)));
+}
+template <class T>
+TIGON_DEVICE void store_element(T* p, T v) {
+  *p = v;
+}
+template <class T>
+TIGON_DEVICE void store_element_stream(T* p, T v) {
+  store_evict_first(reinterpret_cast<Raw<T>*>(p), raw_cast<Raw<T>>(v));
+}
+template <class T>
+TIGON_DEVICE Vec<T> load_vec(const T* p) {
+  return raw_cast<Vec<T>>(*reinterpret_cast<const uint4*>(p));
+}
+template <class T>
+TIGON_DEVICE Vec<T> load_vec_stream(const T* p) {
+  return raw_cast<Vec<T>>(load_no_allocate(reinterpret_cast<const uint4*>(p)));
+}
+template <class T>
+TIGON_DEVICE void store_vec(T* p, const Vec<T>& v) {
+  *reinterpret_cast<uint4*>(p) = raw_cast<uint4>(v);
+}
+template <class T>
+TIGON_DEVICE void store_vec_stream(T* p, const Vec<T>& v) {
+  store_evict_first(reinterpret_cast<uint4*>(p), raw_cast<uint4>(v));
+}
+
+// Two values per instruction.
+template <class T>
+TIGON_DEVICE uint32_t round_pair(float low, float high) {
+  uint32_t r;
+  if constexpr (std::is_same_v<T, bf16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+
+template <class T>
+TIGON_DEVICE void unpack2(const Vec<T>& v, float (&f)[8]) {
+  TIGON_UNROLL
+  for (int i = 0; i < 8; ++i) f[i] = static_cast<float>(v[i]);
+}
+template <class T>
+TIGON_DEVICE Vec<T> pack2(const float (&f)[8]) {
+  const uint4 r{round_pair<T>(f[0], f[1]), round_pair<T>(f[2], f[3]), round_pair<T>(f[4], f[5]),
+                round_pair<T>(f[6], f[7])};
+  return raw_cast<Vec<T>>(r);
+}
+
+}  // namespace tigon::device

@@ -1,0 +1,79 @@
+# tigon_add_kernel_library(name SOURCES file.cu...): compiles kernels.
+#
+# On the host: object libraries <name>_fast and <name>_checked, the latter instrumented for the
+# checker; link them with tigon_simt and tigon_simt_checked. There is no checked flavour in a
+# sanitizer build. With TIGON_CUDA: object library <name>_cuda; link it with tigon_device_cuda.
+
+include(CheckCXXSourceRuns)
+
+# Vector flags for kernels, if this machine can run what they produce.
+set(_saved_flags ${CMAKE_REQUIRED_FLAGS})
+set(CMAKE_REQUIRED_FLAGS "-march=x86-64-v3")
+check_cxx_source_runs("
+  int main() {
+    return !(__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\") &&
+             __builtin_cpu_supports(\"bmi2\"));
+  }" TIGON_HAVE_X86_64_V3)
+set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
+
+# nvcc contracts a * b + c, too. The other two let loops with selects be vectorised (6 times faster
+# swiglu). Findings take their line from debug information and return addresses: no call may be
+# merged with another or turned into a jump.
+set(TIGON_KERNEL_HOST_OPTIONS
+  -g1 -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
+  $<$<CXX_COMPILER_ID:GNU>:-fno-crossjumping>
+  $<$<CXX_COMPILER_ID:GNU>:-fno-tree-tail-merge>
+  $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
+
+# Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised or
+# merged accesses would not be those that the GPU makes.
+set(TIGON_KERNEL_CHECKED_OPTIONS
+  -O2 -fsanitize=thread
+  $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>
+  $<$<CXX_COMPILER_ID:GNU>:-fno-store-merging>
+  $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
+  -fno-tree-vectorize -fno-tree-slp-vectorize)
+
+set(TIGON_CUDA_GENCODE
+  "SHELL:-gencode arch=compute_80,code=sm_80"
+  "SHELL:-gencode arch=compute_90a,code=sm_90a"
+  "SHELL:-gencode arch=compute_90,code=compute_90")
+set(TIGON_KERNEL_CUDA_OPTIONS
+  ${TIGON_CUDA_GENCODE} "SHELL:-Xcompiler -Wall,-Wextra" "SHELL:-Xptxas -warn-spills")
+
+# A .cu file is host C++ through a one-line .cpp that includes it.
+function(tigon_host_sources out)
+  set(wrappers)
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE relative)
+    set(wrapper ${PROJECT_BINARY_DIR}/host_sources/${relative}.cpp)
+    file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"@source@\"\n" @ONLY)
+    list(APPEND wrappers ${wrapper})
+  endforeach()
+  set(${out} ${wrappers} PARENT_SCOPE)
+endfunction()
+
+function(tigon_add_kernel_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "tigon_add_kernel_library(${name}): SOURCES is missing")
+  endif()
+  if(TIGON_CUDA)
+    add_library(${name}_cuda OBJECT ${arg_SOURCES})
+    target_link_libraries(${name}_cuda PUBLIC tigon_device_headers)
+    target_compile_options(${name}_cuda PRIVATE ${TIGON_KERNEL_CUDA_OPTIONS})
+    return()
+  endif()
+  tigon_host_sources(sources ${arg_SOURCES})
+  add_library(${name}_fast OBJECT ${sources})
+  target_link_libraries(${name}_fast PUBLIC tigon_device_headers)
+  target_compile_options(${name}_fast PRIVATE ${TIGON_KERNEL_HOST_OPTIONS}
+    $<$<NOT:$<BOOL:${TIGON_SANITIZE}>>:-O3> $<$<BOOL:${TIGON_SANITIZE}>:-O1>)
+  if(NOT TIGON_SANITIZE)
+    add_library(${name}_checked OBJECT ${sources})
+    target_link_libraries(${name}_checked PUBLIC tigon_device_headers)
+    target_compile_options(${name}_checked PRIVATE
+      ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})
+  endif()
+endfunction()

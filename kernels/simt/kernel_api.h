@@ -1,0 +1,139 @@
+// What kernel code calls: the entry points of the executor behind the CUDA spelling. Everything
+// here runs on the fiber of one CUDA thread.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/signature/status.h"
+#include "kernels/simt/cuda_types.h"
+
+// Kernels that are instrumented for the checker read the executor's own state through calls, so
+// that no hook sees those reads.
+#if defined(__SANITIZE_THREAD__)
+#define TIGON_SIMT_INSTRUMENTED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TIGON_SIMT_INSTRUMENTED 1
+#endif
+#endif
+#ifndef TIGON_SIMT_INSTRUMENTED
+#define TIGON_SIMT_INSTRUMENTED 0
+#endif
+
+namespace tigon::simt {
+
+// A source line. (std::source_location is missing under clang 14 with libstdc++ 12.)
+struct Location {
+  const char* file = "";
+  unsigned line = 0;
+  static constexpr Location current(const char* file = __builtin_FILE(),
+                                    unsigned line = __builtin_LINE()) {
+    return {file, line};
+  }
+  constexpr bool operator==(const Location&) const = default;
+};
+
+// The part of the executor's state that inlined kernel code reads.
+struct BlockIds {
+  uint3 index;
+  unsigned rank = 0;  // in its cluster
+  char* shared = nullptr;
+};
+struct ThreadIds {
+  uint3 index;
+  const BlockIds* block = nullptr;
+};
+struct LaunchShape {
+  dim3 grid, block;
+  unsigned cluster = 1;
+  size_t dynamic_bytes = 0;
+};
+
+extern constinit thread_local ThreadIds* current_ids;         // the running CUDA thread, or nullptr
+extern constinit thread_local const LaunchShape* this_shape;  // of the running launch
+
+#if TIGON_SIMT_INSTRUMENTED
+__attribute__((const)) uint3 thread_index();
+__attribute__((const)) uint3 block_index();
+__attribute__((const)) dim3 block_dim();
+__attribute__((const)) dim3 grid_dim();
+#else
+inline uint3 thread_index() { return current_ids->index; }
+inline uint3 block_index() { return current_ids->block->index; }
+inline dim3 block_dim() { return this_shape->block; }
+inline dim3 grid_dim() { return this_shape->grid; }
+#endif
+
+// Barriers and clusters.
+void block_sync(Location where);
+void cluster_sync(Location where);
+unsigned cluster_rank();
+unsigned cluster_size();
+void* cluster_map(void* shared, unsigned rank);
+
+// Warp collectives; values of 4 or 8 bytes travel in a uint64_t.
+enum class WarpOp : uint8_t {
+  kIndex,
+  kUp,
+  kDown,
+  kXor,
+  kBallot,
+  kAny,
+  kAll,
+  kSync,
+  kAdd,
+  kMin,
+  kMax,
+  kAnd,
+  kOr,
+  kMatchAny,
+  kFused,
+};
+uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width, Location where);
+uint32_t active_mask();
+
+// One suspension for a whole butterfly: combine(in, out) sees the values of the 32 lanes side by
+// side. False where that is switched off, the warp is not full or the value is too large; the
+// caller then shuffles.
+inline constexpr unsigned kMaxFusedBytes = 32;
+bool warp_fused(const void* in, void* out, unsigned bytes, void (*combine)(const void*, void*),
+                Location where);
+
+// Shared memory. A site is one declaration of a shared array; its offset is the same in every block
+// of a launch.
+struct SharedSite {
+  uint32_t launch = 0;
+  uint32_t offset = 0;
+};
+void* shared_array(SharedSite& site, size_t bytes, size_t align);
+void* dynamic_shared();
+
+// Atomics on int, unsigned, long long, unsigned long long, float and double, where CUDA has them.
+enum class AtomicOp : uint8_t { kAdd, kMin, kMax, kExchange, kAnd, kOr, kXor };
+template <class T>
+T atomic_update(AtomicOp op, T* p, T value);
+template <class T>
+T atomic_compare_exchange(T* p, T expected, T desired);
+
+// Asynchronous copies and mbarriers; a copy lands as late as it may.
+void mbarrier_init(uint64_t* bar, unsigned count);
+void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes);
+void mbarrier_wait(uint64_t* bar, unsigned parity, Location where);
+void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar);
+void async_copy(void* shared, const void* global, unsigned bytes);
+void async_commit();
+void async_wait(int pending_groups);
+
+// Ends the launch with a finding that names this thread.
+[[noreturn]] void misaligned(const void* p);
+[[noreturn]] void trap(const char* what);
+
+// Runs the grid and returns when it has finished. `invoke(closure)` calls the kernel once.
+struct Invocation {
+  void (*invoke)(const void*);
+  const void* closure;
+  const void* kernel;  // address, for its name
+};
+Status run_grid(const LaunchShape& shape, const Invocation& invocation);
+
+}  // namespace tigon::simt

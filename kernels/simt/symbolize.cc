@@ -1,0 +1,218 @@
+// Source lines by addr2line, function names from the ELF symbol table.
+#include "kernels/simt/symbolize.h"
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+namespace tigon::simt {
+
+namespace {
+
+std::mutex mutex;  // guards the two caches
+std::map<const void*, SourceLine> lines;
+std::map<const void*, std::string> names;
+
+// The program or library that contains an address, and the address in its file.
+struct Place {
+  std::string path;
+  uintptr_t offset = 0;
+};
+
+std::string program_path() {
+  char path[4096];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  return n > 0 ? std::string(path, static_cast<size_t>(n)) : std::string();
+}
+
+Place place_of(const void* address) {
+  struct Search {
+    uintptr_t address;
+    Place found;
+  } search{reinterpret_cast<uintptr_t>(address), {}};
+  const auto visit = [](dl_phdr_info* info, size_t, void* data) {
+    auto& s = *static_cast<Search*>(data);
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& h = info->dlpi_phdr[i];
+      if (h.p_type != PT_LOAD || s.address - (info->dlpi_addr + h.p_vaddr) >= h.p_memsz) continue;
+      // The program itself has no name here.
+      s.found = {info->dlpi_name[0] != '\0' ? info->dlpi_name : program_path(),
+                 s.address - info->dlpi_addr};
+      return 1;
+    }
+    return 0;
+  };
+  dl_iterate_phdr(visit, &search);
+  return search.found;
+}
+
+std::string offset_text(const Place& p) {
+  char offset[32];
+  snprintf(offset, sizeof offset, "+0x%zx", static_cast<size_t>(p.offset));
+  return p.path.substr(p.path.rfind('/') + 1) + offset;
+}
+
+// Folder of the source tree, as the compiler was given it, with a slash at the end.
+std::string_view source_root() {
+  constexpr std::string_view self = __FILE__;
+  constexpr std::string_view own = "kernels/simt/symbolize.cc";
+  return self.size() > own.size() ? self.substr(0, self.size() - own.size()) : std::string_view();
+}
+
+// The device layer and the executor's headers are inlined into kernels; the caller's line says
+// more.
+bool is_device_layer(std::string_view file) {
+  return (file.rfind("kernels/device/", 0) == 0 || file.rfind("kernels/simt/", 0) == 0) &&
+         file.find("/tests/") == std::string_view::npos;
+}
+
+// One "file:line" or "file:line (discriminator n)" of addr2line.
+SourceLine parse(std::string_view text) {
+  SourceLine s;
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.substr(0, 2) == "??") return s;
+  s.line = static_cast<unsigned>(strtoul(std::string(text.substr(colon + 1)).c_str(), nullptr, 10));
+  std::string_view file = text.substr(0, colon);
+  const std::string_view root = source_root();
+  if (!root.empty() && file.substr(0, root.size()) == root) file.remove_prefix(root.size());
+  s.file = file;
+  return s;
+}
+
+// Runs addr2line on addresses of one file; answers in the same order, line 0 where unknown.
+std::vector<SourceLine> addr2line(const std::string& path, const std::vector<uintptr_t>& offsets) {
+  std::vector<SourceLine> found(offsets.size());
+  std::string command = "addr2line -a -i -e '" + path + "'";
+  char text[4096];
+  for (uintptr_t offset : offsets) {
+    snprintf(text, sizeof text, " 0x%zx", static_cast<size_t>(offset));
+    command += text;
+  }
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
+                                                   pclose);
+  if (pipe == nullptr) return found;
+  size_t next = 0;  // one past the address whose frames are being read
+  while (fgets(text, sizeof text, pipe.get()) != nullptr) {
+    const std::string_view line(text);
+    if (line.substr(0, 2) == "0x") {
+      ++next;
+      continue;
+    }
+    if (next == 0 || next > found.size()) continue;
+    SourceLine& best = found[next - 1];
+    if (best.line == 0 || is_device_layer(best.file)) {
+      const SourceLine frame = parse(line);
+      if (frame.line != 0) best = frame;
+    }
+  }
+  return found;
+}
+
+// Mangled name of the function at `offset`, from the file's symbol table.
+std::string symbol_name(const Place& place) {
+  const int fd = open(place.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct stat st {};
+  fstat(fd, &st);
+  const auto size = static_cast<size_t>(st.st_size);
+  void* map =
+      size > sizeof(ElfW(Ehdr)) ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  close(fd);
+  if (map == MAP_FAILED) return {};
+  const char* file = static_cast<const char*>(map);
+  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(file);
+  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(file + header->e_shoff);
+  std::string name;
+  for (unsigned i = 0; i < header->e_shnum && name.empty(); ++i) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(file + sections[i].sh_offset);
+    const char* strings = file + sections[sections[i].sh_link].sh_offset;
+    for (size_t k = 0; k < sections[i].sh_size / sizeof *symbols; ++k) {
+      const ElfW(Sym)& s = symbols[k];
+      if (ELF64_ST_TYPE(s.st_info) == STT_FUNC && place.offset - s.st_value < s.st_size) {
+        name = strings + s.st_name;
+        break;
+      }
+    }
+  }
+  munmap(map, size);
+  return name;
+}
+
+std::string demangle(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), free);
+  return status == 0 ? text.get() : mangled;
+}
+
+void erase_all(std::string& text, std::string_view what) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what))
+    text.erase(at, what.size());
+}
+
+// "void tigon::f<tigon::bf16, 8>(float*)" -> "f<bf16, 8>"
+std::string shorten(std::string text) {
+  erase_all(text, "tigon::");
+  erase_all(text, "(anonymous namespace)::");
+  if (text.rfind("void ", 0) == 0) text.erase(0, 5);
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    depth += (text[i] == '<') - (text[i] == '>');
+    if (text[i] == '(' && depth == 0) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace
+
+void resolve(const std::vector<const void*>& pcs) {
+  const std::lock_guard lock(mutex);
+  std::map<std::string, std::vector<const void*>> unknown;  // by file
+  std::map<const void*, Place> places;
+  for (const void* pc : pcs) {
+    if (pc == nullptr || lines.count(pc) != 0 || places.count(pc) != 0) continue;
+    const Place place = place_of(static_cast<const char*>(pc) - 1);
+    places[pc] = place;
+    unknown[place.path].push_back(pc);
+  }
+  for (const auto& [path, addresses] : unknown) {
+    std::vector<uintptr_t> offsets;
+    for (const void* pc : addresses) offsets.push_back(places[pc].offset);
+    const std::vector<SourceLine> found = addr2line(path, offsets);
+    for (size_t i = 0; i < addresses.size(); ++i)
+      lines[addresses[i]] =
+          found[i].line != 0 ? found[i] : SourceLine{offset_text(places[addresses[i]]), 0};
+  }
+}
+
+SourceLine source_line(const void* pc) {
+  if (pc == nullptr) return {};
+  resolve({pc});
+  const std::lock_guard lock(mutex);
+  return lines[pc];
+}
+
+std::string kernel_name(const void* function) {
+  const std::lock_guard lock(mutex);
+  std::string& name = names[function];
+  if (!name.empty()) return name;
+  const Place place = place_of(function);
+  const std::string symbol = symbol_name(place);
+  name = symbol.empty() ? offset_text(place) : shorten(demangle(symbol));
+  return name;
+}
+
+}  // namespace tigon::simt
