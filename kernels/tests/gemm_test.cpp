@@ -1,0 +1,180 @@
+// GEMM seam against a double loop.
+#include "kernels/device/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "kernels/device/runtime.h"
+
+namespace tigon {
+namespace {
+
+// Values of T in device memory, with a copy in host memory.
+template <class T>
+struct Matrix {
+  Matrix(int64_t rows, int64_t ld, unsigned seed) : host(static_cast<size_t>(rows * ld)), ld(ld) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+    for (T& v : host) v = T(uniform(random));
+    device = DeviceBuffer(host.size() * sizeof(T));
+    device_upload(device.data(), host.data(), host.size() * sizeof(T));
+  }
+  double at(int64_t i, int64_t j) const {
+    return static_cast<double>(host[static_cast<size_t>(i * ld + j)]);
+  }
+  std::vector<T> download() const {
+    std::vector<T> v(host.size());
+    device_synchronize();
+    device_download(v.data(), device.data(), v.size() * sizeof(T));
+    return v;
+  }
+  std::vector<T> host;
+  int64_t ld;
+  DeviceBuffer device;
+};
+
+struct Case {
+  int64_t m, n, k;
+  bool transpose_a = false, transpose_b = false;
+  float alpha = 1.0f, beta = 0.0f;
+  int64_t padding = 0;  // of every row
+};
+
+template <class In, class Out>
+void expect_product(const Case& c) {
+  SCOPED_TRACE(testing::Message() << c.m << "x" << c.n << "x" << c.k << " ta " << c.transpose_a
+                                  << " tb " << c.transpose_b << " " << name_of(dtype_of<In>));
+  const Matrix<In> a(c.transpose_a ? c.k : c.m, (c.transpose_a ? c.m : c.k) + c.padding, 1);
+  const Matrix<In> b(c.transpose_b ? c.n : c.k, (c.transpose_b ? c.k : c.n) + c.padding, 2);
+  const Matrix<Out> out(c.m, c.n + c.padding, 3);
+  const Gemm problem{.m = c.m,
+                     .n = c.n,
+                     .k = c.k,
+                     .in_type = dtype_of<In>,
+                     .out_type = dtype_of<Out>,
+                     .a = a.device.data(),
+                     .b = b.device.data(),
+                     .c = out.device.data(),
+                     .lda = a.ld,
+                     .ldb = b.ld,
+                     .ldc = out.ld,
+                     .transpose_a = c.transpose_a,
+                     .transpose_b = c.transpose_b,
+                     .alpha = c.alpha,
+                     .beta = c.beta};
+  const DeviceBuffer scratch(gemm_workspace(problem));
+  const Status status = gemm(problem, {scratch.data(), scratch.bytes()}, nullptr);
+  ASSERT_TRUE(status.ok()) << status.reason;
+  const std::vector<Out> result = out.download();
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n + c.padding; ++j) {
+      const auto index = static_cast<size_t>(i * out.ld + j);
+      const auto got = static_cast<double>(result[index]);
+      if (j >= c.n) {
+        ASSERT_EQ(got, out.at(i, j)) << "padding written at " << i << ", " << j;
+        continue;
+      }
+      double sum = 0, magnitude = 0;
+      for (int64_t k = 0; k < c.k; ++k) {
+        const double term =
+            (c.transpose_a ? a.at(k, i) : a.at(i, k)) * (c.transpose_b ? b.at(j, k) : b.at(k, j));
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      const double start = c.beta == 0 ? 0 : c.beta * out.at(i, j);
+      const double want = c.alpha * sum + start;
+      const double bound = unit_roundoff(dtype_of<Out>) * std::abs(want) +
+                           (4 * std::sqrt(static_cast<double>(c.k)) + 4) * 0x1p-24 *
+                               (std::abs(c.alpha) * magnitude + std::abs(start));
+      ASSERT_TRUE(std::abs(got - want) <= bound)
+          << "at " << i << ", " << j << ": " << got << ", want " << want << " +- " << bound;
+    }
+  }
+}
+
+void expect_product_in_all_types(const Case& c) {
+  expect_product<float, float>(c);
+  expect_product<bf16, bf16>(c);
+  expect_product<bf16, float>(c);
+  expect_product<f16, f16>(c);
+  expect_product<f16, float>(c);
+}
+
+TEST(Gemm, AllTransposes) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      expect_product_in_all_types(
+          {.m = 33, .n = 50, .k = 21, .transpose_a = ta, .transpose_b = tb});
+}
+
+TEST(Gemm, AlphaBetaAndLeadingDimensions) {
+  expect_product_in_all_types(
+      {.m = 17, .n = 9, .k = 40, .alpha = 0.5f, .beta = 1.0f, .padding = 7});
+  expect_product_in_all_types(
+      {.m = 8, .n = 24, .k = 16, .transpose_a = true, .alpha = -2.0f, .beta = 0.25f, .padding = 8});
+}
+
+TEST(Gemm, MoreThanOneTile) {
+  expect_product<bf16, float>({.m = 400, .n = 390, .k = 800, .transpose_b = true, .beta = 1.0f});
+  expect_product<float, float>({.m = 1, .n = 1000, .k = 3, .transpose_a = true});
+  expect_product<float, float>({.m = 1, .n = 1, .k = 1});
+}
+
+// Without beta, C may hold anything.
+TEST(Gemm, BetaZeroDoesNotReadC) {
+  Matrix<float> a(4, 4, 1), b(4, 4, 2), c(4, 4, 3);
+  device_fill(c.device.data(), 0xff, c.device.bytes());  // NaN
+  const Gemm problem{.m = 4,
+                     .n = 4,
+                     .k = 4,
+                     .a = a.device.data(),
+                     .b = b.device.data(),
+                     .c = c.device.data(),
+                     .lda = 4,
+                     .ldb = 4,
+                     .ldc = 4};
+  const DeviceBuffer scratch(gemm_workspace(problem));
+  ASSERT_TRUE(gemm(problem, {scratch.data(), scratch.bytes()}, nullptr).ok());
+  for (const float v : c.download()) EXPECT_TRUE(std::isfinite(v));
+}
+
+TEST(Gemm, RefusesBadProblems) {
+  Matrix<float> a(4, 4, 1);
+  const DeviceBuffer scratch(size_t{64} << 20);
+  const Scratch enough{scratch.data(), scratch.bytes()};
+  const Gemm good{.m = 4,
+                  .n = 4,
+                  .k = 4,
+                  .a = a.device.data(),
+                  .b = a.device.data(),
+                  .c = a.device.data(),
+                  .lda = 4,
+                  .ldb = 4,
+                  .ldc = 4};
+  const auto refused = [&](auto change) {
+    Gemm bad = good;
+    change(bad);
+    return gemm(bad, enough, nullptr).code == Status::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused([](Gemm& g) { g.in_type = DType::kF64; }));
+  EXPECT_TRUE(refused([](Gemm& g) { g.out_type = DType::kBF16; }));
+  EXPECT_TRUE(refused([](Gemm& g) { g.m = -1; }));
+  EXPECT_TRUE(refused([](Gemm& g) { g.lda = 3; }));
+  EXPECT_TRUE(refused([](Gemm& g) { g.b = nullptr; }));
+  EXPECT_EQ(gemm(good, {scratch.data(), 1}, nullptr).code, Status::kInvalidArgument);
+}
+
+TEST(Gemm, TuningKeepsTheResult) {
+  const Gemm problem{
+      .m = 33, .n = 50, .k = 21, .in_type = DType::kBF16, .lda = 21, .ldb = 50, .ldc = 50};
+  const Status status = gemm_tune(problem);
+  ASSERT_TRUE(status.ok()) << status.reason;
+  ASSERT_TRUE(gemm_tune(problem).ok());
+  expect_product<bf16, float>({.m = 33, .n = 50, .k = 21});
+}
+
+}  // namespace
+}  // namespace tigon
