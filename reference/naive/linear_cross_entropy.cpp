@@ -1,0 +1,65 @@
+// logits = x w^T are whole and rounded to the storage type, and so is their gradient.
+#include "reference/naive/linear_cross_entropy.h"
+
+#include "reference/naive/cross_entropy.h"
+#include "reference/naive/eager.h"
+
+namespace tigon::naive::linear_cross_entropy {
+namespace {
+
+// x w^T, [T, V].
+template <class Args>
+Tensor logits_of(const Eager& e, const Args& a) {
+  const Tensor x = as_matrix(a.x), w = as_matrix(a.w);
+  const Tensor logits = e.empty(x.type, {1, x.shape[1], w.shape[1]});
+  e.matmul(x, false, w, true, logits);
+  return logits;
+}
+
+// A cross_entropy pass over the logits with this op's options and losses.
+template <class Loss, class Args>
+Loss loss_pass(const Args& a, const Tensor& logits) {
+  Loss c;
+  static_cast<LossOptions&>(c) = a;
+  using Elem = typename decltype(c.logits)::Elem;  // const in forward
+  c.logits = view(static_cast<Elem*>(logits.data), logits.shape[1], logits.shape[2]);
+  c.target = a.target;
+  c.loss = a.loss;
+  c.lse = a.lse;
+  return c;
+}
+
+void check(const Status& status) {
+  if (!status.ok()) fail(status.code, status.reason);
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& a, Stream stream) {
+  return eagerly(stream, [&](const Eager& e) {
+    const Tensor logits = logits_of(e, a);
+    check(cross_entropy::forward(loss_pass<cross_entropy::Forward<P>>(a, logits), stream));
+  });
+}
+
+template <class P>
+Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
+  return eagerly(stream, [&](const Eager& e) {
+    const Tensor logits = logits_of(e, a);
+    auto loss = loss_pass<cross_entropy::ForwardBackward<P>>(a, logits);
+    loss.dloss = a.dloss;
+    check(cross_entropy::forward_backward(loss, stream));  // logits are now their gradient
+    if (a.dx) e.matmul(logits, false, as_matrix(a.w), false, as_matrix(a.dx));
+    if (a.dw) e.matmul(logits, true, as_matrix(a.x), false, as_matrix(a.dw));
+  });
+}
+
+template Status forward(const Forward<F32>&, Stream);
+template Status forward(const Forward<BF16>&, Stream);
+template Status forward(const Forward<F16>&, Stream);
+template Status forward_backward(const ForwardBackward<F32>&, Stream);
+template Status forward_backward(const ForwardBackward<BF16>&, Stream);
+template Status forward_backward(const ForwardBackward<F16>&, Stream);
+
+}  // namespace tigon::naive::linear_cross_entropy

@@ -1,0 +1,17 @@
+// Unfused linear_cross_entropy: all logits by one GEMM, naive cross_entropy, two more GEMMs.
+#pragma once
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+
+namespace tigon::naive::linear_cross_entropy {
+
+using tigon::linear_cross_entropy::Forward;
+using tigon::linear_cross_entropy::ForwardBackward;
+
+// As in tigon::linear_cross_entropy, for F32, BF16 and F16; memory for every intermediate is
+// allocated and freed on the way, scratch and logits_bytes are not used.
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status forward_backward(const ForwardBackward<P>& args, Stream stream);
+
+}  // namespace tigon::naive::linear_cross_entropy

@@ -1,0 +1,77 @@
+// Forward: x.float(), x^2, mean, + eps, rsqrt, x * rstd, round, w * x. Backward: what autograd runs
+// for these steps. A weight with an offset (Gemma) is multiplied in fp32.
+#include "reference/naive/rms_norm.h"
+
+#include "reference/naive/eager.h"
+
+namespace tigon::naive::rms_norm {
+
+using tigon::rms_norm::Casting;
+
+namespace {
+
+// offset + w in `type`, [1, H].
+template <class View>
+Tensor weight(const Eager& e, const View& w, float offset, DType type) {
+  const Tensor cast = e.cast(as_row(w), type);
+  return offset == 0.0f ? cast : e.binary(Binary::kAdd, cast, offset);
+}
+
+// 1 / H sum_H(x), [T, 1]
+Tensor mean(const Eager& e, const Tensor& x) {
+  return e.binary(Binary::kMul, e.sum(x, Over::kFeatures), 1.0f / static_cast<float>(x.shape[2]));
+}
+
+// d loss / dx of x * rstd(x), all fp32; rstd = (mean(x^2) + eps)^(-1/2).
+Tensor normalize_backward(const Eager& e, const Tensor& dy, const Tensor& x, const Tensor& rstd) {
+  const Tensor direct = e.binary(Binary::kMul, dy, rstd);
+  const Tensor drstd = e.sum(e.binary(Binary::kMul, dy, x), Over::kFeatures);
+  const Tensor cube = e.binary(Binary::kMul, e.binary(Binary::kMul, rstd, rstd), rstd);
+  const Tensor dsum = e.binary(Binary::kMul, e.binary(Binary::kMul, drstd, cube),
+                               -1.0f / static_cast<float>(x.shape[2]));
+  return e.binary(Binary::kAdd, direct, e.binary(Binary::kMul, x, dsum));
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& a, Stream stream) {
+  return eagerly(stream, [&](const Eager& e) {
+    if (a.x.size() == 0) return;
+    const DType elem = dtype_of<typename P::Elem>;
+    const Tensor x = e.cast(as_matrix(a.x), DType::kF32), rstd = as_column(a.rstd);
+    const Tensor variance = mean(e, e.binary(Binary::kMul, x, x));
+    e.unary(Unary::kRsqrt, e.binary(Binary::kAdd, variance, a.eps), rstd);
+    if (!a.w) return e.binary(Binary::kMul, x, rstd, as_matrix(a.y));
+    Tensor y = e.binary(Binary::kMul, x, rstd);
+    if (a.casting == Casting::kLlama) y = e.cast(y, elem);
+    e.binary(Binary::kMul, y, weight(e, a.w, a.offset, y.type), as_matrix(a.y));
+  });
+}
+
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  return eagerly(stream, [&](const Eager& e) {
+    if (a.dw && a.x.shape[0] == 0) return e.fill_zero(as_row(a.dw));
+    if (a.x.size() == 0) return;
+    const DType type = a.offset == 0.0f ? dtype_of<typename P::Elem> : DType::kF32;
+    const Tensor x = e.cast(as_matrix(a.x), DType::kF32), rstd = as_column(a.rstd);
+    Tensor dy = e.cast(as_matrix(a.dy), type);
+    if (a.dw) {
+      const Tensor normalized = e.cast(e.binary(Binary::kMul, x, rstd), type);
+      e.sum(e.binary(Binary::kMul, dy, normalized), Over::kTokens, as_row(a.dw));
+    }
+    if (a.w) dy = e.binary(Binary::kMul, dy, weight(e, a.w, a.offset, type));
+    dy = e.cast(dy, DType::kF32);
+    e.unary(Unary::kCopy, normalize_backward(e, dy, x, rstd), as_matrix(a.dx));
+  });
+}
+
+template Status forward(const Forward<F32>&, Stream);
+template Status forward(const Forward<BF16>&, Stream);
+template Status forward(const Forward<F16>&, Stream);
+template Status backward(const Backward<F32>&, Stream);
+template Status backward(const Backward<BF16>&, Stream);
+template Status backward(const Backward<F16>&, Stream);
+
+}  // namespace tigon::naive::rms_norm
