@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Makes the golden values that reference/tests/golden_test.cpp compares the oracles with.
+
+PyTorch's own functions and autograd in float64; nothing is shared with the oracles. Needs torch and
+numpy on any CPU:  python3 make_goldens.py [FOLDER]   (default: the folder of this script)
+One JSON file per op: options, inputs and outputs of every case. Numbers are written so that they
+read back exactly; inputs are multiples of 1/1024 and therefore exact in fp32 too.
+"""
+
+import itertools
+import json
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+IGNORED = 2  # ignore_index of every case: a class like any other
+
+
+class Inputs:
+    """Random tensors, the same in every run."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def normal(self, *shape, scale=1.0, grad=False):
+        values = np.round(self.rng.standard_normal(shape) * scale * 1024) / 1024
+        return torch.tensor(values, dtype=torch.float64, requires_grad=grad)
+
+    def targets(self, tokens, vocabulary):
+        y = self.rng.integers(0, vocabulary, tokens)
+        y[1::3] = IGNORED
+        return torch.tensor(y)
+
+
+def as_fp32(value):
+    """The value that a C++ float option has."""
+    return float(np.float32(value))
+
+
+def flat(tensors):
+    return {name: t.detach().reshape(-1).tolist() for name, t in tensors.items()}
+
+
+def case(axes, options, inputs, outputs):
+    return {"setting": {**axes, **options}, "inputs": flat(inputs), "outputs": flat(outputs)}
+
+
+def rms_norm():
+    for number, (has_weight, offset) in enumerate(itertools.product([True, False], [0.0, 1.0])):
+        random = Inputs(number)
+        tokens, hidden, eps = 3, 7, as_fp32(1e-2)
+        x = random.normal(tokens, hidden, grad=True)
+        w = random.normal(hidden, grad=True)
+        dy = random.normal(tokens, hidden)
+        y = F.rms_norm(x, (hidden,), weight=w + offset if has_weight else None, eps=eps)
+        y.backward(dy)
+        inputs, outputs = {"x": x, "dy": dy}, {"y": y, "dx": x.grad}
+        outputs["rstd"] = torch.rsqrt(x.pow(2).mean(-1) + eps)
+        if has_weight:
+            inputs["w"], outputs["dw"] = w, w.grad
+        yield case({"T": tokens, "H": hidden}, {"eps": eps, "offset": offset}, inputs, outputs)
+
+
+def rotate_half(x):
+    x1, x2 = x.chunk(2, dim=-1)
+    return torch.cat((-x2, x1), dim=-1)
+
+
+def rope():
+    for number, (query_heads, key_heads, size) in enumerate([(4, 2, 6), (3, 1, 2), (2, 2, 8)]):
+        random = Inputs(100 + number)
+        tokens = 3
+        q = random.normal(tokens, query_heads, size, grad=True)
+        k = random.normal(tokens, key_heads, size, grad=True)
+        dq, dk = random.normal(*q.shape), random.normal(*k.shape)
+        frequency = 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+        angle = torch.arange(5, 5 + tokens, dtype=torch.float64)[:, None] * frequency
+        cos, sin = (torch.cat((f, f), dim=-1)[:, None, :] for f in (angle.cos(), angle.sin()))
+        q_out, k_out = q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+        torch.autograd.backward([q_out, k_out], [dq, dk])
+        yield case(
+            {"T": tokens, "Q": query_heads, "K": key_heads, "D": size},
+            {},
+            {"q": q, "k": k, "dq": dq, "dk": dk, "cos": angle.cos(), "sin": angle.sin()},
+            {"q": q_out, "k": k_out, "dq": q.grad, "dk": k.grad},
+        )
+
+
+def swiglu():
+    for number, scale in enumerate([0.1, 1.0, 10.0]):
+        random = Inputs(200 + number)
+        a = random.normal(3, 7, scale=scale, grad=True)
+        b, dy = random.normal(3, 7, grad=True), random.normal(3, 7)
+        y = F.silu(a) * b
+        y.backward(dy)
+        inputs, outputs = {"a": a, "b": b, "dy": dy}, {"y": y, "da": a.grad, "db": b.grad}
+        yield case({"T": 3, "F": 7}, {}, inputs, outputs)
+
+
+REDUCTIONS = ["mean", "sum", "none"]
+
+
+def loss_options():
+    for reduction, softcap, smoothing, z_loss in itertools.product(
+        range(3), [0.0, 1.5], [0.0, as_fp32(0.1)], [0.0, as_fp32(0.01)]
+    ):
+        yield {
+            "reduction": reduction,
+            "softcap": softcap,
+            "label_smoothing": smoothing,
+            "z_loss": z_loss,
+            "ignore_index": IGNORED,
+        }
+
+
+def loss_and_lse(logits, target, options):
+    cap, reduction = options["softcap"], REDUCTIONS[options["reduction"]]
+    x = cap * torch.tanh(logits / cap) if cap > 0 else logits
+    loss = F.cross_entropy(
+        x,
+        target,
+        ignore_index=IGNORED,
+        reduction=reduction,
+        label_smoothing=options["label_smoothing"],
+    )
+    counted = target != IGNORED
+    lse = torch.where(counted, torch.logsumexp(x, dim=-1), 0.0)
+    z_loss = options["z_loss"] * lse.pow(2)
+    if reduction == "none":
+        return loss + z_loss, lse
+    return loss + z_loss.sum() / (counted.sum() if reduction == "mean" else 1), lse
+
+
+def run_loss(random, logits, target, options):
+    """Runs forward and autograd; gives loss, lse and the upstream gradient."""
+    loss, lse = loss_and_lse(logits, target, options)
+    dloss = random.normal(*loss.shape) + 0.25
+    loss.backward(dloss)
+    return loss, lse, dloss
+
+
+def cross_entropy():
+    for number, options in enumerate(loss_options()):
+        random = Inputs(300 + number)
+        tokens, vocabulary = 4, 7
+        logits = random.normal(tokens, vocabulary, scale=2.0, grad=True)
+        target = random.targets(tokens, vocabulary)
+        loss, lse, dloss = run_loss(random, logits, target, options)
+        yield case(
+            {"T": tokens, "V": vocabulary},
+            options,
+            {"logits": logits, "target": target, "dloss": dloss},
+            {"loss": loss, "lse": lse, "logits": logits.grad},
+        )
+
+
+def linear_cross_entropy():
+    for number, options in enumerate(loss_options()):
+        random = Inputs(400 + number)
+        tokens, hidden, vocabulary = 4, 3, 7
+        x = random.normal(tokens, hidden, grad=True)
+        w = random.normal(vocabulary, hidden, grad=True)
+        target = random.targets(tokens, vocabulary)
+        loss, lse, dloss = run_loss(random, F.linear(x, w), target, options)
+        yield case(
+            {"T": tokens, "H": hidden, "V": vocabulary},
+            options,
+            {"x": x, "w": w, "target": target, "dloss": dloss},
+            {"loss": loss, "lse": lse, "dx": x.grad, "dw": w.grad},
+        )
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy):
+        cases = ",\n".join(json.dumps(c, allow_nan=False) for c in op())
+        version = torch.__version__.split("+")[0]
+        text = f'{{"op": "{op.__name__}", "torch": "{version}", "cases": [\n{cases}\n]}}\n'
+        (folder / f"{op.__name__}.json").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

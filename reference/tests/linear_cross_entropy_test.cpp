@@ -1,0 +1,180 @@
+// Tests of linear_cross_entropy's oracle.
+#include "reference/linear_cross_entropy.h"
+
+#include "reference/tests/dual.h"
+#include "reference/tests/loss_options.h"
+
+namespace tigon::reference {
+namespace {
+
+using linear_cross_entropy::Forward;
+using linear_cross_entropy::ForwardBackward;
+
+using Outputs = Values;
+constexpr const char* kOutputs[] = {"loss", "lse", "dx", "dw"};
+
+template <class Pass>
+Outputs run(const Binding& setting, const Values& in, Pass pass) {
+  Call<ForwardBackward<F64>> call(setting, in);
+  pass(call.args);
+  Outputs out;
+  for (const char* t : kOutputs) out[t] = call.get(t);
+  return out;
+}
+const auto kValue = [](const auto& a) { linear_cross_entropy::forward_backward(a); };
+const auto kScale = [](const auto& a) { linear_cross_entropy::forward_backward_scale(a); };
+const auto kIntermediate = [](const auto& a) {
+  linear_cross_entropy::forward_backward_intermediate(a);
+};
+
+TEST(LinearCrossEntropy, HandComputed) {
+  // logits (0, log 3), so p = (1/4, 3/4) and dlogits = (1/4, -1/4)
+  const double l = std::log(3.0);
+  const Values in{{"x", {1, 2}}, {"w", {0, 0, l, 0}}, {"target", {1}}};
+  const Outputs out = run({{"T", 1}, {"H", 2}, {"V", 2}}, in, kValue);
+  expect_close(out.at("loss"), {std::log(4.0 / 3)}, 1e-15, "loss");
+  expect_close(out.at("dx"), {-l / 4, 0}, 1e-15, "dx");
+  expect_close(out.at("dw"), {0.25, 0.5, -0.25, -0.5}, 1e-15, "dw");
+}
+
+TEST(LinearCrossEntropy, AllIgnoredGiveZero) {
+  const Values in{{"x", {1, 2}}, {"w", {1, 1, 1, 0}}, {"target", {-100}}};
+  for (const auto& [name, values] : run({{"T", 1}, {"H", 2}, {"V", 2}}, in, kValue))
+    expect_close(values, std::vector<double>(values.size(), 0), 0, name);
+}
+
+TEST(LinearCrossEntropy, InvalidTargetPoisonsItsRow) {
+  const Values in{{"x", {1, 2}}, {"w", {0, 0}}, {"target", {2, 0}}};
+  const Outputs out =
+      run({{"T", 2}, {"H", 1}, {"V", 2}, {"reduction", double(Reduction::kNone)}}, in, kValue);
+  expect_close(out.at("loss"), {kNaN, std::log(2.0)}, 1e-15, "loss");
+  expect_close(out.at("dx"), {kNaN, 0}, 0, "dx");
+  expect_close(out.at("dw"), {kNaN, kNaN}, 0, "dw");
+}
+
+TEST(LinearCrossEntropy, NoRows) {
+  const Outputs out =
+      run({{"T", 0}, {"H", 1}, {"V", 2}}, {{"x", {}}, {"w", {1, 2}}, {"target", {}}}, kValue);
+  expect_close(out.at("loss"), {0}, 0, "loss");
+  expect_close(out.at("dw"), {0, 0}, 0, "dw");
+}
+
+class LinearCrossEntropyOptions : public testing::TestWithParam<LossCase> {
+ protected:
+  Binding setting(int64_t t, int64_t h, int64_t v) {
+    return loss_setting(GetParam(), {{"T", t}, {"H", h}, {"V", v}});
+  }
+  // `confidence` moves every row towards its target's weights.
+  Values inputs(int64_t t, int64_t h, int64_t v, double confidence) {
+    Random random(6);
+    Values in{{"x", random.normal(t * h)},
+              {"w", random.normal(v * h, 1 / std::sqrt(double(h)))},
+              {"target", random.targets(t, v, 2)}};
+    for (int64_t i = 0; i < t * h; ++i) {
+      const auto y = static_cast<int64_t>(in["target"][size_t(i / h)]);
+      double& x = in["x"][size_t(i)];
+      x = float(bf16(x + confidence * in["w"][size_t(y * h + i % h)]));
+    }
+    for (double& w : in["w"]) w = float(bf16(w));
+    if (std::get<4>(GetParam())) in["dloss"] = loss_upstream(GetParam(), t);
+    return in;
+  }
+};
+
+TEST_P(LinearCrossEntropyOptions, BackwardIsDerivativeOfForward) {
+  const Binding setting = this->setting(4, 3, 5);
+  const Values in = inputs(4, 3, 5, 0);
+  const Outputs out = run(setting, in, kValue);
+  Values upstream{{"loss", std::vector<double>(out.at("loss").size(), 1)}};
+  if (in.count("dloss")) upstream["loss"] = in.at("dloss");
+  for (const char* variable : {"x", "w"})
+    expect_close(out.at("d" + std::string(variable)),
+                 dual_gradient<Forward>(setting, in, variable, upstream,
+                                        [](const auto& a) { linear_cross_entropy::forward(a); }),
+                 1e-12, variable);
+}
+
+TEST_P(LinearCrossEntropyOptions, PassesAgree) {
+  const Binding setting = this->setting(4, 3, 5);
+  const Values in = inputs(4, 3, 5, 0);
+  const Outputs both = run(setting, in, kValue);
+  Call<Forward<F64>> forward(setting, in);
+  linear_cross_entropy::forward(forward.args);
+  EXPECT_EQ(forward.get("loss"), both.at("loss"));
+  EXPECT_EQ(forward.get("lse"), both.at("lse"));
+
+  const Outputs scale = run(setting, in, kScale), stored = run(setting, in, kIntermediate);
+  linear_cross_entropy::forward_scale(forward.args);
+  EXPECT_EQ(forward.get("loss"), scale.at("loss"));
+  linear_cross_entropy::forward_intermediate(forward.args);
+  EXPECT_EQ(forward.get("lse"), stored.at("lse"));
+
+  Call<ForwardBackward<F64>> none(setting, in, {"dx", "dw"});
+  kValue(none.args);
+  EXPECT_EQ(none.get("loss"), both.at("loss"));
+  kScale(none.args);
+  kIntermediate(none.args);
+}
+
+TEST_P(LinearCrossEntropyOptions, ScaleBoundsFp32) {
+  const int64_t t = 6, h = 8, v = 11;
+  for (double confidence : {0.0, 6.0}) {
+    const Values in = inputs(t, h, v, confidence);
+    const Outputs value = run(setting(t, h, v), in, kValue);
+    const Outputs scale = run(setting(t, h, v), in, kScale);
+    Call<ForwardBackward<F32>> fp32(setting(t, h, v), in);
+    linear_cross_entropy::forward_backward(fp32.args);
+    for (const char* o : kOutputs)
+      expect_scale(value.at(o), scale.at(o), as_double(fp32.get(o)), h + v, 24, o);
+  }
+}
+
+// What a kernel does that stores logits and their gradient in bf16 and is otherwise exact.
+Outputs with_bf16_storage(const Binding& setting, const Values& in) {
+  Call<ForwardBackward<F64>> call(setting, in);
+  const auto& a = call.args;
+  const Rows<double> x = array(a.x), w = array(a.w);
+  const auto stored = [](double z) { return double(bf16(z)); };
+  Rows<double> z = linear_cross_entropy::times_transpose(x, w).unaryExpr(stored);
+  cross_entropy::ForwardBackward<F64> f;
+  static_cast<LossOptions&>(f) = a;
+  f.logits = view(z.data(), z.rows(), z.cols());
+  f.target = a.target;
+  f.dloss = a.dloss;
+  f.loss = a.loss;
+  f.lse = a.lse;
+  cross_entropy::forward_backward(f);
+  z = z.unaryExpr(stored).eval();
+  array(a.dx) = linear_cross_entropy::times(z, w);
+  array(a.dw) = linear_cross_entropy::transpose_times(z, x);
+  Outputs out;
+  for (const char* t : kOutputs) out[t] = call.get(t);
+  return out;
+}
+
+// The worst error of a correct kernel should be 0.1 to 0.8 of the budget lambda u S2, lambda = 4.
+TEST_P(LinearCrossEntropyOptions, IntermediateBoundsBf16StorageTightly) {
+  const int64_t t = 12, h = 32, v = 100;
+  for (double confidence : {0.0, 6.0}) {
+    const Values in = inputs(t, h, v, confidence);
+    const Outputs value = run(setting(t, h, v), in, kValue);
+    const Outputs s2 = run(setting(t, h, v), in, kIntermediate);
+    const Outputs stored = with_bf16_storage(setting(t, h, v), in);
+    for (const char* o : kOutputs) {
+      double worst = 0;
+      for (size_t i = 0; i < value.at(o).size(); ++i) {
+        const double budget = 4 * 0x1p-8 * s2.at(o)[i] + 1e-15;
+        worst = std::max(worst, std::abs(stored.at(o)[i] - value.at(o)[i]) / budget);
+      }
+      EXPECT_LE(worst, 0.8) << o << " at confidence " << confidence;
+      if (value.at(o).size() > 1) {  // one number may be close by luck
+        EXPECT_GE(worst, 0.1) << o << " at confidence " << confidence;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LinearCrossEntropyOptions, all_loss_options(), loss_case_name);
+
+}  // namespace
+}  // namespace tigon::reference
