@@ -199,7 +199,7 @@ TIGON_DEVICE float row_loss(const LossRows<T>& a, const Statistics& s, float lse
 }
 
 template <class T, int kThreads, int kBlocks, bool kSoftcap>
-TIGON_KERNEL(kThreads, kBlocks)
+TIGON_KERNEL(kThreads, kBlocks - (kSoftcap && kBlocks > 1))
 loss_rows_kernel(LossRows<T> a, int kept) {
   TIGON_DYNAMIC_SHARED(Vec<T>, keep);
   const unsigned blocks = cluster_size(), rank = cluster_rank();

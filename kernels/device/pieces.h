@@ -1,32 +1,48 @@
 // A piece of a row: the elements that one access moves. 16 bytes where rows are aligned, else one
 // element, so that a kernel is written once for both.
 #pragma once
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/device/device.h"
 
 namespace tigon {
 
+// kWidth elements as they lie in memory. Words, because nvcc keeps an array of eight 16-bit
+// elements in eight registers.
 template <class T, int kWidth>
-using Piece = std::conditional_t<kWidth == 1, T, Vec<T>>;
+struct Piece {
+  static_assert(kWidth == kVec<T>);
+  uint32_t words[4];
+};
+template <class T>
+struct Piece<T, 1> {
+  T element;
+};
 
-// kStream: this memory is read once, and no thread writes to it while the kernel runs.
-template <int kWidth, bool kStream = false, class T>
-TIGON_DEVICE Piece<std::remove_const_t<T>, kWidth> load_piece(T* p) {
-  static_assert(kWidth == 1 || kWidth == kVec<std::remove_const_t<T>>);
+template <int kWidth, class T>
+TIGON_DEVICE Piece<T, kWidth> load_piece(const T* p) {
   if constexpr (kWidth == 1)
-    return kStream ? load_stream(p) : load(p);
+    return {load(p)};
   else
-    return kStream ? load16_stream(p) : load16(p);
+    return dtype_detail::bits_as<Piece<T, kWidth>>(load16(p));
+}
+// For memory that is read once.
+template <int kWidth, class T>
+TIGON_DEVICE Piece<T, kWidth> load_piece_stream(const T* p) {
+  if constexpr (kWidth == 1)
+    return {load_stream(p)};
+  else
+    return dtype_detail::bits_as<Piece<T, kWidth>>(load16_stream(p));
 }
 
-template <class T>
-TIGON_DEVICE void unpack_piece(const T& piece, float (&f)[1]) {
-  f[0] = to_float(piece);
-}
-template <class T>
-TIGON_DEVICE void unpack_piece(const Vec<T>& piece, float (&f)[kVec<T>]) {
-  unpack(piece, f);
+template <class T, int kWidth>
+TIGON_DEVICE void unpack_piece(const Piece<T, kWidth>& piece, float (&f)[kWidth]) {
+  if constexpr (kWidth == 1)
+    f[0] = to_float(piece.element);
+  else
+    unpack(dtype_detail::bits_as<Vec<T>>(piece), f);
 }
 
 template <class T, int kWidth>
@@ -44,6 +60,20 @@ TIGON_DEVICE void round_piece(float (&f)[kWidth]) {
     f[0] = to_float(from_float<T>(f[0]));
   else
     unpack(pack<T>(f), f);
+}
+
+// Makes the piece as good as newly loaded: what was computed from it is computed again rather than
+// kept. Without it nvcc keeps a row of bf16 in twice the registers, as float.
+template <class T, int kWidth>
+TIGON_DEVICE void keep_packed(Piece<T, kWidth>& piece) {
+#if TIGON_GPU
+  if constexpr (kWidth > 1)
+    asm volatile(""
+                 : "+r"(piece.words[0]), "+r"(piece.words[1]), "+r"(piece.words[2]),
+                   "+r"(piece.words[3]));
+#else
+  static_cast<void>(piece);
+#endif
 }
 
 }  // namespace tigon

@@ -8,6 +8,7 @@ namespace tigon::simt {
 
 struct Launch;
 struct Warp;
+struct Worker;
 
 namespace check {
 
@@ -22,8 +23,8 @@ void mark_initialized(void* p, size_t bytes);
 void mark_in_flight(void* p, size_t bytes, const void* pc);  // not initialised until a copy lands
 void access_range(const void* p, size_t bytes, bool write, const void* pc);
 void atomic_access(void* p, size_t bytes, const void* pc);
-void launch_begins(Launch& l);
 void launch_ends(Launch& l);
+void worker_ends(Worker& w);    // has no more blocks of the launch
 void end_of_interval(Warp& w);  // the warp has synchronised: its requests are complete
 void count_barrier();
 #else
@@ -37,8 +38,8 @@ inline void mark_initialized(void*, size_t) {}
 inline void mark_in_flight(void*, size_t, const void*) {}
 inline void access_range(const void*, size_t, bool, const void*) {}
 inline void atomic_access(void*, size_t, const void*) {}
-inline void launch_begins(Launch&) {}
 inline void launch_ends(Launch&) {}
+inline void worker_ends(Worker&) {}
 inline void end_of_interval(Warp&) {}
 inline void count_barrier() {}
 #endif

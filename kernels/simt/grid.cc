@@ -142,7 +142,6 @@ Status run_grid(const LaunchShape& shape, const Invocation& invocation) {
   const std::lock_guard lock(one_launch_at_a_time);
   Launch l{shape, invocation, ++launches, blocks / shape.cluster, config()};
   const size_t before = findings();
-  check::launch_begins(l);
   run_on_threads(l, work_on);
   check::launch_ends(l);
   return status_since(before);

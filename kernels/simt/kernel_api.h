@@ -52,7 +52,7 @@ struct LaunchShape {
 extern constinit thread_local ThreadIds* current_ids;         // the running CUDA thread, or nullptr
 extern constinit thread_local const LaunchShape* this_shape;  // of the running launch
 
-#if TIGON_SIMT_INSTRUMENTED
+#if TIGON_SIMT_INSTRUMENTED || defined(TIGON_SIMT_CHECKED)
 __attribute__((const)) uint3 thread_index();
 __attribute__((const)) uint3 block_index();
 __attribute__((const)) dim3 block_dim();

@@ -1,0 +1,267 @@
+// The checking flavour: every access of kernel code is looked up in the shadow. Two accesses of the
+// same bytes, at least one a write, race unless a barrier orders them: __syncthreads in a block,
+// __syncwarp in a warp, cluster_sync in a cluster. A shuffle orders nothing. Blocks of different
+// clusters are never ordered; two atomics never race.
+#include <cstdio>
+
+#include "kernels/simt/check.h"
+#include "kernels/simt/device_memory.h"
+#include "kernels/simt/report.h"
+#include "kernels/simt/shadow.h"
+#include "kernels/simt/traffic.h"
+#include "kernels/simt/tsan_hooks.h"
+#include "kernels/simt/worker.h"
+
+extern "C" char __executable_start, end;  // of the program, from the linker
+
+namespace tigon::simt {
+
+using shadow::Access;
+using shadow::Cell;
+
+namespace {
+
+// Flags of Access.
+constexpr uint8_t kAtomic = 1;
+// Of the latest read: who else has read since the last barrier that would order the readers.
+constexpr uint8_t kOtherLane = 2;   // of the same warp
+constexpr uint8_t kOtherWarp = 4;   // of the same block
+constexpr uint8_t kOtherBlock = 8;  // of the same cluster
+constexpr uint8_t kOtherCluster = 16;
+
+const void* pc_of(const Access& a) {
+  return reinterpret_cast<const void*>(static_cast<uintptr_t>(a.pc_high) << 32 | a.pc_low);
+}
+
+bool same_warp(const Access& a, const Access& b) { return a.thread / 32 == b.thread / 32; }
+
+// What the running thread does.
+struct Request {
+  const Worker& worker;
+  const Thread& thread;
+  const char* address;
+  size_t bytes;
+  size_t offset;
+  bool write;
+  bool shared;
+  const void* pc;
+  Access access;
+
+  uint64_t cluster_of(const Access& a) const {
+    return (a.block_plus_1 - 1) / worker.launch->shape.cluster;
+  }
+  // Memory of an earlier launch, or shared memory of an earlier block, is ordered before this.
+  bool is_history(const Access& a) const {
+    return a.block_plus_1 == 0 || a.launch != access.launch ||
+           (shared && cluster_of(a) != cluster_of(access)) || (a.bytes & access.bytes) == 0;
+  }
+  bool ordered_after(const Access& a) const {
+    if (a.block_plus_1 == access.block_plus_1)
+      return a.thread == access.thread || a.block_epoch != access.block_epoch ||
+             (same_warp(a, access) && a.warp_epoch != access.warp_epoch);
+    return cluster_of(a) == cluster_of(access) && a.cluster_epoch != access.cluster_epoch;
+  }
+  bool both_atomic(const Access& a) const { return (a.flags & access.flags & kAtomic) != 0; }
+};
+
+std::string text_of(const Request& r) {
+  char text[200];
+  if (r.shared) {
+    snprintf(text, sizeof text, " of %zu bytes at shared+%td", r.bytes,
+             r.address - r.thread.block->shared);
+    return text;
+  }
+  snprintf(text, sizeof text, " of %zu bytes at ", r.bytes);
+  return text + shadow::describe(r.address);
+}
+
+void race(const Request& r, const char* what, const Access& a) {
+  const EarlierAccess earlier{a.block_plus_1 - 1, a.thread, pc_of(a)};
+  add_finding(Kind::kRace, r.pc, what + text_of(r), &earlier);
+}
+
+// True when a write of the running thread races with the latest read or with one that it stands
+// for.
+bool races_with_reads(const Request& r, const Access& read) {
+  if (r.is_history(read) || r.both_atomic(read)) return false;
+  const bool same_cluster = r.cluster_of(read) == r.cluster_of(r.access);
+  if ((read.flags & kOtherCluster) != 0 || !same_cluster) return true;
+  if ((read.flags & kOtherBlock) != 0) return read.cluster_epoch == r.access.cluster_epoch;
+  const bool same_epoch =
+      read.block_plus_1 == r.access.block_plus_1 && read.block_epoch == r.access.block_epoch;
+  if (same_epoch && (read.flags & kOtherWarp) != 0) return true;
+  if (same_epoch && (read.flags & kOtherLane) != 0)
+    return !same_warp(read, r.access) || read.warp_epoch == r.access.warp_epoch;
+  return !r.ordered_after(read);
+}
+
+// Flags of a new latest read that replaces `read`.
+uint8_t readers(const Request& r, const Access& read) {
+  if (r.is_history(read)) return 0;
+  const Access& now = r.access;
+  uint8_t flags = read.flags & kOtherCluster;
+  if (r.cluster_of(read) != r.cluster_of(now)) return flags | kOtherCluster;
+  if (read.cluster_epoch == now.cluster_epoch) {
+    flags |= read.flags & kOtherBlock;
+    if (read.block_plus_1 != now.block_plus_1) flags |= kOtherBlock;
+  }
+  if (read.block_plus_1 != now.block_plus_1 || read.block_epoch != now.block_epoch) return flags;
+  flags |= read.flags & kOtherWarp;
+  if (!same_warp(read, now)) return flags | kOtherWarp;
+  // An earlier __syncwarp lets the new read stand for the older ones of its warp.
+  if (read.warp_epoch != now.warp_epoch) return flags;
+  flags |= read.flags & kOtherLane;
+  if (read.thread != now.thread) flags |= kOtherLane;
+  return flags;
+}
+
+void check_cell(Request& r, Cell& cell) {
+  const Access& w = cell.write;
+  if (!r.is_history(w) && !r.both_atomic(w) && !r.ordered_after(w))
+    race(r, r.write ? "write after write" : "read after write", w);
+  if (r.write) {
+    if (races_with_reads(r, cell.read)) race(r, "write after read", cell.read);
+    cell.write = r.access;
+  } else {
+    const uint8_t flags = readers(r, cell.read);
+    cell.read = r.access;
+    cell.read.flags |= flags;
+  }
+}
+
+void check_races(Request& r) {
+  Cell* cells = shadow::arena().cells;
+  const size_t first = r.offset / shadow::kCellBytes;
+  const size_t last = (r.offset + r.bytes - 1) / shadow::kCellBytes;
+  r.access.bytes = r.bytes == 1 ? static_cast<uint8_t>(1u << (r.offset & 1)) : 3;
+  for (size_t c = first; c <= last; ++c) check_cell(r, cells[c]);
+}
+
+// The thread's own stack and constants of the program; anything else is a wild pointer.
+void check_host_memory(const void* p, size_t bytes, bool write, const void* pc) {
+  const auto a = reinterpret_cast<uintptr_t>(p);
+  const auto in = [a](const void* begin, size_t size) {
+    return a - reinterpret_cast<uintptr_t>(begin) < size;
+  };
+  const Worker& w = *this_worker;
+  if (in(current_thread().stack, w.stacks.stack_bytes())) return;
+  if (!write && in(&__executable_start, static_cast<size_t>(&end - &__executable_start))) return;
+  char what[120];
+  snprintf(what, sizeof what, "%s of %zu bytes at %p, which is not device memory",
+           write ? "write" : "read", bytes, p);
+  add_finding(Kind::kOutOfBounds, pc, what);
+  this_worker->abandon_launch();
+}
+
+Access access_now(const Worker& w, const Thread& t, bool atomic, const void* pc) {
+  const Block& b = t.own_block();
+  const auto address = reinterpret_cast<uintptr_t>(pc);
+  Access a;
+  a.block_plus_1 = static_cast<uint32_t>(b.linear) + 1;
+  a.launch = w.launch->id;
+  a.thread = t.linear;
+  a.block_epoch = static_cast<uint16_t>(b.epoch);
+  a.warp_epoch = static_cast<uint16_t>(t.warp->epoch);
+  a.cluster_epoch = static_cast<uint16_t>(w.cluster_epoch);
+  a.pc_low = static_cast<uint32_t>(address);
+  a.pc_high = static_cast<uint16_t>(address >> 32);
+  a.flags = atomic ? kAtomic : 0;
+  return a;
+}
+
+// False when the access cannot be made.
+bool check_bounds(const Request& r) {
+  const bool power_of_2 = (r.bytes & (r.bytes - 1)) == 0;
+  if (power_of_2 && (r.offset & (r.bytes - 1)) != 0) {
+    add_finding(Kind::kMisaligned, r.pc, (r.write ? "write" : "read") + text_of(r));
+    return false;
+  }
+  if (!shadow::has_state(r.offset, r.bytes, shadow::kAllocated)) {
+    add_finding(Kind::kOutOfBounds, r.pc, (r.write ? "write" : "read") + text_of(r));
+    return !r.write;
+  }
+  return true;
+}
+
+void check_access(const void* p, size_t bytes, bool write, bool atomic, const void* pc) {
+  Worker& w = *this_worker;
+  const Thread& t = current_thread();
+  const size_t offset = shadow::offset_of(p);
+  if (offset >= shadow::kArenaBytes) return check_host_memory(p, bytes, write, pc);
+  const int owner = w.shared.owner(p);
+  Request r{w,          t,  static_cast<const char*>(p), bytes, offset, write,
+            owner >= 0, pc, access_now(w, t, atomic, pc)};
+  if (!check_bounds(r)) w.abandon_launch();
+  if ((!write || atomic) && !shadow::has_state(offset, bytes, shadow::kInitialized))
+    add_finding(Kind::kUninitialized, pc, text_of(r).substr(1));
+  if (write) shadow::set_state(p, bytes, shadow::kAllocated | shadow::kInitialized);
+  if (owner >= 0 && owner != static_cast<int>(t.block->rank)) {
+    w.touched_peer = true;
+    w.touched_epoch = w.cluster_epoch;
+    w.touched_pc = pc;
+  }
+  check_races(r);
+  if (!w.config.count) return;
+  if (atomic)
+    traffic::count_atomic();
+  else
+    traffic::note(*t.warp, t.lane, static_cast<uint32_t>(offset), bytes, write, owner >= 0, pc);
+}
+
+}  // namespace
+
+bool checked() { return true; }
+
+void* memory_allocate(size_t bytes) { return shadow::allocate(bytes); }
+void memory_free(void* p, size_t bytes) { shadow::release(static_cast<char*>(p), bytes); }
+void memory_mark(void* p, size_t bytes, bool initialized) {
+  if (shadow::offset_of(p) >= shadow::kArenaBytes) return;  // host memory
+  shadow::set_state(p, bytes,
+                    initialized ? shadow::kAllocated | shadow::kInitialized : shadow::kAllocated);
+}
+
+void on_access(const void* p, size_t bytes, bool write, const void* pc) {
+  if (current_ids != nullptr) check_access(p, bytes, write, false, pc);
+}
+
+namespace check {
+
+char* shared_arena_allocate(size_t bytes) {
+  char* p = shadow::allocate(bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+void shared_arena_free(char* p, size_t bytes) { shadow::release(p, bytes); }
+
+void forbid(void* p, size_t bytes) { shadow::set_state(p, bytes, 0); }
+void undefine(void* p, size_t bytes) { shadow::set_state(p, bytes, shadow::kAllocated); }
+void mark_initialized(void* p, size_t bytes) {
+  shadow::set_state(p, bytes, shadow::kAllocated | shadow::kInitialized);
+}
+
+void mark_in_flight(void* p, size_t bytes, const void* pc) {
+  if (shadow::offset_of(p) >= shadow::kArenaBytes ||
+      !shadow::has_state(shadow::offset_of(p), bytes, shadow::kAllocated)) {
+    add_finding(Kind::kOutOfBounds, pc, "target of an asynchronous copy");
+    this_worker->abandon_launch();
+  }
+  shadow::set_state(p, bytes, shadow::kAllocated);
+}
+
+void access_range(const void* p, size_t bytes, bool write, const void* pc) {
+  const char* c = static_cast<const char*>(p);
+  for (size_t i = 0; i < bytes; i += 16)
+    check_access(c + i, bytes - i < 16 ? bytes - i : 16, write, false, pc);
+}
+
+void atomic_access(void* p, size_t bytes, const void* pc) {
+  check_access(p, bytes, true, true, pc);
+}
+
+void end_of_interval(Warp& w) { traffic::end_of_interval(w); }
+void count_barrier() { traffic::count_barrier(); }
+void launch_ends(Launch& l) { traffic::launch_ends(l); }
+void worker_ends(Worker& w) { traffic::worker_ends(w); }
+
+}  // namespace check
+}  // namespace tigon::simt
