@@ -1,0 +1,63 @@
+// Text to batches: reads files, splits off a held-out part, cuts token windows by seed and step.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "convergence/tokenizer.h"
+
+namespace tigon::convergence {
+
+// Where the default text lies on Debian and Ubuntu (package base-files).
+inline constexpr const char* kDefaultText = "/usr/share/common-licenses";
+
+struct Corpus {
+  std::string source;  // as named by the user
+  int files = 0;
+  std::string train, held_out;
+};
+
+// Reads a file, or every text file of a folder and its sub-folders in the order of their names; the
+// same file under two names counts once, files with a zero byte are left out, and at most 64 MiB
+// are read. Every tenth piece of 2 KiB is held out. Empty `path`: kDefaultText. Throws
+// ConvergeError (exit code 2) when there is no such file or no text in it.
+Corpus read_corpus(const std::string& path);
+
+// One step's input. The tokens of equal id are listed together, so that the gradient of the
+// embedding is summed without atomics, in an order that is always the same.
+struct Batch {
+  std::vector<int64_t> input, target;  // [N]; target is the next token
+  std::vector<int32_t> order;          // [N] places of `input`, sorted by id, then by place
+  std::vector<int32_t> first;  // [N + 1] in `order`: begin of each distinct id; the rest is N
+};
+
+// Token ids of both parts and the windows cut from them.
+class TokenData {
+ public:
+  // Throws ConvergeError (exit code 2) when the text gives too few tokens for windows of `sequence`
+  // or fewer than kFewestEntries ids.
+  TokenData(const Corpus& corpus, int most_entries, int sequence);
+
+  // `batch` windows at places that depend on nothing but seed and step.
+  Batch train(uint64_t seed, int64_t step, int batch) const;
+  // Batch i of `count`: windows spread evenly over the held-out part.
+  Batch held_out(int i, int count, int batch) const;
+
+  int entries() const { return entries_; }  // ids are smaller
+  int64_t train_tokens() const { return static_cast<int64_t>(train_.size()); }
+  int64_t held_out_tokens() const { return static_cast<int64_t>(held_out_.size()); }
+
+  static constexpr int kFewestEntries = 4096;
+
+ private:
+  Batch windows(const std::vector<int32_t>& tokens, const std::vector<int64_t>& starts) const;
+
+  int sequence_;
+  int entries_ = 0;
+  std::vector<int32_t> train_, held_out_;
+};
+
+// Random bits that depend on nothing but the arguments (splitmix64, Steele et al. 2014).
+uint64_t random_bits(uint64_t seed, uint64_t stream, uint64_t index);
+
+}  // namespace tigon::convergence

@@ -1,0 +1,167 @@
+// The training loop and everything around it.
+#include "convergence/train.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+namespace tigon::convergence {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Sum of four uniform 16-bit numbers: mean 0, variance 1, bell-shaped within 3.5 deviations.
+float bell(uint64_t bits) {
+  const double sum = static_cast<double>(bits & 0xffff) + static_cast<double>(bits >> 16 & 0xffff) +
+                     static_cast<double>(bits >> 32 & 0xffff) + static_cast<double>(bits >> 48);
+  const double centred = sum / 65536.0 - 2.0 + 2.0 / 65536.0;
+  return static_cast<float>(centred * std::numbers::sqrt3);
+}
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0.0;
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return *middle;
+}
+
+double mean_of_last_tenth(const std::vector<double>& v) {
+  if (v.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const size_t n = std::max<size_t>(1, v.size() / 10);
+  return std::accumulate(v.end() - static_cast<std::ptrdiff_t>(n), v.end(), 0.0) /
+         static_cast<double>(n);
+}
+
+bool asked_to_stop(const TrainSettings& s) {
+  return s.stop != nullptr && s.stop->load(std::memory_order_relaxed);
+}
+
+template <class P>
+double held_out_loss(Model<P>& model, const ModelConfig& config, const TokenData& data) {
+  double sum = 0;
+  for (int i = 0; i < config.held_out_batches; ++i)
+    sum += model.evaluate(data.held_out(i, config.held_out_batches, config.batch));
+  return sum / config.held_out_batches;
+}
+
+}  // namespace
+
+std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed) {
+  constexpr uint64_t kStream = 2;
+  constexpr float kDeviation = 0.02f;
+  const ParameterLayout layout(config);
+  std::vector<float> w(static_cast<size_t>(layout.total), 0.0f);
+  const auto fill = [&](int64_t at, int64_t count, float deviation) {
+    for (int64_t i = at; i < at + count; ++i)
+      w[static_cast<size_t>(i)] =
+          deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
+  };
+  const auto ones = [&](int64_t at) {
+    std::fill_n(w.begin() + static_cast<std::ptrdiff_t>(at), config.hidden, 1.0f);
+  };
+  const int64_t h = config.hidden;
+  const float into_residual = kDeviation / std::sqrt(2.0f * static_cast<float>(config.layers));
+  fill(layout.embedding, config.vocabulary * h, kDeviation);
+  fill(layout.head, config.vocabulary * h, kDeviation);
+  for (const ParameterLayout::Block& block : layout.blocks) {
+    fill(block.qkv, config.qkv_size() * h, kDeviation);
+    fill(block.o, config.q_size() * h, into_residual);
+    fill(block.gate_up, int64_t{2} * config.intermediate * h, kDeviation);
+    fill(block.down, config.intermediate * h, into_residual);
+    ones(block.norm1);
+    ones(block.norm2);
+  }
+  ones(layout.final_norm);
+  return w;
+}
+
+void add_noise(std::vector<float>& weights, DType type, uint64_t seed, int twin) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const bool up = random_bits(seed, 16 + static_cast<uint64_t>(twin), i) & 1;
+    if (weights[i] == 0.0f) continue;  // gaps between parameters
+    int exponent = 0;
+    std::frexp(weights[i], &exponent);
+    const double unit = 2.0 * unit_roundoff(type) * std::ldexp(1.0, exponent - 1);
+    const double rounded = std::nearbyint(weights[i] / unit) * unit;
+    weights[i] = static_cast<float>(rounded + (up ? unit : -unit));
+  }
+}
+
+double learning_rate(const ModelConfig& config, int64_t step, int64_t steps) {
+  constexpr double kLowest = 0.1;
+  const double warm = static_cast<double>(std::min<int64_t>(config.warm_up, steps / 2));
+  const auto t = static_cast<double>(step);
+  if (t < warm) return config.learning_rate * (t + 1) / warm;
+  const double done = (t - warm) / std::max(1.0, static_cast<double>(steps) - warm);
+  const double cosine = 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+  return config.learning_rate * (kLowest + (1.0 - kLowest) * cosine);
+}
+
+template <class P>
+RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& data,
+                const TrainSettings& settings) {
+  const Clock::time_point start = Clock::now();
+  const size_t before = device_memory_stats().current;
+  device_memory_reset_high_water();
+  RunReport report;
+  report.config = config.name;
+  report.dtype = dtype_of<typename P::Elem>;
+  report.side = settings.side;
+  report.twin = settings.twin;
+  report.parameters = config.parameters();
+  report.vocabulary = config.vocabulary;
+  report.tokenizer_entries = data.entries();
+  report.tokens_per_step = config.tokens_per_step();
+  report.seed = settings.seed;
+  report.executor = device_info().kind == "cuda" ? "cuda" : "fast";
+  report.held_out_loss = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> seconds;
+  try {
+    Model<P> model(config, ops);
+    std::vector<float> weights = initial_weights(config, settings.seed);
+    if (settings.side == Side::kNoise)
+      add_noise(weights, report.dtype, settings.seed, settings.twin);
+    model.set_weights(weights);
+    weights = {};
+    for (int step = 0; step < settings.steps && !asked_to_stop(settings); ++step) {
+      const Batch batch = data.train(settings.seed, step, config.batch);
+      const Clock::time_point step_start = Clock::now();
+      const StepResult result =
+          model.step(batch, {step, learning_rate(config, step, settings.horizon)});
+      seconds.push_back(seconds_since(step_start));
+      report.loss.push_back(result.loss);
+      report.steps = step + 1;
+      if (settings.on_step)
+        settings.on_step({report.dtype, settings.side, settings.twin, step, settings.steps,
+                          result.loss, result.grad_norm, seconds.back()});
+    }
+    report.planned_bytes = model.planned_bytes();
+    if (settings.hold_out && report.steps == settings.steps)
+      report.held_out_loss = held_out_loss(model, config, data);
+  } catch (const DeviceError& e) {
+    throw ConvergeError(5, fmt::format("{} {} {}: {}", config.name, name_of(settings.side),
+                                       name_of(report.dtype), e.what()));
+  }
+  report.final_loss = mean_of_last_tenth(report.loss);
+  report.peak_bytes = static_cast<int64_t>(device_memory_stats().high_water - before);
+  if (!seconds.empty())
+    report.tokens_per_s = static_cast<double>(report.tokens_per_step) / median(seconds);
+  report.seconds_s = seconds_since(start);
+  return report;
+}
+
+template RunReport train<F32>(const ModelConfig&, const Ops<F32>&, const TokenData&,
+                              const TrainSettings&);
+template RunReport train<BF16>(const ModelConfig&, const Ops<BF16>&, const TokenData&,
+                               const TrainSettings&);
+
+}  // namespace tigon::convergence

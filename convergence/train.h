@@ -1,0 +1,42 @@
+// One training run: weights from a seed, warm-up and cosine, held-out loss, time and memory.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "convergence/converge.h"
+#include "convergence/model.h"
+
+namespace tigon::convergence {
+
+// Normal with deviation 0.02; projections into the residual stream 1/sqrt(2 layers) of that; norm
+// weights 1. Sums of four uniform numbers instead of libm's functions, so the bits are the same on
+// every machine. In the order of ParameterLayout.
+std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed);
+
+// Rounds every weight to `type` and moves it by one unit in the last place, up or down as
+// seed and twin say.
+void add_noise(std::vector<float>& weights, DType type, uint64_t seed, int twin);
+
+// Learning rate of a step of `steps`.
+double learning_rate(const ModelConfig& config, int64_t step, int64_t steps);
+
+struct TrainSettings {
+  Side side = Side::kNaive;
+  int twin = 0;
+  uint64_t seed = 1;
+  int steps = 0;    // to run
+  int horizon = 0;  // steps that the learning rate is spread over
+  bool hold_out = true;
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const StepReport&)> on_step;
+};
+
+// Trains config on the data. Ends early, with what was finished, when `stop` is set. Throws
+// ConvergeError(5) when memory runs out or a launch fails.
+template <class P>
+RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& data,
+                const TrainSettings& settings);
+
+}  // namespace tigon::convergence
