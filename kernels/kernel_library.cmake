@@ -18,9 +18,10 @@ set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
 
 # nvcc contracts a * b + c, too. The other two let loops with selects be vectorised (6 times faster
 # swiglu). Findings take their line from debug information and return addresses: no call may be
-# merged with another or turned into a jump.
+# merged with another or turned into a jump (addr2line of Debian 12 mistakes files in DWARF 5). A
+# large frame must touch the guard page of the fiber's stack instead of stepping over it.
 set(TIGON_KERNEL_HOST_OPTIONS
-  -g1 -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
+  -g1 -gdwarf-4 -fstack-clash-protection -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
   $<$<CXX_COMPILER_ID:GNU>:-fno-crossjumping>
   $<$<CXX_COMPILER_ID:GNU>:-fno-tree-tail-merge>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
