@@ -282,6 +282,13 @@ other_kernel(float* x) {  // finds: kStackOverflow
   TIGON_SHARED(float4, tile, [64]);
   float* values = reinterpret_cast<float*>(&tile[0]);
   values[i] = 1.0f;
+  if constexpr (kFault == Fault::kDeadlock) {
+    if (i == 5)
+      __syncwarp();  // finds: kDeadlock
+    else
+      __syncthreads();
+  }
+  if constexpr (kFault == Fault::kTrap) __trap();
   if constexpr (kFault == Fault::kTwoBarriers) {
     if (i < 32)
       __syncthreads();  // finds: kTwoBarriers
@@ -424,6 +431,10 @@ Status other(Fault fault, float* x) {
     return launch({.grid = 1, .block = 64}, kernel, x);
   };
   switch (fault) {
+    case Fault::kDeadlock:
+      return run(other_kernel<Fault::kDeadlock>);
+    case Fault::kTrap:
+      return run(other_kernel<Fault::kTrap>);
     case Fault::kTwoBarriers:
       return run(other_kernel<Fault::kTwoBarriers>);
     case Fault::kByteRace:

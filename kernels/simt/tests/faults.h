@@ -37,6 +37,8 @@ enum class Fault {
   kRefillTooEarly,  // the producer does not wait for the consumers
   kWrongByteCount,  // fewer bytes expected than copied
   // Others.
+  kDeadlock,  // one lane waits for its warp, the others for the block
+  kTrap,
   kTwoBarriers,       // the branches of an if wait at different barriers
   kByteRace,          // two threads write one byte
   kCopyLeftInFlight,  // cp.async without a wait

@@ -214,6 +214,7 @@ const Planted kPlanted[] = {
     {"kNoWaitForCopy", Fault::kNoWaitForCopy, Kind::kUninitialized, run_pipeline},
     {"kRefillTooEarly", Fault::kRefillTooEarly, Kind::kUninitialized, run_pipeline, false},
     {"kWrongByteCount", Fault::kWrongByteCount, Kind::kAsyncCopy, run_pipeline},
+    {"kDeadlock", Fault::kDeadlock, Kind::kDeadlock, run_other},
     {"kTwoBarriers", Fault::kTwoBarriers, Kind::kDivergentBarrier, run_other},
     {"kByteRace", Fault::kByteRace, Kind::kRace, run_other},
     {"kCopyLeftInFlight", Fault::kCopyLeftInFlight, Kind::kAsyncCopy, run_other},
