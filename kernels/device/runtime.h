@@ -23,6 +23,10 @@ struct DeviceOutOfMemory : DeviceError {
 // fails, device_alloc throws DeviceOutOfMemory. Size 0 gives an address that may not be used.
 void* device_alloc(size_t bytes);
 void device_free(void* p);
+// The same in the order of a stream, without waiting: only work enqueued on it between the two may
+// use the memory. It takes memory from what earlier work of the stream has freed.
+void* device_alloc_async(size_t bytes, Stream stream);
+void device_free_async(void* p, Stream stream);
 // Copies, in the order of the stream. Host memory may be reused when the call returns; a download
 // has finished then.
 void device_upload(void* to, const void* from_host, size_t bytes, Stream stream = nullptr);

@@ -66,29 +66,40 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 }  // namespace
 
-void* device_alloc(size_t bytes) {
+void* device_alloc_async(size_t bytes, Stream stream) {
   void* p = nullptr;
   const size_t asked = bytes == 0 ? 1 : bytes;
-  // On the legacy stream and waited for, so that any stream may use it.
-  cudaError_t error = use_pool() ? cudaMallocAsync(&p, asked, nullptr) : cudaMalloc(&p, asked);
+  const cudaError_t error = use_pool() ? cudaMallocAsync(&p, asked, stream) : cudaMalloc(&p, asked);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     throw DeviceOutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes on the GPU, " +
                             std::to_string(device_free_bytes()) + " are free");
   }
   check(error, "cudaMallocAsync");
-  check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   ledger().add(p, bytes);
+  return p;
+}
+
+void device_free_async(void* p, Stream stream) {
+  if (p == nullptr) return;
+  ledger().remove(p);
+  if (use_pool())
+    check(cudaFreeAsync(p, stream), "cudaFreeAsync");
+  else
+    check(cudaFree(p), "cudaFree");
+}
+
+void* device_alloc(size_t bytes) {
+  // On the legacy stream and waited for, so that any stream may use it.
+  void* p = device_alloc_async(bytes, nullptr);
+  check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   return p;
 }
 
 void device_free(void* p) {
   if (p == nullptr) return;
-  ledger().remove(p);
-  if (!use_pool()) return check(cudaFree(p), "cudaFree");
-  // Kernels on other streams may still use it.
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  check(cudaFreeAsync(p, nullptr), "cudaFreeAsync");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // any stream may still use it
+  device_free_async(p, nullptr);
 }
 
 void device_upload(void* to, const void* from_host, size_t bytes, Stream stream) {

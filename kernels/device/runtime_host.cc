@@ -49,6 +49,9 @@ void device_free(void* p) {
   simt::memory_free(p, bytes);
 }
 
+void* device_alloc_async(size_t bytes, Stream) { return device_alloc(bytes); }
+void device_free_async(void* p, Stream) { device_free(p); }
+
 void device_upload(void* to, const void* from_host, size_t bytes, Stream stream) {
   device_copy(to, from_host, bytes, stream);
 }
