@@ -6,8 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
-
-#include "kernels/device/runtime.h"
+#include <utility>
 
 namespace tigon::naive {
 
@@ -220,13 +219,13 @@ void run(const Operation& operation, Stream stream) {
     ids.push_back(id_of(i));
     pointers.push_back(const_cast<void*>(operation.operands[i].data));
   }
-  const DeviceBuffer workspace = plan.workspace_bytes > 0
-                                     ? DeviceBuffer(static_cast<size_t>(plan.workspace_bytes))
-                                     : DeviceBuffer();
+  Tensor workspace;
+  if (plan.workspace_bytes > 0)
+    workspace = Eager(stream).empty(DType::kU8, {1, 1, plan.workspace_bytes});
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace.data);
   pack.finalize("cuDNN variant pack");
   check(cudnnBackendExecute(handle, plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
 }

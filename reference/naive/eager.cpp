@@ -18,8 +18,13 @@ Tensor Tensor::slice(int dimension, int64_t begin, int64_t count) const {
 
 Tensor Eager::empty(DType type, Shape shape) const {
   Tensor t{type, nullptr, shape, {shape[1] * shape[2], shape[2], 1}, nullptr};
-  t.memory = std::make_shared<DeviceBuffer>(static_cast<size_t>(t.size()) * size_of(type));
-  t.data = t.memory->data();
+  t.data = device_alloc_async(static_cast<size_t>(t.size()) * size_of(type), stream_);
+  t.memory.reset(t.data, [stream = stream_](void* p) {
+    try {
+      device_free_async(p, stream);
+    } catch (const DeviceError&) {  // the step that broke the device has said so
+    }
+  });
   return t;
 }
 

@@ -9,10 +9,6 @@
 
 #include "kernels/signature/signature.h"
 
-namespace tigon {
-class DeviceBuffer;
-}
-
 namespace tigon::naive {
 
 using Shape = std::array<int64_t, 3>;
@@ -22,7 +18,7 @@ struct Tensor {
   DType type = DType::kF32;
   void* data = nullptr;
   Shape shape{}, stride{};
-  std::shared_ptr<DeviceBuffer> memory;  // null: the caller's
+  std::shared_ptr<void> memory;  // null: the caller's
 
   int64_t size() const { return shape[0] * shape[1] * shape[2]; }
   // Elements [begin, begin + count) of a dimension.
