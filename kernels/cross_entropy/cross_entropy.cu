@@ -1,0 +1,147 @@
+// cross_entropy on logits in memory: count the rows that are not ignored (mean only), one sweep of
+// kernels/device/loss_rows.cu over the rows, then a sum of their losses in a fixed order. Nothing
+// waits for the host.
+//
+// With f16 logits and reduction mean, gradients below 2^-25 (p < 2^-25 T) round to 0 when they are
+// stored; a loss scale in dloss is applied before that rounding.
+#include "kernels/cross_entropy/cross_entropy.h"
+
+#include "kernels/device/loss_rows.h"
+#include "kernels/device/scratch_parts.h"
+#include "kernels/signature/checks.h"
+
+namespace tigon::cross_entropy {
+namespace {
+
+template <class Args>
+concept WritesLoss = requires(const Args& a) {
+  a.loss.data;
+};
+template <class Args>
+concept ReadsUpstream = requires(const Args& a) {
+  a.dloss.data;
+};
+
+template <class Args>
+Status check(const Args& a) {
+  const int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
+  const int64_t losses = a.reduction == Reduction::kNone ? rows : 1;
+  if (rows < 0 || columns < 1) return invalid("cross_entropy: logits must be [T >= 0, V >= 1]");
+  if (!has_shape(a.logits, rows, columns) || (rows > 1 && a.logits.stride[0] < columns))
+    return invalid("cross_entropy: rows of logits must be contiguous and must not overlap");
+  if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))
+    return invalid("cross_entropy: target and lse must be [T]");
+  if (is_missing(a.logits) || is_missing(a.target) || is_missing(a.lse))
+    return invalid("cross_entropy: logits, target and lse must not be null");
+  if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
+    return invalid("cross_entropy: label_smoothing must be in [0, 1]");
+  if constexpr (WritesLoss<Args>) {
+    if (!has_shape(a.loss, losses) || is_missing(a.loss))
+      return invalid("cross_entropy: loss must be [T] with reduction none, else [1]");
+  }
+  if constexpr (ReadsUpstream<Args>) {
+    if (a.dloss && !has_shape(a.dloss, losses))
+      return invalid("cross_entropy: dloss must be [T] with reduction none, else [1]");
+  }
+  return {};
+}
+
+struct Layout {
+  int64_t* counted = nullptr;  // [1], with reduction mean
+  float* row_loss = nullptr;   // [T], where the loss is reduced
+  size_t bytes = 0;
+};
+
+template <class Args>
+Layout layout(const Args& a, void* data) {
+  ScratchParts parts(data);
+  Layout l;
+  if (a.reduction == Reduction::kMean) l.counted = parts.take<int64_t>(1);
+  if (WritesLoss<Args> && a.reduction != Reduction::kNone)
+    l.row_loss = parts.take<float>(a.logits.shape[0]);
+  l.bytes = parts.bytes();
+  return l;
+}
+
+template <class Args>
+Status run(LossPass pass, const Args& a, Stream stream) {
+  using Elem = typename Args::Elem;
+  if (const Status s = check(a); !s.ok()) return s;
+  const Layout l = layout(a, a.scratch.data);
+  if (a.scratch.bytes < l.bytes || (l.bytes > 0 && a.scratch.data == nullptr))
+    return invalid("cross_entropy: scratch is smaller than workspace()");
+  LossRows<Elem> rows{
+      .pass = pass,
+      .options = a,
+      .rows = a.logits.shape[0],
+      .columns = a.logits.shape[1],
+      .logits =
+          const_cast<Elem*>(a.logits.data),  // forward's are const, and it does not write them
+      .stride = a.logits.stride[0],
+      .target = a.target.data,
+      .counted = l.counted,
+      .lse = const_cast<float*>(a.lse.data),  // likewise backward's lse
+  };
+  if constexpr (ReadsUpstream<Args>) rows.dloss = a.dloss.data;
+  if constexpr (WritesLoss<Args>)
+    rows.loss = a.reduction == Reduction::kNone ? a.loss.data : l.row_loss;
+  if (a.reduction == Reduction::kMean) {
+    const Status s = count_rows(a.target.data, rows.rows, a.ignore_index, l.counted, stream);
+    if (!s.ok()) return s;
+  }
+  if (const Status s = loss_rows(rows, stream); !s.ok()) return s;
+  if constexpr (WritesLoss<Args>) {
+    if (a.reduction != Reduction::kNone)
+      return reduce_loss(l.row_loss, rows.rows, l.counted, a.loss.data, stream);
+  }
+  return {};
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& a, Stream stream) {
+  return run(LossPass::kForward, a, stream);
+}
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  return run(LossPass::kBackward, a, stream);
+}
+template <class P>
+Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
+  return run(LossPass::kForwardBackward, a, stream);
+}
+
+template <class P>
+size_t workspace(const Forward<P>& a) {
+  return layout(a, nullptr).bytes;
+}
+template <class P>
+size_t workspace(const Backward<P>& a) {
+  return layout(a, nullptr).bytes;
+}
+template <class P>
+size_t workspace(const ForwardBackward<P>& a) {
+  return layout(a, nullptr).bytes;
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+template Status forward_backward<F32>(const ForwardBackward<F32>&, Stream);
+template Status forward_backward<BF16>(const ForwardBackward<BF16>&, Stream);
+template Status forward_backward<F16>(const ForwardBackward<F16>&, Stream);
+template size_t workspace<F32>(const Forward<F32>&);
+template size_t workspace<BF16>(const Forward<BF16>&);
+template size_t workspace<F16>(const Forward<F16>&);
+template size_t workspace<F32>(const Backward<F32>&);
+template size_t workspace<BF16>(const Backward<BF16>&);
+template size_t workspace<F16>(const Backward<F16>&);
+template size_t workspace<F32>(const ForwardBackward<F32>&);
+template size_t workspace<BF16>(const ForwardBackward<BF16>&);
+template size_t workspace<F16>(const ForwardBackward<F16>&);
+
+}  // namespace tigon::cross_entropy
