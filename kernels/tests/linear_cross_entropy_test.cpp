@@ -1,0 +1,272 @@
+// linear_cross_entropy against plain loops in double.
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+
+#include "kernels/tests/loss_reference.h"
+
+namespace tigon::linear_cross_entropy {
+namespace {
+
+using namespace testing_support;
+
+struct Problem {
+  LossOptions options = {};
+  int64_t rows = 13, hidden = 24, columns = 50;
+  int64_t rows_per_chunk = 100;
+  bool upstream = true, dx = true, dw = true;
+};
+
+template <class P>
+class LinearCrossEntropy : public testing::Test {
+ protected:
+  using Elem = typename P::Elem;
+
+  struct Outputs {
+    std::vector<float> loss, lse;
+    std::vector<Elem> dx, dw;
+  };
+
+  void make(const Problem& problem) {
+    p_ = problem;
+    x_ = random_values<Elem>(static_cast<size_t>(p_.rows * p_.hidden), 1.0f, 1);
+    w_ = random_values<Elem>(static_cast<size_t>(p_.columns * p_.hidden), 0.5f, 2);
+    targets_ = random_targets(p_.rows, p_.columns, p_.options.ignore_index);
+    upstream_ = random_values<float>(static_cast<size_t>(losses()), 1.0f, 3);
+  }
+  int64_t losses() const { return p_.options.reduction == Reduction::kNone ? p_.rows : 1; }
+  bool none() const { return p_.options.reduction == Reduction::kNone; }
+
+  void expect_right() {
+    SCOPED_TRACE(testing::Message()
+                 << "T " << p_.rows << " H " << p_.hidden << " V " << p_.columns << " chunk "
+                 << p_.rows_per_chunk << " reduction " << static_cast<int>(p_.options.reduction));
+    const Outputs both = run_forward_backward(), alone = run_forward();
+    if (testing::Test::HasFatalFailure()) return;
+    compare(both);
+    EXPECT_EQ(both.loss, alone.loss);
+    EXPECT_EQ(both.lse, alone.lse);
+  }
+
+  template <class Args>
+  void bind(Args& a, const DeviceArray<Elem>& x, const DeviceArray<Elem>& w,
+            const DeviceArray<int64_t>& target, const DeviceArray<float>& loss,
+            const DeviceArray<float>& lse) {
+    static_cast<LossOptions&>(a) = p_.options;
+    a.logits_bytes =
+        p_.rows_per_chunk * ((p_.columns + 7) / 8 * 8) * static_cast<int64_t>(sizeof(Elem));
+    a.x = view(static_cast<const Elem*>(x.data()), p_.rows, p_.hidden);
+    a.w = view(static_cast<const Elem*>(w.data()), p_.columns, p_.hidden);
+    a.target = view(static_cast<const int64_t*>(target.data()), p_.rows);
+    a.loss = view(loss.data(), losses());
+    a.lse = view(lse.data(), p_.rows);
+  }
+
+  template <class Args, class Run>
+  void launch(Args& a, Run run) {
+    const DeviceBuffer scratch(workspace(a));
+    a.scratch = {scratch.data(), scratch.bytes()};
+    const Status status = run(a, nullptr);
+    ASSERT_TRUE(status.ok()) << status.reason;
+    device_synchronize();
+  }
+
+  Outputs run_forward() {
+    const DeviceArray<Elem> x(x_), w(w_);
+    const DeviceArray<int64_t> target(targets_);
+    const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
+    const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
+    Forward<P> a;
+    bind(a, x, w, target, loss, lse);
+    launch(a, forward<P>);
+    return {loss.download(), lse.download(), {}, {}};
+  }
+
+  Outputs run_forward_backward() {
+    const DeviceArray<Elem> x(x_), w(w_), dx(x_), dw(w_);
+    const DeviceArray<int64_t> target(targets_);
+    const DeviceArray<float> dloss(upstream_);
+    const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
+    const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
+    ForwardBackward<P> a;
+    bind(a, x, w, target, loss, lse);
+    if (p_.upstream) a.dloss = view(static_cast<const float*>(dloss.data()), losses());
+    if (p_.dx) a.dx = view(dx.data(), p_.rows, p_.hidden);
+    if (p_.dw) a.dw = view(dw.data(), p_.columns, p_.hidden);
+    launch(a, forward_backward<P>);
+    return {loss.download(), lse.download(), dx.download(), dw.download()};
+  }
+
+  double at(const std::vector<Elem>& m, int64_t i, int64_t j) const {
+    return static_cast<double>(m[static_cast<size_t>(i * p_.hidden + j)]);
+  }
+
+  // Logits are rounded to Elem, which may go either way: the tolerance has one unit of that type
+  // for each logit and, in dx and dw, for each of its gradients.
+  void compare(const Outputs& got) {
+    const double u = unit_roundoff(dtype_of<Elem>);
+    const auto counted = static_cast<double>(
+        p_.rows - std::count(targets_.begin(), targets_.end(), p_.options.ignore_index));
+    const double share =
+        p_.options.reduction == Reduction::kMean ? (counted > 0 ? 1 / counted : 0) : 1;
+    const auto size = static_cast<size_t>(p_.hidden);
+    std::vector<double> dw(w_.size()), dw_error(w_.size());
+    double sum = 0, sum_error = 0;
+    for (int64_t t = 0; t < p_.rows; ++t) {
+      const auto row = static_cast<size_t>(t);
+      std::vector<double> logits(static_cast<size_t>(p_.columns));
+      double largest = 0;
+      for (int64_t v = 0; v < p_.columns; ++v) {
+        double z = 0;
+        for (int64_t h = 0; h < p_.hidden; ++h) z += at(x_, t, h) * at(w_, v, h);
+        logits[static_cast<size_t>(v)] = static_cast<double>(Elem(z));
+        largest = std::max(largest, std::abs(z));
+      }
+      const RowReference r = row_reference(logits, targets_[row], p_.options);
+      const bool ignored = targets_[row] == p_.options.ignore_index;
+      const double shift = ignored ? 0 : 4 * (u + 1e-5) * (largest + 1);  // of every logit
+      EXPECT_TRUE(std::abs(got.lse[row] - r.lse) <= shift) << "lse of row " << t;
+      const double loss_error = 2 * shift * (1 + 2 * p_.options.z_loss * std::abs(r.lse));
+      if (none()) {
+        EXPECT_TRUE(std::abs(got.loss[row] - r.loss) <= loss_error) << "loss of row " << t;
+      }
+      sum += share * r.loss;
+      sum_error += share * loss_error;
+      const double g = share * (p_.upstream ? upstream_[none() ? row : 0] : 1.0);
+      std::vector<double> dx(size), dx_error(size);
+      for (int64_t v = 0; v < p_.columns; ++v) {
+        const auto i = static_cast<size_t>(v);
+        const double gradient = g * r.gradient[i];
+        const double error = std::abs(g) * (2 * shift + 2 * u) * r.gradient_size[i];
+        for (int64_t h = 0; h < p_.hidden; ++h) {
+          const auto xi = static_cast<size_t>(h), wi = static_cast<size_t>(v * p_.hidden + h);
+          dx[xi] += gradient * at(w_, v, h);
+          dx_error[xi] += error * std::abs(at(w_, v, h));
+          dw[wi] += gradient * at(x_, t, h);
+          dw_error[wi] += error * std::abs(at(x_, t, h));
+        }
+      }
+      for (int64_t h = 0; h < p_.hidden && p_.dx; ++h) {
+        const auto i = static_cast<size_t>(h);
+        ASSERT_TRUE(std::abs(at(got.dx, t, h) - dx[i]) <= dx_error[i] + u * std::abs(dx[i]))
+            << "dx at " << t << ", " << h << ": " << at(got.dx, t, h) << ", want " << dx[i];
+      }
+    }
+    if (!none()) {
+      EXPECT_TRUE(std::abs(got.loss[0] - sum) <= sum_error) << got.loss[0] << ", want " << sum;
+    }
+    for (size_t i = 0; i < dw.size() && p_.dw; ++i) {
+      const auto value = static_cast<double>(got.dw[i]);
+      ASSERT_TRUE(std::abs(value - dw[i]) <= dw_error[i] + u * std::abs(dw[i]))
+          << "dw at " << i << ": " << value << ", want " << dw[i];
+    }
+    EXPECT_TRUE(p_.dx || got.dx == x_) << "dx was left out and is written";
+    EXPECT_TRUE(p_.dw || got.dw == w_) << "dw was left out and is written";
+  }
+
+  Problem p_;
+  std::vector<Elem> x_, w_;
+  std::vector<int64_t> targets_;
+  std::vector<float> upstream_;
+};
+
+using Policies = testing::Types<F32, BF16, F16>;
+TYPED_TEST_SUITE(LinearCrossEntropy, Policies);
+
+TYPED_TEST(LinearCrossEntropy, OptionsInOneChunkAndInSeveral) {
+  LossOptions plain, all{.label_smoothing = 0.1f, .z_loss = 1e-2f, .softcap = 5.0f};
+  for (LossOptions o : {plain, all}) {
+    for (const Reduction r : {Reduction::kMean, Reduction::kSum, Reduction::kNone}) {
+      o.reduction = r;
+      for (const int64_t chunk : {100, 5, 1}) {
+        this->make({.options = o, .rows_per_chunk = chunk});
+        this->expect_right();
+      }
+    }
+  }
+}
+
+// V not a multiple of the padding, H not a multiple of 16 bytes, whole tiles and a rest.
+TYPED_TEST(LinearCrossEntropy, Sizes) {
+  this->make({.rows = 300, .hidden = 9, .columns = 33, .rows_per_chunk = 130});
+  this->expect_right();
+  this->make({.rows = 5, .hidden = 3, .columns = 1, .rows_per_chunk = 2, .upstream = false});
+  this->expect_right();
+  this->make({.rows = 1, .hidden = 1, .columns = 8});
+  this->expect_right();
+}
+
+TYPED_TEST(LinearCrossEntropy, GradientsLeftOut) {
+  for (const int64_t chunk : {100, 5}) {
+    for (const bool dx : {true, false}) {
+      this->make({.rows_per_chunk = chunk, .dx = dx, .dw = !dx});
+      this->expect_right();
+    }
+  }
+  this->make({.dx = false, .dw = false});
+  this->expect_right();
+}
+
+TYPED_TEST(LinearCrossEntropy, NoRows) {
+  for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+    this->make({.options = {.reduction = r}, .rows = 0});
+    this->expect_right();  // dw is 0
+  }
+}
+
+TYPED_TEST(LinearCrossEntropy, AllRowsIgnored) {
+  this->make({.rows_per_chunk = 4});
+  this->targets_.assign(this->targets_.size(), -100);
+  this->expect_right();
+  EXPECT_EQ(this->run_forward().loss[0], 0.0f);
+}
+
+// The budget buys rows; the GEMM's workspace is small beside these.
+TYPED_TEST(LinearCrossEntropy, ScratchFollowsTheBudget) {
+  using Elem = typename TypeParam::Elem;
+  ForwardBackward<TypeParam> a;
+  a.x = view(static_cast<const Elem*>(nullptr), 4096, 64);
+  a.w = view(static_cast<const Elem*>(nullptr), 500001, 64);
+  a.loss = view(static_cast<float*>(nullptr), 1);
+  a.reduction = Reduction::kSum;
+  const int64_t row = 500008 * static_cast<int64_t>(sizeof(Elem));
+  const auto bytes = [&](int64_t rows) {
+    a.logits_bytes = rows * row + 1;
+    return static_cast<int64_t>(workspace(a));
+  };
+  const int64_t one_row = bytes(0);
+  EXPECT_EQ(one_row, bytes(1));
+  // Six chunks of 683 rows: rounded up to whole tiles they would be over the budget of 700.
+  EXPECT_LE(bytes(700) - one_row, 700 * row + (int64_t{64} << 20));
+  EXPECT_GE(bytes(700) - one_row, 682 * row - (int64_t{64} << 20));
+  EXPECT_LE(bytes(5000), 4096 * row + (int64_t{64} << 20));
+}
+
+TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {
+  using Elem = typename TypeParam::Elem;
+  this->make({});
+  const DeviceArray<Elem> x(this->x_), w(this->w_), dx(this->x_);
+  const DeviceArray<int64_t> target(this->targets_);
+  const DeviceArray<float> loss(std::vector<float>(13)), lse(std::vector<float>(13));
+  ForwardBackward<TypeParam> good;
+  this->bind(good, x, w, target, loss, lse);
+  good.dx = view(dx.data(), 13, 24);
+  const DeviceBuffer scratch(workspace(good));
+  good.scratch = {scratch.data(), scratch.bytes()};
+  ASSERT_TRUE(forward_backward(good, nullptr).ok());
+  ASSERT_TRUE(tune(good).ok());
+  const auto refused = [&](auto change) {
+    auto bad = good;
+    change(bad);
+    return forward_backward(bad, nullptr).code == Status::kInvalidArgument;
+  };
+  using A = ForwardBackward<TypeParam>;
+  EXPECT_TRUE(refused([](A& a) { a.scratch.bytes -= 1; }));
+  EXPECT_TRUE(refused([](A& a) { a.w.shape[1] = 23; }));
+  EXPECT_TRUE(refused([](A& a) { a.dx.shape[0] = 12; }));
+  EXPECT_TRUE(refused([](A& a) { a.x.stride[0] = 23; }));
+  EXPECT_TRUE(refused([](A& a) { a.target.data = nullptr; }));
+  EXPECT_TRUE(refused([](A& a) { a.loss.shape[0] = 13; }));
+  EXPECT_TRUE(refused([](A& a) { a.label_smoothing = -0.1f; }));
+}
+
+}  // namespace
+}  // namespace tigon::linear_cross_entropy
