@@ -1,0 +1,190 @@
+// rms_norm backward   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),
+//                     dw = sum_T dy * x * rstd
+//
+// A fixed grid walks over the rows; x and dy are read once and kept in registers, the next rows are
+// read while these are worked on. Each thread sums dw of its columns in registers, every block
+// writes one row of partial sums to scratch, and a second kernel adds those in a fixed order: no
+// atomics, the same bits every time. Bytes: (3*T*H + H)*elem + 4*T + 4*H, and the partial sums.
+#pragma once
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rms_norm/row.h"
+
+namespace tigon::rms_norm {
+
+// With more lanes, 128 registers per thread are no room for another row and the weights.
+inline constexpr int kAheadLanes = 256;
+inline constexpr int kSumThreads = 256;
+
+// The part of a row that a thread keeps, as stored.
+template <class T, int kWidth, int kPieces>
+struct KeptRow {
+  Piece<T, kWidth> x[kPieces], dy[kPieces];
+  float rstd;
+};
+
+template <int kLanes, class P, int kWidth, int kPieces>
+TIGON_DEVICE void load_row(const Backward<P>& args, int64_t row, int lane,
+                           KeptRow<typename P::Elem, kWidth, kPieces>& kept) {
+  const auto* x = args.x.data + row * args.x.stride[0];     // [H]
+  const auto* dy = args.dy.data + row * args.dy.stride[0];  // [H]
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (const int i = p * kLanes + lane; i < args.x.shape[1] / kWidth) {
+      kept.x[p] = load_piece_stream<kWidth>(x + i * kWidth);
+      kept.dy[p] = load_piece_stream<kWidth>(dy + i * kWidth);
+    }
+  kept.rstd = load(args.rstd.data + row);
+}
+
+template <int kWidth>
+TIGON_DEVICE void store_sums(float* p, const float (&sums)[kWidth]) {
+  if constexpr (kWidth == 1) {
+    store(p, sums[0]);
+  } else {
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; j += 4)
+      store16(p + j, Vec<float>{{sums[j], sums[j + 1], sums[j + 2], sums[j + 3]}});
+  }
+}
+
+// dw of this block, [H]: the sum over its groups of lanes, each of which has seen some of the rows.
+template <int kLanes, int kWidth, int kPieces>
+TIGON_DEVICE void store_partial(const float (&dw)[kPieces][kWidth], int64_t pieces,
+                                float* partial) {
+  constexpr int kGroups = kRowsPerBlock<kLanes>, kColumns = kLanes * kPieces * kWidth;
+  const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  if constexpr (kGroups == 1) {
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (const int i = p * kLanes + lane; i < pieces) store_sums(partial + i * kWidth, dw[p]);
+  } else {
+    TIGON_SHARED(float, sums, [kGroups][kColumns]);
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p) {
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) sums[group][(p * kLanes + lane) * kWidth + j] = dw[p][j];
+    }
+    __syncthreads();
+    for (int column = threadIdx.x; column < pieces * kWidth; column += kThreads<kLanes>) {
+      float sum = 0.0f;
+      for (int g = 0; g < kGroups; ++g) sum += sums[g][column];
+      store(partial + column, sum);
+    }
+  }
+}
+
+// pull = rstd^2 * mean_H(m * x).
+template <class P, int kWidth>
+TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x_piece,
+                           const Piece<typename P::Elem, kWidth>& dy_piece,
+                           const Piece<typename P::Elem, kWidth>& w, float rstd, float pull,
+                           typename P::Elem* dx) {
+  float x[kWidth], m[kWidth];
+  unpack_piece(x_piece, x);
+  unpack_piece(dy_piece, m);
+  multiply_weight(args, w, m);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) m[j] = rstd * (m[j] - x[j] * pull);
+  store_piece(dx, m);
+}
+
+// partials: [gridDim.x, H], or null if there is no dw. With kRest, columns beyond those that fit
+// into registers keep their sums there from the start; there is one row per block then. dx may be
+// dy's memory.
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kThreads<kLanes>, kBlocksPerSm)
+backward_kernel(Backward<P> args, float* partials) {
+  using T = typename P::Elem;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  constexpr bool kAhead = kLanes <= kAheadLanes;
+  const int lane = threadIdx.x % kLanes;
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
+  float* partial = partials == nullptr ? nullptr : partials + blockIdx.x * h;  // [H]
+
+  int64_t row = first + threadIdx.x / kLanes;
+  KeptRow<T, kWidth, kPieces> kept{}, next{};
+  Piece<T, kWidth> weight[kPieces] = {};
+  if constexpr (kAhead) {
+    if (row < rows) load_row<kLanes>(args, row, lane, next);
+    load_weights<kWidth, kLanes>(args, lane, weight);
+  }
+  float dw[kPieces][kWidth] = {}, x[kWidth], dy[kWidth];
+
+  // All rows of the block together: the last ones of a warp may be missing, not the warp.
+  for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
+    if constexpr (kAhead) {
+      kept = next;
+      if (row + step < rows) load_row<kLanes>(args, row + step, lane, next);
+    } else {
+      load_row<kLanes>(args, row, lane, kept);
+      load_weights<kWidth, kLanes>(args, lane, weight);
+    }
+    const int64_t pieces = row < rows ? h / kWidth : 0;
+    const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
+    const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
+    T* dx_row = args.dx.data + row * args.dx.stride[0];        // [H]
+
+    float dots[kWidth] = {};
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (p * kLanes + lane < pieces) {
+        unpack_piece(kept.x[p], x);
+        unpack_piece(kept.dy[p], dy);
+        TIGON_UNROLL
+        for (int j = 0; j < kWidth; ++j) dw[p][j] += dy[j] * (x[j] * kept.rstd);
+        keep_packed(weight[p]);
+        multiply_weight(args, weight[p], dy);
+        add_products(dy, x, dots);
+      }
+    if constexpr (kRest)
+      for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+        unpack_piece(load_piece<kWidth>(x_row + i * kWidth), x);
+        unpack_piece(load_piece<kWidth>(dy_row + i * kWidth), dy);
+        for (int j = 0; j < kWidth && partial != nullptr; ++j) {
+          float* sum = partial + i * kWidth + j;
+          store(sum, (block_row == first ? 0.0f : load(sum)) + dy[j] * (x[j] * kept.rstd));
+        }
+        multiply_weight(args, load_weight<kWidth>(args, i), dy);
+        add_products(dy, x, dots);
+      }
+    const float mean = row_sum<kLanes>(sum_of(dots)) / static_cast<float>(h);
+    const float pull = kept.rstd * mean * kept.rstd;
+
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (const int i = p * kLanes + lane; i < pieces) {
+        keep_packed(kept.x[p]);
+        keep_packed(kept.dy[p]);
+        keep_packed(weight[p]);
+        store_dx<P, kWidth>(args, kept.x[p], kept.dy[p], weight[p], kept.rstd, pull,
+                            dx_row + i * kWidth);
+      }
+    if constexpr (kRest)
+      for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+        store_dx<P, kWidth>(args, load_piece<kWidth>(x_row + i * kWidth),
+                            load_piece<kWidth>(dy_row + i * kWidth), load_weight<kWidth>(args, i),
+                            kept.rstd, pull, dx_row + i * kWidth);
+  }
+  if (partial != nullptr) store_partial<kLanes>(dw, h / kWidth, partial);
+}
+
+// dw[h] = sum over blocks of partials[block, h]; a warp adds every eighth row of 32 columns.
+template <class Accum>
+TIGON_KERNEL(kSumThreads)
+sum_partials_kernel(const Accum* partials, int blocks, int64_t h, Accum* dw) {
+  constexpr int kWarps = kSumThreads / 32;
+  TIGON_SHARED(Accum, sums, [kWarps][32]);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
+  Accum sum = 0;
+  for (int block = warp; block < blocks && column < h; block += kWarps)
+    sum += load(partials + block * h + column);
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || column >= h) return;
+  for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
+  store(dw + column, sum);
+}
+
+}  // namespace tigon::rms_norm

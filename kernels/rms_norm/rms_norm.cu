@@ -1,0 +1,213 @@
+// rms_norm   y[t,h] = x[t,h] * rstd[t] * (offset + w[h]),  rstd[t] = rsqrt(mean_h x[t,h]^2 + eps)
+//
+// Lanes of a warp or a whole block per row; x is read once and kept in registers as stored. Bytes:
+// (2*T*H + H)*elem + 4*T. Sums in float. Backward: see backward_kernel.h.
+#include "kernels/rms_norm/rms_norm.h"
+
+#include <algorithm>
+
+#include "kernels/rms_norm/backward_kernel.h"
+#include "kernels/rms_norm/row.h"
+#include "kernels/signature/checks.h"
+
+namespace tigon::rms_norm {
+namespace {
+
+// Up to 64, 128, 256, 1024, 4096, 8192, 16384 and 32768 columns of bf16. Few threads with many
+// loads each make a cheap end of a row; 8 pieces are 32 registers for x and as many for w.
+constexpr Shape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},  {32, 4, 8},
+                                     {128, 4, 8}, {128, 8, 5}, {256, 8, 2}, {512, 8, 1}};
+constexpr Shape kForwardElements[] = {{32, 8, 8}, {256, 16, 2}};
+
+// Up to 64, 128, 256, 1024, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to 28
+// registers (x, dy, both of the next row, w, eight sums of dw). As many blocks as run at once on
+// the 132 SMs of an H200, whatever the device: dw has the same bits everywhere.
+constexpr Shape kBackwardVectors[] = {{8, 1, 7},   {16, 1, 7},  {32, 1, 7},  {32, 4, 3},
+                                      {128, 4, 3}, {256, 4, 1}, {512, 4, 1}, {512, 1, 1}};
+constexpr Shape kBackwardElements[] = {{32, 8, 4}, {256, 16, 1}};
+constexpr int kMultiprocessors = 132;
+constexpr int kMinRows = 4;  // of a group of lanes; with fewer, partial sums would be the traffic
+
+// x becomes y.
+template <class P, int kWidth>
+TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& w,
+                            float rstd, float (&x)[kWidth]) {
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
+  if (args.casting == Casting::kLlama) round_piece<typename P::Elem>(x);
+  multiply_weight(args, w, x);
+}
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kThreads<kLanes>, kBlocksPerSm)
+forward_kernel(Forward<P> args) {
+  using T = typename P::Elem;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
+  const bool active = row < args.x.shape[0];
+  const int lane = threadIdx.x % kLanes;
+  const int64_t h = args.x.shape[1], pieces = active ? h / kWidth : 0;
+  const T* x = args.x.data + row * args.x.stride[0];  // [H]
+  T* y = args.y.data + row * args.y.stride[0];        // [H]
+
+  Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {};
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (const int i = p * kLanes + lane; i < pieces)
+      kept[p] = load_piece_stream<kWidth>(x + i * kWidth);
+  load_weights<kWidth, kLanes>(args, lane, weight);  // now: nothing is waited for after the sum
+
+  float f[kWidth], squares[kWidth] = {};
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (p * kLanes + lane < pieces) {
+      unpack_piece(kept[p], f);
+      add_products(f, f, squares);
+    }
+  if constexpr (kRest)
+    for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+      unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
+      add_products(f, f, squares);
+    }
+  const float mean = row_sum<kLanes>(sum_of(squares)) / static_cast<float>(h);
+  const float rstd = fast_rsqrt(mean + args.eps);
+  if (lane == 0 && active) store(args.rstd.data + row, rstd);
+
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (const int i = p * kLanes + lane; i < pieces) {
+      keep_packed(kept[p]);
+      keep_packed(weight[p]);
+      unpack_piece(kept[p], f);
+      normalise(args, weight[p], rstd, f);
+      store_piece(y + i * kWidth, f);
+    }
+  if constexpr (kRest)
+    for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+      unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
+      normalise<P>(args, load_weight<kWidth>(args, i), rstd, f);
+      store_piece(y + i * kWidth, f);
+    }
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+// Blocks of backward's grid.
+template <int kLanes, int kBlocksPerSm>
+unsigned grid_blocks(int64_t rows) {
+  constexpr int64_t kMost = kBlocksPerSm * kMultiprocessors,
+                    kLeast = kMinRows * kRowsPerBlock<kLanes>;
+  return static_cast<unsigned>(std::min(kMost, ceil_div(rows, kLeast)));
+}
+
+template <class P, int kWidth>
+Status launch_forward(const Forward<P>& args, Stream stream) {
+  const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
+  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+    const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
+    return launch({dim3(blocks), dim3(kThreads<kLanes>), 0, stream},
+                  forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
+  };
+  if constexpr (kWidth == 1)
+    return with_shape<kForwardElements>(pieces, run);
+  else
+    return with_shape<kForwardVectors>(pieces, run);
+}
+
+template <class P, int kWidth>
+Status launch_backward(const Backward<P>& args, Stream stream) {
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1];
+  float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
+  unsigned blocks = 0;
+  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+    blocks = grid_blocks<kLanes, kBlocksPerSm>(rows);
+    return launch({dim3(blocks), dim3(kThreads<kLanes>), 0, stream},
+                  backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args, partials);
+  };
+  Status status;
+  if constexpr (kWidth == 1)
+    status = with_shape<kBackwardElements>(h, run);
+  else
+    status = with_shape<kBackwardVectors>(h / kWidth, run);
+  if (!status.ok() || !args.dw) return status;
+  return launch(
+      {dim3(static_cast<unsigned>(ceil_div(h, int64_t{32}))), dim3(kSumThreads), 0, stream},
+      sum_partials_kernel<float>, partials, static_cast<int>(blocks), h, args.dw.data);
+}
+
+// Common to both passes. Block indices are 31 bits.
+Status check_sizes(int64_t t, int64_t h) {
+  if (t < 0 || h < 1) return invalid("x must be [T, H] with T >= 0 and H >= 1");
+  if (t > INT32_MAX) return unsupported("x has too many rows: at most 2^31 - 1");
+  return {};
+}
+
+// The rows and the weight can be read in 16-byte pieces.
+template <class P, class... Views>
+bool in_vectors(const View<const typename P::Elem, 1>& w, const Views&... views) {
+  return is_aligned16(w.data) && (rows_aligned16(views) && ...) &&
+         ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream) {
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
+  if (!has_shape(args.x, t, h) || !has_shape(args.y, t, h))
+    return invalid("x and y must both be [T, H] with unit stride along H");
+  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
+  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (is_missing(args.x) || is_missing(args.y) || is_missing(args.rstd))
+    return invalid("x, y or rstd is null: only w may be left out");
+  return in_vectors<P>(args.w, args.x, args.y)
+             ? launch_forward<P, kVec<typename P::Elem>>(args, stream)
+             : launch_forward<P, 1>(args, stream);
+}
+
+// Enough for aligned rows and for others, so that it does not depend on addresses.
+template <class P>
+size_t workspace(const Backward<P>& args) {
+  if (!args.dw) return 0;
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  const auto blocks = [&]<int kLanes, int, int kBlocksPerSm, bool> {
+    return grid_blocks<kLanes, kBlocksPerSm>(t);
+  };
+  const unsigned rows = std::max(with_shape<kBackwardVectors>(h / kVec<typename P::Elem>, blocks),
+                                 with_shape<kBackwardElements>(h, blocks));
+  return size_t{rows} * static_cast<size_t>(h) * sizeof(float);
+}
+
+template <class P>
+Status backward(const Backward<P>& args, Stream stream) {
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
+  if (!has_shape(args.x, t, h) || !has_shape(args.dy, t, h) || !has_shape(args.dx, t, h))
+    return invalid("dy, x and dx must all be [T, H] with unit stride along H");
+  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
+  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (is_missing(args.dy) || is_missing(args.x) || is_missing(args.dx) || is_missing(args.rstd))
+    return invalid("dy, x, dx or rstd is null: only w and dw may be left out");
+  if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
+  if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
+  if (args.scratch.bytes < workspace(args))
+    return invalid("scratch is smaller than workspace(args)");
+  if (workspace(args) > 0 && (args.scratch.data == nullptr || !is_aligned16(args.scratch.data)))
+    return invalid("scratch is null or not 256-byte aligned");
+  return in_vectors<P>(args.w, args.dy, args.x, args.dx)
+             ? launch_backward<P, kVec<typename P::Elem>>(args, stream)
+             : launch_backward<P, 1>(args, stream);
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+template size_t workspace<F32>(const Backward<F32>&);
+template size_t workspace<BF16>(const Backward<BF16>&);
+template size_t workspace<F16>(const Backward<F16>&);
+
+}  // namespace tigon::rms_norm
