@@ -1,11 +1,13 @@
-// rope   (x1, x2) = halves of a head;  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;  backward
-// turns the other way: sin becomes -sin   (Su et al. 2021) A thread owns one piece of the first
-// half and its partner in the second; it reads cos and sin once and turns that piece of up to four
-// heads, all loaded before the first is stored. q and k in one launch, in place. Bytes:
-// 2*T*(Q+K)*D*elem + 4*T*D. Arithmetic in float, rounded once.
+// rope   (x1, x2) = halves of a head;  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;
+//        backward turns the other way: sin becomes -sin   (Su et al. 2021)
+//
+// A thread owns one piece of the first half and its partner in the second; it reads cos and sin
+// once and turns those pieces of up to four heads, all loaded before the first is stored. q and k
+// in one launch, in place. Bytes: 2*T*(Q+K)*D*elem + 4*T*D. Arithmetic in float, rounded once.
 #include "kernels/rope/rope.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/device/device.h"
 #include "kernels/device/pieces.h"
@@ -15,8 +17,7 @@ namespace tigon::rope {
 namespace {
 
 constexpr int kThreads = 256;  // the most per block
-constexpr int kHeads = 4;  // per thread: 128 bytes in flight; more cost registers, fewer reuse less
-
+constexpr int kHeads = 4;      // per thread: 128 bytes of loads in flight, 93 registers
 constexpr int64_t kMost = int64_t{1} << 29;  // tokens, and heads of either: they are counted in int
 
 // How the threads of a block lie over tokens, heads and columns.

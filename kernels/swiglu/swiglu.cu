@@ -1,9 +1,11 @@
 // swiglu   y[t,f] = silu(a[t,f]) * b[t,f],  silu(a) = a * sigmoid(a)   (Shazeer 2020)
+//
 // A pure stream: each thread reads one piece of every input and writes one piece of every output.
 // Bytes: 3*T*F*elem forward, 5*T*F*elem backward. Arithmetic in float, rounded once.
 #include "kernels/swiglu/swiglu.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/device/device.h"
 #include "kernels/device/pieces.h"
