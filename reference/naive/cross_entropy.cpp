@@ -86,13 +86,17 @@ template <class Args>
 void write_gradient(const Eager& e, const Args& a, const Capped& capped, const Tensor& logp,
                     const Tensor& lse) {
   const Tensor logits = as_matrix(a.logits), g = upstream(e, a.target, a.dloss, a);
-  Tensor d = e.log_softmax_backward(logp, logp_gradient(e, logp, g, a.target, a));
+  // Nothing is left to do after log_softmax: no copy, as in a framework.
+  const bool direct =
+      logits.type == DType::kF32 && a.logits.contiguous() && a.z_loss == 0.0f && a.softcap <= 0.0f;
+  Tensor d = direct ? logits : e.empty(DType::kF32, logits.shape);
+  e.log_softmax_backward(logp, logp_gradient(e, logp, g, a.target, a), d);
   if (a.z_loss != 0.0f) d = add_z_gradient(e, d, logp, lse, g, a);
   if (a.softcap > 0.0f) {
     d = e.binary(Binary::kMul, e.cast(d, logits.type), a.softcap);
     d = e.binary(Binary::kTanhBackward, capped.scaled, d);
     e.binary(Binary::kDiv, d, a.softcap, logits);
-  } else {
+  } else if (!direct) {
     e.unary(Unary::kCopy, d, logits);
   }
   e.zero_ignored(logits, a.target, a.ignore_index);

@@ -81,7 +81,7 @@ class Eager {
 
   // Over the last dimension; fp32 [1, T, N] contiguous. backward: dy - exp(y) sum(dy).
   Tensor log_softmax(const Tensor& x) const;
-  Tensor log_softmax_backward(const Tensor& y, const Tensor& dy) const;
+  void log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const;
 
   // c [m, n] = op(a) op(b), op transposes where told; sums in fp32. All of one type.
   void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,

@@ -179,8 +179,7 @@ Tensor Eager::log_softmax(const Tensor& x) const {
   return y;
 }
 
-Tensor Eager::log_softmax_backward(const Tensor& y, const Tensor& dy) const {
-  const Tensor dx = empty(DType::kF32, y.shape);
+void Eager::log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const {
   in_slabs(y, [&](int64_t begin, int64_t rows) {
     const LegacyMatrix shape(rows, y.shape[2]);
     check(cudnnSoftmaxBackward(cudnn_handle(stream_), CUDNN_SOFTMAX_LOG,
@@ -189,7 +188,6 @@ Tensor Eager::log_softmax_backward(const Tensor& y, const Tensor& dy) const {
                                &kZero, shape.raw(), slab(dx, begin, rows).data),
           "cudnnSoftmaxBackward");
   });
-  return dx;
 }
 
 // cuBLAS is column-major: c^T [n, m] = op(b)^T op(a)^T.

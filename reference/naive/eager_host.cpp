@@ -164,8 +164,7 @@ Tensor Eager::log_softmax(const Tensor& x) const {
   return y;
 }
 
-Tensor Eager::log_softmax_backward(const Tensor& y, const Tensor& dy) const {
-  const Tensor dx = empty(DType::kF32, y.shape);
+void Eager::log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const {
   Array row(y.shape[2]), gradient(y.shape[2]);
   for (int64_t t = 0; t < y.shape[1]; ++t) {
     read(y, 0, t, row);
@@ -173,7 +172,6 @@ Tensor Eager::log_softmax_backward(const Tensor& y, const Tensor& dy) const {
     gradient -= row.exp() * gradient.sum();
     write(gradient, dx, 0, t);
   }
-  return dx;
 }
 
 void Eager::multiply(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,

@@ -22,14 +22,19 @@ Tensor mean(const Eager& e, const Tensor& x) {
   return e.binary(Binary::kMul, e.sum(x, Over::kFeatures), 1.0f / static_cast<float>(x.shape[2]));
 }
 
-// d loss / dx of x * rstd(x), all fp32; rstd = (mean(x^2) + eps)^(-1/2).
-Tensor normalize_backward(const Eager& e, const Tensor& dy, const Tensor& x, const Tensor& rstd) {
+// dx of x * rstd(x), dy and x in fp32; rstd = (mean(x^2) + eps)^(-1/2).
+void normalize_backward(const Eager& e, const Tensor& dy, const Tensor& x, const Tensor& rstd,
+                        const Tensor& dx) {
   const Tensor direct = e.binary(Binary::kMul, dy, rstd);
   const Tensor drstd = e.sum(e.binary(Binary::kMul, dy, x), Over::kFeatures);
   const Tensor cube = e.binary(Binary::kMul, e.binary(Binary::kMul, rstd, rstd), rstd);
   const Tensor dsum = e.binary(Binary::kMul, e.binary(Binary::kMul, drstd, cube),
                                -1.0f / static_cast<float>(x.shape[2]));
-  return e.binary(Binary::kAdd, direct, e.binary(Binary::kMul, x, dsum));
+  const Tensor through_rstd = e.binary(Binary::kMul, x, dsum);
+  if (dx.type == DType::kF32)
+    e.binary(Binary::kAdd, direct, through_rstd, dx);
+  else
+    e.unary(Unary::kCopy, e.binary(Binary::kAdd, direct, through_rstd), dx);
 }
 
 }  // namespace
@@ -63,7 +68,7 @@ Status backward(const Backward<P>& a, Stream stream) {
     }
     if (a.w) dy = e.binary(Binary::kMul, dy, weight(e, a.w, a.offset, type));
     dy = e.cast(dy, DType::kF32);
-    e.unary(Unary::kCopy, normalize_backward(e, dy, x, rstd), as_matrix(a.dx));
+    normalize_backward(e, dy, x, rstd, as_matrix(a.dx));
   });
 }
 
