@@ -12,6 +12,7 @@ BuildInfo build_info() {
           .type = TIGON_BUILD_TYPE,
           .source_dir = TIGON_SOURCE_DIR,
           .commit = TIGON_COMMIT,
+          .eigen = TIGON_EIGEN_VERSION,
           .googletest = TIGON_GTEST_VERSION,
           .benchmark = TIGON_BENCHMARK_VERSION};
 }

@@ -10,10 +10,10 @@ struct BuildInfo {
   std::string compiler;       // name and version
   std::string cuda_compiler;  // empty without CUDA
   std::string flags;
-  std::string type;                   // Release, ...
-  std::string source_dir;             // where it was built from
-  std::string commit;                 // when it was configured; empty outside a git checkout
-  std::string googletest, benchmark;  // versions of packages whose headers have none
+  std::string type;                          // Release, ...
+  std::string source_dir;                    // where it was built from
+  std::string commit;                        // when it was configured; empty outside a git checkout
+  std::string eigen, googletest, benchmark;  // versions of packages, as CMake found them
 };
 
 BuildInfo build_info();

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <CLI/Version.hpp>
-#include <Eigen/Core>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -105,8 +104,7 @@ Json libraries_block() {
   const BuildInfo build = build_info();
   const bool cuda = !build.cuda_compiler.empty();
   return {
-      {"eigen",
-       fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
+      {"eigen", build.eigen},
       {"googletest", build.googletest},
       {"benchmark", build.benchmark},
       {"fmt",

@@ -1,0 +1,158 @@
+// tigon bench: speed on a GPU, counted traffic on a CPU, memory on both.
+#include "harness/measure/bench.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/stages.h"
+#include "harness/cli/terminal.h"
+
+namespace tigon::cli {
+namespace {
+
+// What a record's verdict counts as. A baseline that does not fit in memory is a result, a kernel
+// that does not is a failure.
+Verdict counted(const Json& record) {
+  const std::string verdict = record["verdict"];
+  if (verdict == "oom" && record["impl"].get<std::string>().rfind("fused", 0) != 0)
+    return Verdict::kSkipped;
+  return parse_verdict(verdict).value_or(Verdict::kRuntimeError);
+}
+
+std::string percent(const Json& share) {
+  return share.is_number() ? fmt::format("{:.1f}%", 100 * share.get<double>()) : "-";
+}
+
+// "op/pass/dtype/axes", without the implementation and what is the same everywhere.
+std::string cell_name(const Json& r) {
+  std::string axes;
+  for (const auto& [name, value] : r["axes"].items())
+    axes += fmt::format("{}{}={}", axes.empty() ? "" : ",", name, value.get<int64_t>());
+  return fmt::format("{}/{}/{}/{}", r["op"].get<std::string>(), r["pass"].get<std::string>(),
+                     r["dtype"].get<std::string>(), axes);
+}
+
+std::string bench_line(const Json& r) {
+  const std::string head = fmt::format("{:<52} {:<8} {:<5}", cell_name(r),
+                                       r["impl"].get<std::string>(), r["basis"].get<std::string>());
+  const std::string verdict = r["verdict"];
+  if (verdict != "passed")
+    return fmt::format("{} {}: {}", head, colored(verdict, Color::kYellow),
+                       r["reason"].get<std::string>());
+  const std::string time =
+      fmt::format("{} {:>9} ({:>9} .. {:>9})", head, show_seconds(r["median_s"]),
+                  show_seconds(r["q1_s"]), show_seconds(r["q3_s"]));
+  if (r["executor"] != "cuda") return time + "  host executor, not kernel speed";
+  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM", time,
+                     show_rate(r["bandwidth_bytes_per_s"], "B/s"), percent(r["share_of_copy"]),
+                     show_rate(r["flop_rate_per_s"], "FLOP/s"), percent(r["share_of_gemm"]));
+}
+
+std::string memory_line(const Json& r) {
+  const auto figure = [&](const char* key) {
+    return r[key].is_number() ? show_bytes(r[key].get<double>()) : std::string("-");
+  };
+  return fmt::format("{:<52} {:<8} memory: tensors {}, planned {}, arena {}, device {}, host {}",
+                     cell_name(r), r["impl"].get<std::string>(), figure("tensors_bytes"),
+                     figure("planned_bytes"), figure("arena_bytes"), figure("device_bytes"),
+                     figure("host_bytes"));
+}
+
+std::string trace_line(const Json& r) {
+  const std::string head =
+      fmt::format("{:<52} {:<8} traffic", cell_name(r), r["impl"].get<std::string>());
+  if (r["verdict"] != "passed")
+    return fmt::format("{} {}: {}", head, r["verdict"].get<std::string>(),
+                       r["reason"].get<std::string>());
+  const double moved =
+      r["bytes_loaded_bytes"].get<double>() + r["bytes_stored_bytes"].get<double>();
+  const Json& ratio = r["traffic_ratio"];
+  return fmt::format("{} {} of at least {} ({:.4g} times)", head, show_bytes(moved),
+                     show_bytes(r["bytes_min_bytes"]),
+                     ratio.is_number() ? ratio.get<double>() : 0.0);
+}
+
+std::string line_of(const std::string& kind, const Json& r) {
+  if (kind == "bench") return bench_line(r);
+  if (kind == "memory") return memory_line(r);
+  if (kind == "trace") return trace_line(r);
+  return fmt::format("ceiling {:<10} {}", r["name"].get<std::string>(),
+                     show_rate(r["value"], r["unit"] == "bytes_per_s" ? "B/s" : "FLOP/s"));
+}
+
+}  // namespace
+
+int bench_stage(Session& session, const BenchOptions& options) {
+  BenchRequest request;
+  request.select = request_of(options.select);
+  request.size = options.size;
+  request.seconds_per_cell = options.seconds_per_cell;
+  const Exclusion excluded(options.select.exclude);
+  const bool host = default_executor() != "cuda";
+  if (!options.select.exclude.empty()) {
+    for (const Cell& cell : sweep_cells(request.select, request.size, host))
+      for (const std::string& name : cell.implementations) {
+        Case c = cell.c;
+        c.impl = name;
+        if (!excluded(case_id(c))) request.select.cases.push_back(c);
+      }
+  }
+  const size_t cells = options.select.exclude.empty() || !request.select.cases.empty()
+                           ? sweep_cells(request.select, request.size, host).size()
+                           : 0;
+  if (cells == 0) {
+    fmt::print("nothing to measure: no case is selected\n");
+    return kExitNothing;
+  }
+  Tally tally;
+  Progress progress("bench", static_cast<int>(cells));
+  run_bench(request, {.on_record =
+                          [&](const std::string& kind, const Json& fields) {
+                            session.record(kind, fields);
+                            progress.line(line_of(kind, without_nonfinite(fields)));
+                            if (kind != "bench" && kind != "trace") return;
+                            tally.add(counted(fields));
+                            session.count(counted(fields));
+                          },
+                      .on_cell = [&](const std::string& label, int) { progress.step(label); }});
+  return tally.exit_code();
+}
+
+void add_bench(CLI::App* app, Program* program) {
+  CLI::App* command = app->add_subcommand(
+      "bench", "speed and peak memory over sequence length and vocabulary size");
+  command->footer(
+      "Examples:\n"
+      "  ./tigon bench\n"
+      "  ./tigon bench --op cross_entropy -a V=[32000,128256]\n"
+      "  ./tigon bench --op rms_norm --dtype bf16 -a T[pow2]=[10:15] -a H=4096\n"
+      "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
+      "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run.\n"
+      "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
+      "speed.");
+  const auto options = std::make_shared<BenchOptions>();
+  const auto output = std::make_shared<Output>();
+  const auto quick = std::make_shared<bool>(false), full = std::make_shared<bool>(false);
+  const auto positional = std::make_shared<std::vector<std::string>>();
+  command->add_option("ops", *positional, "ops, as --op");
+  add_selection(command, &options->select);
+  command
+      ->add_option("--min-time", options->seconds_per_cell, "seconds of timing per cell and basis")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
+  command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
+  add_output(command, output.get());
+  command->callback([=] {
+    auto& ops = options->select.ops;
+    ops.insert(ops.end(), positional->begin(), positional->end());
+    if (*quick) options->size = SweepSize::kQuick;
+    if (*full) options->size = SweepSize::kFull;
+    request_of(options->select);  // a wrong command line makes no results folder
+    program->exit_code = run_session(session_options(*program, *output, options->select.seed),
+                                     [&](Session& s) { return bench_stage(s, *options); });
+  });
+}
+
+}  // namespace tigon::cli

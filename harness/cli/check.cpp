@@ -1,0 +1,175 @@
+// tigon check: every implementation against the oracle.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/stages.h"
+#include "harness/cli/terminal.h"
+
+namespace tigon::cli {
+namespace {
+
+JUnitCase junit_case(const CheckResult& r) {
+  const std::string id = case_id(r.c);
+  JUnitCase c;
+  c.suite = r.c.op;
+  c.classname = r.c.op + "." + r.c.impl;
+  c.name = id.substr(r.c.op.size() + 1) + " [" + r.executor + "]";
+  c.seconds = r.seconds;
+  c.verdict = name_of(r.verdict);
+  c.reason = r.reason;
+  c.details = r.reason + "\nrepro: " + r.repro;
+  if (is_skip(r.verdict)) c.outcome = JUnitCase::kSkipped;
+  if (is_failure(r.verdict))
+    c.outcome = exit_code_of(r.verdict) == kExitIncorrect ? JUnitCase::kFailure : JUnitCase::kError;
+  return c;
+}
+
+// Prints failures as they come and one line for each op, pass and implementation.
+class CheckPrinter {
+ public:
+  CheckPrinter(Progress* progress, bool verbose) : progress_(progress), verbose_(verbose) {}
+  ~CheckPrinter() { end_group(); }
+
+  void add(const CheckResult& r) {
+    const std::string group = fmt::format("{} {} {} [{}]", r.c.op, r.c.pass, r.c.impl, r.executor);
+    if (group != group_) end_group();
+    group_ = group;
+    tally_.add(r.verdict);
+    for (const OutputResult& output : r.outputs)
+      if (output.error_over_budget > worst_ || std::isnan(worst_))
+        worst_ = output.error_over_budget;
+    const std::string id = case_id(r.c);
+    if (is_failure(r.verdict))
+      progress_->line(fmt::format("{} {}: {}: {}\n  repro: {}", colored("FAIL", Color::kRed), id,
+                                  name_of(r.verdict), r.reason, r.repro));
+    else if (verbose_)
+      progress_->line(
+          fmt::format("{} {}{}{}", name_of(r.verdict), id, r.reason.empty() ? "" : ": ", r.reason));
+    progress_->step(id);
+  }
+
+ private:
+  void end_group() {
+    if (group_.empty()) return;
+    const Color color = tally_.failed() > 0   ? Color::kRed
+                        : tally_.passed() > 0 ? Color::kGreen
+                                              : Color::kYellow;
+    progress_->line(fmt::format("{:<60} {}; worst error {:.2g} of the budget", group_,
+                                colored(tally_.line(), color), worst_));
+    group_.clear();
+    tally_ = {};
+    worst_ = 0;
+  }
+
+  Progress* progress_;
+  bool verbose_;
+  std::string group_;
+  Tally tally_;
+  double worst_ = 0;
+};
+
+// The requests that the options stand for, each with its cases.
+std::vector<CheckRequest> requests_of(const CheckOptions& options) {
+  CheckRequest request = request_of(options.select);
+  request.save_folder = options.save;
+  request.jobs = options.jobs;
+  request.tier = options.quick ? Tier::kTiny : Tier::kCheck;
+  request.executor = options.executor;
+  if (!options.executor.empty() && options.executor != default_executor() &&
+      !(options.executor == "checked" && default_executor() == "fast"))
+    throw UsageError(fmt::format("--executor {}: this build has {}", options.executor,
+                                 default_executor() == "cuda" ? "cuda" : "fast and checked"));
+  if (options.executor == "checked") request.tier = Tier::kTiny;
+  std::vector<CheckRequest> requests = {request};
+  const bool all = options.executor.empty() && default_executor() == "fast" &&
+                   request.axes.empty() && request.cases.empty();
+  if (all) {
+    CheckRequest checked = request;
+    checked.executor = "checked";
+    checked.tier = Tier::kTiny;
+    requests.insert(requests.begin(), checked);
+  }
+  const Exclusion excluded(options.select.exclude);
+  for (CheckRequest& r : requests) {
+    r.cases = select_cases(r);
+    std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
+    r.filter.clear();  // done
+    r.shard_index = 0;
+    r.shard_count = 1;
+  }
+  std::erase_if(requests, [](const CheckRequest& r) { return r.cases.empty(); });
+  return requests;
+}
+
+}  // namespace
+
+int check_stage(Session& session, const CheckOptions& options) {
+  const std::vector<CheckRequest> requests = requests_of(options);
+  size_t total = 0;
+  for (const CheckRequest& request : requests) total += request.cases.size();
+  if (total == 0) {
+    fmt::print("nothing to check: no case is selected\n");
+    return kExitNothing;
+  }
+  Tally tally;
+  Progress progress("check", static_cast<int>(total));
+  CheckPrinter printer(&progress, options.verbose);
+  for (const CheckRequest& request : requests) {
+    if (interrupted()) break;
+    run_checks(request, [&](const CheckResult& r) {
+      session.record("check", to_json(r));
+      session.junit(junit_case(r));
+      session.count(r.verdict);
+      tally.add(r.verdict);
+      printer.add(r);
+    });
+  }
+  return tally.exit_code();
+}
+
+void add_check(CLI::App* app, Program* program) {
+  CLI::App* command =
+      app->add_subcommand("check", "correctness of every kernel against its oracle");
+  command->footer(
+      "Examples:\n"
+      "  ./tigon check                                  all ops\n"
+      "  ./tigon check rms_norm --dtype bf16 --impl fused\n"
+      "  ./tigon check --op cross_entropy -a V=[1000,32k] -a T[pow2]=[0:4]\n"
+      "  ./tigon check --case 'rope/forward/fused/f32/T=3,Q=2,K=1,D=16,inputs=normal,seed=42'\n"
+      "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
+      "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
+      "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
+      "On the host the tiny cases also run in the executor that checks every access of a kernel.");
+  const auto options = std::make_shared<CheckOptions>();
+  const auto output = std::make_shared<Output>();
+  const auto positional = std::make_shared<std::vector<std::string>>();
+  const auto full = std::make_shared<bool>(false);
+  command->add_option("ops", *positional, "ops, as --op");
+  add_selection(command, &options->select);
+  command->add_option("--executor", options->executor, "fast, checked (host) or cuda (GPU)");
+  command->add_option("--jobs", options->jobs, "child processes at a time (default: one per core)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--save", options->save,
+                      "folder for every case's inputs, options, oracle's and implementation's "
+                      "outputs as .npy");
+  command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
+  CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
+  command->add_flag("--full", *full, "all cases (the default)")->excludes(quick);
+  command->add_flag("-v,--verbose", options->verbose, "a line for every case");
+  add_output(command, output.get());
+  command->callback([=] {
+    auto& ops = options->select.ops;
+    ops.insert(ops.end(), positional->begin(), positional->end());
+    request_of(options->select);  // a wrong command line makes no results folder
+    program->exit_code =
+        run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {
+          return options->trace ? trace_stage(s, *options) : check_stage(s, *options);
+        });
+  });
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,34 @@
+// The subcommands of tigon. Each add_<name> adds one to the program; its callback sets *exit_code.
+#pragma once
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/cli/session.h"
+
+namespace tigon::cli {
+
+struct Program {
+  std::vector<std::string> command;  // as typed, "./tigon" first
+  int exit_code = 0;
+};
+
+void add_list(CLI::App* app, Program* program);
+void add_describe(CLI::App* app, Program* program);
+void add_check(CLI::App* app, Program* program);
+void add_bench(CLI::App* app, Program* program);
+void add_converge(CLI::App* app, Program* program);
+void add_report(CLI::App* app, Program* program);
+void add_run(CLI::App* app, Program* program);
+void add_doctor(CLI::App* app, Program* program);
+
+// --out, --json, --junit, --tag.
+struct Output {
+  std::string out, json, junit;
+  std::vector<std::string> tags;
+};
+void add_output(CLI::App* command, Output* output);
+// Throws UsageError for a malformed tag.
+SessionOptions session_options(const Program& program, const Output& output, uint64_t seed);
+
+}  // namespace tigon::cli

@@ -1,0 +1,27 @@
+// The options of tigon converge, which tigon run has in part.
+#pragma once
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "convergence/converge.h"
+
+namespace tigon::cli {
+
+struct ConvergeOptions {
+  convergence::ConvergeRequest request;
+  std::vector<std::string> dtypes;
+  bool tied = false, untied = false;
+  int sequence = 0, batch = 0, vocabulary = 0;  // 0: the config's
+};
+
+// The request, checked: throws UsageError for a wrong name or number, and MissingData when --data
+// does not exist.
+convergence::ConvergeRequest checked_request(const ConvergeOptions& options);
+
+// Required data that is not there: exit code 4.
+struct MissingData : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace tigon::cli

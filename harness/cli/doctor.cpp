@@ -1,0 +1,157 @@
+// tigon doctor: what this machine has, what is missing and the cure.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/terminal.h"
+#include "harness/measure/device_facts.h"
+#include "harness/record/build_info.h"
+#include "harness/record/environment.h"
+#include "harness/run/child.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon::cli {
+namespace {
+
+enum class State { kOk, kMissing, kOptional };
+
+// One line: what, whether it is there, what was found or how to get it.
+void say(State state, std::string_view what, const std::string& text) {
+  const char* name = state == State::kOk ? "ok" : state == State::kMissing ? "missing" : "absent";
+  const Color color = state == State::kOk        ? Color::kGreen
+                      : state == State::kMissing ? Color::kRed
+                                                 : Color::kYellow;
+  fmt::print("{}{:<{}} {:<20} {}\n", colored(name, color), "", 8 - std::strlen(name), what, text);
+}
+
+// Path of a program in PATH, or empty.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string candidate = folder + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+// Says where a program is. `need`: its absence is a fault.
+bool program(const char* name, bool need, const char* cure) {
+  std::string path = find_program(name);
+  if (path.empty() && std::strcmp(name, "nvcc") == 0 &&
+      access("/usr/local/cuda/bin/nvcc", X_OK) == 0)
+    path = "/usr/local/cuda/bin/nvcc";
+  const bool found = !path.empty();
+  say(found ? State::kOk : need ? State::kMissing : State::kOptional, name, found ? path : cure);
+  return found || !need;
+}
+
+void library(const char* what, const char* file, const char* cure) {
+  void* handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+  say(handle != nullptr ? State::kOk : State::kOptional, what, handle != nullptr ? file : cure);
+  if (handle != nullptr) dlclose(handle);
+}
+
+bool python_modules() {
+  const char* chosen = std::getenv("TIGON_PYTHON");
+  const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+  const std::string command =
+      fmt::format("'{}' -c 'import matplotlib, jinja2, numpy' >/dev/null 2>&1", python);
+  const bool found = std::system(command.c_str()) == 0;
+  say(found ? State::kOk : State::kMissing, "report (Python)",
+      found ? python + " with matplotlib, jinja2, numpy"
+            : python +
+                  " does not import matplotlib, jinja2 and numpy; sudo apt-get install "
+                  "python3-matplotlib python3-jinja2 python3-numpy, or set TIGON_PYTHON");
+  return found;
+}
+
+bool disk_space() {
+  constexpr double kEnough = 1e9;  // a build and some runs
+  std::error_code error;
+  const auto space = std::filesystem::space(".", error);
+  const auto available = error ? 0.0 : static_cast<double>(space.available);
+  const bool enough = available >= kEnough;
+  say(enough ? State::kOk : State::kMissing, "disk space here",
+      show_bytes(available) + (enough ? " free" : " free; a build and its results need 1 GB"));
+  return enough;
+}
+
+bool device() {
+  const bool on_gpu = default_executor() == "cuda";
+  try {
+    const Json block = device_block();
+    say(State::kOk, on_gpu ? "GPU" : "host executor",
+        on_gpu
+            ? fmt::format("{}, {}, driver {}, runtime {}", block["name"].get<std::string>(),
+                          show_bytes(block["memory_bytes"].get<double>()),
+                          block["driver"].get<std::string>(), block["runtime"].get<std::string>())
+            : fmt::format("{} cores, {}", host_block()["cores"].get<int>(),
+                          host_block()["cpu"].get<std::string>()));
+    return true;
+  } catch (const DeviceError& error) {
+    say(State::kMissing, "GPU",
+        fmt::format("{}; ./tigon --device host runs the kernels on this CPU", error.what()));
+    return false;
+  }
+}
+
+bool checked_program() {
+  if (default_executor() == "cuda") return true;
+  try {
+    say(State::kOk, "checking executor", program_of("checked"));
+    return true;
+  } catch (const std::exception& error) {
+    say(State::kMissing, "checking executor", error.what());
+    return false;
+  }
+}
+
+int examine() {
+  const BuildInfo build = build_info();
+  say(State::kOk, "tigon",
+      fmt::format("{}, preset {}, {}, {}", build.version, build.preset, build.compiler,
+                  build.type));
+  bool good = program("g++", true, "sudo apt-get install g++");
+  good &= program("cmake", true, "sudo apt-get install cmake");
+  good &= program("ninja", true, "sudo apt-get install ninja-build");
+  const Json libraries = libraries_block();
+  for (const char* name : {"eigen", "googletest", "benchmark", "fmt", "nlohmann_json", "cli11"})
+    say(State::kOk, name, libraries[name]);
+  good &= device();
+  good &= checked_program();
+  program("nvcc", false,
+          "only a GPU needs it: CUDA Toolkit 13, developer.nvidia.com/cuda-downloads");
+  program("nvidia-smi", false, "no NVIDIA driver; only a GPU needs it");
+  library("cuDNN", "libcudnn.so.9", "only a GPU needs it: cuDNN 9, for the naive baselines");
+  library("cuBLASLt", "libcublasLt.so.13", "only a GPU needs it: part of CUDA Toolkit 13");
+  good &= python_modules();
+  good &= disk_space();
+  say(std::filesystem::exists("/usr/share/common-licenses") ? State::kOk : State::kOptional,
+      "training text", "/usr/share/common-licenses; ./tigon converge --data takes any other");
+  const bool cuda = default_executor() == "cuda";
+  fmt::print("{}\n", !good ? "something is missing: see the lines above for the cure"
+                     : cuda
+                         ? "everything for this build is there: check, bench, converge and report "
+                           "run on the GPU"
+                         : "everything for this build is there: check, bench (traffic and "
+                           "memory), converge and report run on the CPU");
+  return good ? kExitOk : kExitInfrastructure;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App* app, Program* program) {
+  CLI::App* command =
+      app->add_subcommand("doctor", "what this machine has, what is missing and the cure");
+  command->footer("Example:\n  ./tigon doctor");
+  command->callback([program] { program->exit_code = examine(); });
+}
+
+}  // namespace tigon::cli

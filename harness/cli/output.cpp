@@ -1,0 +1,34 @@
+// Options that say where results go.
+#include <fmt/format.h>
+
+#include "harness/cli/commands.h"
+
+namespace tigon::cli {
+
+void add_output(CLI::App* command, Output* output) {
+  command->add_option("--out", output->out, "folder of the results (default: results/<run_id>)");
+  command->add_option(
+      "--json", output->json,
+      "write the records (JSONL) to this file instead of the folder's records.jsonl");
+  command->add_option("--junit", output->junit, "also write the verdicts as JUnit XML");
+  command->add_option("--tag", output->tags, "name=value, kept with the run")
+      ->allow_extra_args(false);
+}
+
+SessionOptions session_options(const Program& program, const Output& output, uint64_t seed) {
+  SessionOptions options;
+  options.out = output.out;
+  options.json = output.json;
+  options.junit = output.junit;
+  for (const std::string& tag : output.tags) {
+    const size_t equals = tag.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--tag {}: write name=value", tag));
+    options.tags[tag.substr(0, equals)] = tag.substr(equals + 1);
+  }
+  options.seed = seed;
+  options.command = program.command;
+  return options;
+}
+
+}  // namespace tigon::cli

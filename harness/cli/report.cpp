@@ -1,0 +1,94 @@
+// tigon report: the static report of runs, written by Python from their records.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/converge_options.h"
+#include "harness/cli/stages.h"
+#include "harness/record/build_info.h"
+
+namespace tigon::cli {
+namespace {
+
+std::string interpreter() {
+  const char* python = std::getenv("TIGON_PYTHON");
+  return python != nullptr && *python != '\0' ? python : "python3";
+}
+
+// Runs a program found in PATH to its end; 128 + signal when it was killed, -1 when it cannot
+// start.
+int run_program(std::vector<std::string> words, std::vector<std::string> environment) {
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (std::strncmp(*variable, "PYTHONPATH=", 11) != 0) environment.push_back(*variable);
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (std::string& text : texts) result.push_back(text.data());
+    result.push_back(nullptr);
+    return result;
+  };
+  std::fflush(stdout);
+  pid_t child = -1;
+  if (posix_spawnp(&child, words[0].c_str(), nullptr, nullptr, pointers(words).data(),
+                   pointers(environment).data()) != 0)
+    return -1;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// The folder of the latest run below results/; run ids sort by time.
+std::filesystem::path latest_run() {
+  std::filesystem::path latest;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("results", ignored))
+    if (std::filesystem::exists(entry.path() / "records.jsonl"))
+      latest = std::max(latest, entry.path());
+  if (latest.empty())
+    throw MissingData("no run in results/; make one with ./tigon run, or name a results folder");
+  return latest;
+}
+
+}  // namespace
+
+int report_stage(const std::filesystem::path& results) {
+  const int code = run_program({interpreter(), "-m", "tigon_report", results.string()},
+                               {"PYTHONPATH=" + build_info().source_dir + "/reports"});
+  if (code == 127 || code == -1)
+    fmt::print(stderr,
+               "tigon: cannot start {}; set TIGON_PYTHON to a python3 with matplotlib, jinja2 and "
+               "numpy\n",
+               interpreter());
+  if (interrupted()) return kExitInterrupted;
+  const bool known = code == kExitOk || code == kExitUsage || code == kExitNothing;
+  return known ? code : kExitInfrastructure;
+}
+
+void add_report(CLI::App* app, Program* program) {
+  CLI::App* command = app->add_subcommand("report", "write the report of runs from their records");
+  command->footer(
+      "Examples:\n"
+      "  ./tigon report                                  the latest run below results/\n"
+      "  ./tigon report results/20261121T074500Z-1a2b3c4d\n"
+      "Writes index.html and summary.md into the run's folder.");
+  const auto runs = std::make_shared<std::vector<std::string>>();
+  command->add_option("runs", *runs, "results folders or records.jsonl files");
+  command->callback([=] {
+    if (runs->empty()) runs->push_back(latest_run().string());
+    for (const std::string& run : *runs)
+      if (!std::filesystem::exists(run))
+        throw MissingData(fmt::format("{}: no such results folder; see ls results/", run));
+    for (const std::string& run : *runs)
+      program->exit_code = combined(program->exit_code, report_stage(run));
+  });
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,37 @@
+// What check, bench and converge do inside a session; `run` does all of them in one.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "convergence/converge.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/session.h"
+#include "harness/measure/sweep.h"
+
+namespace tigon::cli {
+
+struct CheckOptions {
+  Selection select;
+  std::string executor;  // empty: tiny cases checked and all cases fast on the host, all on a GPU
+  std::string save;
+  int jobs = 0;
+  bool quick = false, trace = false, verbose = false;
+};
+struct BenchOptions {
+  Selection select;
+  SweepSize size = SweepSize::kDefault;
+  double seconds_per_cell = 0;
+};
+
+// Each validates its options before it does anything (UsageError), records and prints as it goes,
+// and counts verdicts in the session. Returns its exit code; RecordError passes through.
+int check_stage(Session& session, const CheckOptions& options);
+int trace_stage(Session& session, const CheckOptions& options);
+int bench_stage(Session& session, const BenchOptions& options);
+int converge_stage(Session& session, const convergence::ConvergeRequest& request);
+
+// Writes the report of a results folder with Python (TIGON_PYTHON, else python3) and returns its
+// exit code.
+int report_stage(const std::filesystem::path& results);
+
+}  // namespace tigon::cli

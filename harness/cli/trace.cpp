@@ -1,0 +1,60 @@
+// tigon check --trace: counted memory traffic of each kernel beside the least bytes.
+#include <fmt/format.h>
+
+#include "harness/cli/stages.h"
+#include "harness/cli/terminal.h"
+#include "harness/measure/trace_record.h"
+
+namespace tigon::cli {
+namespace {
+
+void print_counters(const std::string& name, const Json& c) {
+  fmt::print("  {:<40} {:>11} {:>11} {:>9.0f} {:>9.0f} {:>9.0f} {:>9.0f}\n", name.substr(0, 40),
+             show_bytes(c["bytes_loaded_bytes"]), show_bytes(c["bytes_stored_bytes"]),
+             c["sectors"].get<double>(), c["bank_conflicts"].get<double>(),
+             c["barriers"].get<double>(), c["atomics"].get<double>());
+}
+
+void print_trace(const Json& t) {
+  fmt::print("{}\n", t["case_id"].get<std::string>());
+  if (t["verdict"] != "passed") {
+    fmt::print("  {}: {}\n", t["verdict"].get<std::string>(), t["reason"].get<std::string>());
+    return;
+  }
+  fmt::print("  {:<40} {:>11} {:>11} {:>9} {:>9} {:>9} {:>9}\n", "kernel", "loaded", "stored",
+             "sectors", "conflicts", "barriers", "atomics");
+  for (const Json& kernel : t["kernels"])
+    print_counters(
+        fmt::format("{} x{}", kernel["name"].get<std::string>(), kernel["launches"].get<int64_t>()),
+        kernel);
+  print_counters("all", t);
+  fmt::print("  least bytes {}; moved {:.4g} times as many\n", show_bytes(t["bytes_min_bytes"]),
+             t["traffic_ratio"].is_number() ? t["traffic_ratio"].get<double>() : 0.0);
+}
+
+}  // namespace
+
+int trace_stage(Session& session, const CheckOptions& options) {
+  if (default_executor() == "cuda")
+    throw UsageError(
+        "--trace counts in the host executor: use ./tigon --device host check --trace");
+  const CheckRequest request = request_of(options.select);
+  const Exclusion excluded(options.select.exclude);
+  Tally tally;
+  for (const Cell& cell : sweep_cells(request, SweepSize::kQuick, true))
+    for (const std::string& name : cell.implementations) {
+      Case c = cell.c;
+      c.impl = name;
+      const bool asked = !options.select.implementations.empty() || !options.select.cases.empty();
+      if ((name == "naive" && !asked) || excluded(case_id(c)) || interrupted()) continue;
+      const TraceResult trace = run_trace(c, request.timeout_s);
+      const Json fields = trace_fields(trace);
+      session.record("trace", fields);
+      session.count(trace.verdict);
+      tally.add(trace.verdict);
+      print_trace(without_nonfinite(fields));
+    }
+  return tally.exit_code();
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,113 @@
+// A whole bench.
+#include "harness/measure/bench.h"
+
+#include <fmt/format.h>
+
+#include "harness/measure/ceilings.h"
+#include "harness/measure/measure_cell.h"
+#include "harness/measure/trace_record.h"
+#include "harness/measure/worker.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon {
+namespace {
+
+constexpr double kCellSilenceS = 120;  // the slowest cell fills gigabytes and times five calls
+
+bool on_gpu() { return default_executor() == "cuda"; }
+
+StoppingRule rule_of(const BenchRequest& request) {
+  StoppingRule rule;
+  if (!on_gpu()) rule = {.warm_up = 1, .least = 5, .most = 100, .seconds = 0.1, .agreement = 0.02};
+  if (request.seconds_per_cell > 0) rule.seconds = request.seconds_per_cell;
+  return rule;
+}
+
+Ceilings ceilings_of_this_run(const BenchObserver& observer) {
+  Ceilings ceilings;
+  if (!on_gpu()) return ceilings;
+  const WorkerEnd end = run_in_child(
+      [](const Emit& emit) {
+        for (const auto& [name, value] : measure_ceilings())
+          emit({{"name", name},
+                {"value", value},
+                {"unit", is_bandwidth(name) ? "bytes_per_s" : "flop_per_s"}});
+      },
+      [&](const Json& line) {
+        ceilings[line["name"]] = line["value"];
+        observer.on_record("ceiling", line);
+      },
+      kCellSilenceS);
+  if (end.kind != WorkerEnd::kDone && end.kind != WorkerEnd::kInterrupted)
+    throw DeviceError("ceilings: " + end.reason);
+  return ceilings;
+}
+
+const char* verdict_of(WorkerEnd::Kind kind) {
+  switch (kind) {
+    case WorkerEnd::kCrashed:
+      return "crashed";
+    case WorkerEnd::kTimeout:
+      return "timeout";
+    default:
+      return "runtime_error";
+  }
+}
+
+// Cells first, first + 1, ... in one child; returns the first that is still to do. When the child
+// ends early, the cell at hand is recorded as what happened to it.
+size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings& ceilings,
+                    const BenchRequest& request, const BenchObserver& observer) {
+  const double silence = request.select.timeout_s > 0 ? request.select.timeout_s : kCellSilenceS;
+  size_t done = first;
+  const WorkerEnd end = run_in_child(
+      [&](const Emit& emit) {
+        for (size_t i = first; i < cells.size(); ++i) {
+          measure_cell(cells[i], ceilings, rule_of(request), emit);
+          emit({{"cell", i}});
+        }
+      },
+      [&](const Json& line) {
+        if (line.contains("record")) {
+          observer.on_record(line["record"], line["fields"]);
+          return;
+        }
+        done = line["cell"].get<size_t>() + 1;
+        observer.on_cell(case_id(cells[done - 1].c), static_cast<int>(cells.size()));
+      },
+      silence);
+  if (end.kind == WorkerEnd::kDone || end.kind == WorkerEnd::kInterrupted || done >= cells.size())
+    return cells.size();
+  for (const std::string& name : cells[done].implementations) {
+    Case c = cells[done].c;
+    c.impl = name;
+    observer.on_record("bench",
+                       bench_without_samples(c, main_basis(), verdict_of(end.kind), end.reason));
+  }
+  observer.on_cell(case_id(cells[done].c), static_cast<int>(cells.size()));
+  return done + 1;
+}
+
+// Counted traffic of the kernels: what a machine without a GPU can say about their speed.
+void trace_cells(const std::vector<Cell>& cells, double timeout_s, const BenchObserver& observer) {
+  for (const Cell& cell : cells)
+    for (const std::string& name : cell.implementations) {
+      if (name == "naive") continue;  // Eigen on the host: nothing that the executor could count
+      if (interrupted()) return;
+      Case c = cell.c;
+      c.impl = name;
+      observer.on_record("trace", trace_fields(run_trace(c, timeout_s)));
+    }
+}
+
+}  // namespace
+
+void run_bench(const BenchRequest& request, const BenchObserver& observer) {
+  const std::vector<Cell> cells = sweep_cells(request.select, request.size, !on_gpu());
+  const Ceilings ceilings = ceilings_of_this_run(observer);
+  for (size_t next = 0; next < cells.size() && !interrupted();)
+    next = measure_from(next, cells, ceilings, request, observer);
+  if (!on_gpu()) trace_cells(cells, request.select.timeout_s, observer);
+}
+
+}  // namespace tigon

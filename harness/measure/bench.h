@@ -1,0 +1,28 @@
+// A whole bench: ceilings, every cell, and on the host the counted traffic; in child processes.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "harness/measure/sweep.h"
+#include "harness/record/record_writer.h"
+
+namespace tigon {
+
+struct BenchRequest {
+  CheckRequest select;  // ops, passes, implementations, dtypes, axes, filter, cases, shard, seed
+  SweepSize size = SweepSize::kDefault;
+  double seconds_per_cell = 0;  // of timing; 0: 0.4 on a GPU, 0.1 on the host
+};
+
+// What a bench tells as it goes.
+struct BenchObserver {
+  std::function<void(const std::string& kind, const Json& fields)> on_record;
+  std::function<void(const std::string& label, int cells)> on_cell;  // one is done, of so many
+};
+
+// Runs the bench. A cell that crashes, hangs or fails is recorded as such and the next one follows.
+// Throws UsageError before anything has run; DeviceError when not even the ceilings can be
+// measured.
+void run_bench(const BenchRequest& request, const BenchObserver& observer);
+
+}  // namespace tigon

@@ -1,0 +1,167 @@
+// The tensors of one call in device memory.
+#include "harness/measure/call_set.h"
+
+#include <fmt/format.h>
+
+#include "harness/judge/verdict.h"
+#include "harness/measure/device_data.h"
+#include "harness/run/convert.h"
+#include "harness/run/inputs.h"
+
+namespace tigon {
+namespace {
+
+constexpr unsigned char kPoison = 0xff;  // NaN in every float type
+
+const OpSpec& op_of(const Case& c) {
+  const OpSpec* op = find_op(c.op);
+  if (op == nullptr) throw UsageError(fmt::format("no op '{}'", c.op));
+  return *op;
+}
+
+const Pass& pass_of(const Case& c) {
+  const Pass* pass = find_pass(op_of(c), c.pass);
+  if (pass == nullptr) throw UsageError(fmt::format("{} has no pass '{}'", c.op, c.pass));
+  return *pass;
+}
+
+bool is_given(const Case& c, const TensorInfo& tensor) {
+  const auto option = c.options.find(tensor.name);
+  return option == c.options.end() || option->second != "absent";
+}
+
+bool is_input(const TensorInfo& t) { return t.role == Role::kIn || t.role == Role::kInOut; }
+bool is_output(const TensorInfo& t) { return t.role != Role::kIn; }
+
+TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& values) {
+  TensorRef ref;
+  ref.dtype = tensor.dtype.at(policy);
+  for (const Expr& size : tensor.shape) ref.shape.push_back(size.integer(values));
+  ref.stride.assign(ref.shape.size(), 1);
+  for (size_t i = ref.shape.size(); i-- > 1;) ref.stride[i - 1] = ref.stride[i] * ref.shape[i];
+  return ref;
+}
+
+int64_t elements_of(const TensorRef& ref) {
+  int64_t n = 1;
+  for (const int64_t size : ref.shape) n *= size;
+  return n;
+}
+
+size_t bytes_of(const TensorRef& ref) {
+  return static_cast<size_t>(elements_of(ref)) * size_of(ref.dtype);
+}
+
+double parameter(const InputPlan& plan, const char* name, double otherwise) {
+  const auto found = plan.parameters.find(name);
+  return found == plan.parameters.end() ? otherwise : found->second;
+}
+
+void require(const Status& status, const std::string& what) {
+  if (!status.ok()) throw DeviceError(what + ": " + status.reason);
+}
+
+}  // namespace
+
+TensorBytes tensor_bytes(const Case& c) {
+  const Pass& pass = pass_of(c);
+  const Binding values = binding_of(c, op_of(c), pass);
+  TensorBytes bytes;
+  for (const TensorInfo& t : pass.tensors)
+    if (is_given(c, t))
+      (is_output(t) ? bytes.outputs : bytes.inputs) += bytes_of(contiguous(t, c.dtype, values));
+  return bytes;
+}
+
+CallSet::CallSet(const Case& c) : case_(c), op_(&op_of(c)), pass_(&pass_of(c)) {
+  bound_.values = binding_of(c, *op_, *pass_);
+  for (const TensorInfo& t : pass_->tensors) {
+    if (!is_given(c, t)) continue;
+    TensorRef ref = contiguous(t, c.dtype, bound_.values);
+    DeviceBuffer& buffer = buffers_[t.name] = DeviceBuffer(bytes_of(ref));
+    ref.data = buffer.data();
+    bound_.tensors[t.name] = std::move(ref);
+  }
+}
+
+void CallSet::fill_inputs(uint64_t seed) {
+  for (const TensorInfo& t : pass_->tensors)
+    if (is_input(t) && has(t.name)) fill_input(t, seed);
+  if (!pass_->inputs_from.empty()) take_saved_inputs(seed);
+  device_synchronize();
+}
+
+void CallSet::fill_input(const TensorInfo& tensor, uint64_t seed) {
+  const InputPlan plan = plan_of(op_->inputs.front(), tensor.name);
+  const TensorRef& ref = bound_.tensors.at(tensor.name);
+  const uint64_t key = stream_key(seed, tensor.name);
+  if (elements_of(ref) == 0) return;
+  if (plan.distribution == "normal" && size_of(ref.dtype) <= 4) {
+    require(fill_normal(ref.data, ref.dtype, elements_of(ref), key,
+                        static_cast<float>(parameter(plan, "mean", 0)),
+                        static_cast<float>(parameter(plan, "scale", 1)), nullptr),
+            tensor.name);
+  } else if (plan.distribution == "targets" && plan.parameters.count("invalid") == 0) {
+    const auto ignore = bound_.values.find("ignore_index");
+    require(fill_targets(static_cast<int64_t*>(ref.data), elements_of(ref),
+                         static_cast<int64_t>(bound_.values.at("V")),
+                         static_cast<float>(parameter(plan, "ignored", 0)),
+                         ignore == bound_.values.end() ? 0 : static_cast<int64_t>(ignore->second),
+                         key, nullptr),
+            tensor.name);
+  } else {
+    fill_on_host(tensor, plan, seed);
+  }
+}
+
+void CallSet::fill_on_host(const TensorInfo& tensor, const InputPlan& plan, uint64_t seed) {
+  const TensorRef& ref = bound_.tensors.at(tensor.name);
+  std::vector<double> values;
+  fill(plan, seed, ref.shape, bound_.values, &values);
+  const std::vector<std::byte> packed = narrow(values, ref.dtype);
+  device_upload(ref.data, packed.data(), packed.size());
+}
+
+// The other pass runs on the same inputs, by the implementation that this case names or, where
+// there is none of that name, by its first.
+void CallSet::take_saved_inputs(uint64_t seed) {
+  Case c = case_;
+  c.pass = pass_->inputs_from;
+  CallSet before(c);
+  before.fill_inputs(seed);
+  const Implementation* implementation = find_implementation(*before.pass_, c.impl);
+  if (implementation == nullptr) implementation = &before.pass_->implementations.front();
+  const DeviceBuffer scratch(
+      implementation->workspace ? implementation->workspace(c.dtype, before.bound_) : 0);
+  require(implementation->run(c.dtype, before.with_scratch(scratch), nullptr), c.op + " " + c.pass);
+  for (const TensorInfo& made : before.pass_->tensors) {
+    if (made.role == Role::kIn || made.role == Role::kInOut || !has(made.name)) continue;
+    const TensorRef &from = before.bound_.tensors.at(made.name), &to = bound_.tensors.at(made.name);
+    for (const TensorInfo& wanted : pass_->tensors)
+      if (wanted.name == made.name && is_input(wanted) && bytes_of(from) == bytes_of(to))
+        device_copy(to.data, from.data, bytes_of(to));
+  }
+  device_synchronize();
+}
+
+void CallSet::poison_outputs() {
+  for (const TensorInfo& t : pass_->tensors)
+    if (is_output(t) && t.role != Role::kInOut && has(t.name))
+      device_fill(buffers_.at(t.name).data(), kPoison, buffers_.at(t.name).bytes());
+}
+
+std::vector<uint64_t> CallSet::fingerprints() const {
+  std::vector<uint64_t> all;
+  for (const TensorInfo& t : pass_->tensors)
+    if (is_output(t) && has(t.name))
+      all.push_back(fingerprint(buffers_.at(t.name).data(), buffers_.at(t.name).bytes(), nullptr));
+  return all;
+}
+
+Bound CallSet::with_scratch(const DeviceBuffer& scratch) const {
+  Bound bound = bound_;
+  bound.scratch = {scratch.data(), scratch.bytes()};
+  return bound;
+}
+
+}  // namespace tigon

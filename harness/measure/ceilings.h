@@ -1,0 +1,18 @@
+// The best this GPU does, measured in the same run as what is compared with it: memory bandwidth of
+// a copy, a read and a triad, and the rate of the library's GEMM per element type.
+#pragma once
+#include <map>
+#include <string>
+
+namespace tigon {
+
+// Names as in the records ("copy", "gemm_bf16", ...); bytes/s or flop/s. A ceiling that could not
+// be measured is absent.
+using Ceilings = std::map<std::string, double>;
+
+// Takes a few seconds. Throws DeviceError.
+Ceilings measure_ceilings();
+
+inline bool is_bandwidth(const std::string& name) { return name.rfind("gemm", 0) != 0; }
+
+}  // namespace tigon

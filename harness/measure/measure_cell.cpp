@@ -1,0 +1,168 @@
+// Measures one cell in this process.
+#include "harness/measure/measure_cell.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/measure/benchmark_bridge.h"
+#include "harness/measure/memory_figures.h"
+#include "harness/measure/nvtx.h"
+#include "harness/measure/roofline.h"
+#include "harness/measure/timing.h"
+
+namespace tigon {
+namespace {
+
+constexpr double kUsableMemory = 0.9;  // of what is free: allocations are rounded up
+
+bool on_gpu() { return default_executor() == "cuda"; }
+
+void emit_record(const Emit& emit, const char* kind, Json fields) {
+  emit({{"record", kind}, {"fields", std::move(fields)}});
+}
+
+size_t usable_bytes() {
+  return static_cast<size_t>(kUsableMemory * static_cast<double>(device_free_bytes()));
+}
+
+// Fields of a "bench" record that hold for every verdict.
+Json bench_head(const Case& c, const char* basis) {
+  Json fields = case_fields(c);
+  fields["basis"] = basis;
+  fields["executor"] = default_executor();
+  return fields;
+}
+
+Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings) {
+  const Summary s = summarize(timing.samples);
+  const double bytes = minimum_bytes(c), flop = flops_of(c);
+  const Roofline r = roofline_of(s.median, bytes, flop, c.dtype, ceilings);
+  const bool impossible = timing.verdict == "passed" && !r.impossible.empty();
+  Json fields = bench_head(c, timing.basis.c_str());
+  fields.update({{"median_s", s.median},
+                 {"q1_s", s.q1},
+                 {"q3_s", s.q3},
+                 {"min_s", s.min},
+                 {"max_s", s.max},
+                 {"n", s.n},
+                 {"samples_s", timing.samples},
+                 {"bytes_min_bytes", bytes},
+                 {"flop", flop},
+                 {"bandwidth_bytes_per_s", r.bandwidth},
+                 {"flop_rate_per_s", r.flop_rate},
+                 {"share_of_copy", r.share_of_copy},
+                 {"share_of_gemm", r.share_of_gemm},
+                 {"bound", r.memory_bound ? "memory" : "compute"},
+                 {"sets", sets},
+                 {"verdict", impossible ? "invalid" : timing.verdict},
+                 {"reason", impossible ? r.impossible : timing.reason}});
+  return fields;
+}
+
+// The timings of a cell through Google Benchmark into records.
+void report(const std::vector<Timing>& timings, const std::vector<Contender>& contenders,
+            size_t sets, const Ceilings& ceilings, const Emit& emit) {
+  std::vector<BenchmarkEntry> entries;
+  std::vector<Json> records;
+  for (size_t i = 0; i < timings.size(); ++i) {
+    const Case& c = contenders[i % contenders.size()].c;
+    records.push_back(timings[i].samples.empty()
+                          ? bench_without_samples(c, timings[i].basis.c_str(), timings[i].verdict,
+                                                  timings[i].reason)
+                          : bench_fields(c, timings[i], sets, ceilings));
+    entries.push_back({case_id(c) + "/" + timings[i].basis,
+                       timings[i].samples,
+                       timings[i].reason,
+                       {{"bytes", minimum_bytes(c)}, {"flop", flops_of(c)}}});
+  }
+  run_benchmarks(entries, [&](size_t i, double) { emit_record(emit, "bench", records[i]); });
+}
+
+// Memory of an implementation, and its workspace for the timings; nothing when it does not fit or
+// refuses, which is recorded.
+std::optional<Contender> admit(const Case& c, const CallSet& set, const Emit& emit) {
+  const Implementation* implementation =
+      find_implementation(*find_pass(*find_op(c.op), c.pass), c.impl);
+  const auto refuse = [&](const char* verdict, const std::string& reason) {
+    emit_record(emit, "bench", bench_without_samples(c, main_basis(), verdict, reason));
+    return std::nullopt;
+  };
+  try {
+    const size_t workspace =
+        implementation->workspace ? implementation->workspace(c.dtype, set.bound()) : 0;
+    if (workspace > usable_bytes())
+      return refuse("oom", fmt::format("needs a workspace of {} bytes; {} are free", workspace,
+                                       device_free_bytes()));
+    emit_record(emit, "memory", memory_figures(c, *implementation, set));
+    return Contender{c, implementation, DeviceBuffer(workspace)};
+  } catch (const DeviceOutOfMemory& error) {
+    return refuse("oom", error.what());
+  }
+}
+
+std::vector<Timing> time_all(std::vector<Contender>& contenders, Rotation& rotation,
+                             const StoppingRule& rule) {
+  if (!on_gpu()) return time_wall(contenders, rotation, rule);
+  std::vector<Timing> timings = time_cold(contenders, rotation, rule);
+  std::vector<double> medians;
+  for (const Timing& timing : timings) medians.push_back(summarize(timing.samples).median);
+  const std::vector<Timing> graph = time_graph(contenders, rotation, medians, rule);
+  timings.insert(timings.end(), graph.begin(), graph.end());
+  return timings;
+}
+
+}  // namespace
+
+const char* main_basis() { return on_gpu() ? "cold" : "wall"; }
+
+Json bench_without_samples(const Case& c, const char* basis, const std::string& verdict,
+                           const std::string& reason) {
+  Json fields = bench_head(c, basis);
+  for (const char* key : {"median_s", "q1_s", "q3_s", "min_s", "max_s"}) fields[key] = nullptr;
+  fields.update({{"n", 0},
+                 {"samples_s", Json::array()},
+                 {"bytes_min_bytes", minimum_bytes(c)},
+                 {"flop", flops_of(c)},
+                 {"bandwidth_bytes_per_s", nullptr},
+                 {"flop_rate_per_s", nullptr},
+                 {"share_of_copy", nullptr},
+                 {"share_of_gemm", nullptr},
+                 {"bound", "memory"},
+                 {"sets", 0},
+                 {"verdict", verdict},
+                 {"reason", reason}});
+  return fields;
+}
+
+void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                  const Emit& emit) {
+  std::vector<Case> cases;
+  for (const std::string& name : cell.implementations) {
+    cases.push_back(cell.c);
+    cases.back().impl = name;
+  }
+  const size_t one = tensor_bytes(cell.c).total();
+  if (one > usable_bytes()) {
+    const std::string reason =
+        fmt::format("its tensors have {} bytes; {} are free", one, device_free_bytes());
+    for (const Case& c : cases)
+      emit_record(emit, "bench", bench_without_samples(c, main_basis(), "oom", reason));
+    return;
+  }
+  std::vector<Contender> contenders;
+  {
+    const ProfilerRange range("setup", case_id(cell.c));
+    CallSet set(cell.c);
+    set.fill_inputs(cell.c.seed);
+    for (const Case& c : cases)
+      if (std::optional<Contender> contender = admit(c, set, emit))
+        contenders.push_back(std::move(*contender));
+  }
+  if (contenders.empty()) return;
+  const size_t least = on_gpu() ? 5 * device_info().l2_bytes : 0;
+  Rotation rotation(cell.c, least, usable_bytes());
+  report(time_all(contenders, rotation, rule), contenders, rotation.size(), ceilings, emit);
+}
+
+}  // namespace tigon

@@ -1,0 +1,22 @@
+// Measures one cell in this process: memory, times on every basis, and what follows from them.
+#pragma once
+#include "harness/measure/ceilings.h"
+#include "harness/measure/statistics.h"
+#include "harness/measure/sweep.h"
+#include "harness/measure/worker.h"
+
+namespace tigon {
+
+// Emits {"record": kind, "fields": {...}} for every "memory" and "bench" record. A cell or an
+// implementation that does not fit in memory gets the verdict oom. Throws DeviceError.
+void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                  const Emit& emit);
+
+// The record of an implementation that could not be timed.
+Json bench_without_samples(const Case& c, const char* basis, const std::string& verdict,
+                           const std::string& reason);
+
+// Basis of the headline figure on this executor: "cold" on a GPU, "wall" on the host.
+const char* main_basis();
+
+}  // namespace tigon

@@ -1,0 +1,17 @@
+// Peak memory of one call in four figures (HARNESS.md 4.5), as the fields of a "memory" record.
+#pragma once
+#include <functional>
+
+#include "harness/measure/call_set.h"
+#include "harness/record/record_writer.h"
+
+namespace tigon {
+
+// Prepares and runs the implementation once on `set` with a workspace of its own. Throws
+// DeviceError and DeviceOutOfMemory.
+Json memory_figures(const Case& c, const Implementation& implementation, const CallSet& set);
+
+// case_id, case_key, op, pass, impl, dtype, axes and options: the head of several records.
+Json case_fields(const Case& c);
+
+}  // namespace tigon

@@ -1,0 +1,9 @@
+// Profiler ranges in a build without CUDA.
+#include "harness/measure/nvtx.h"
+
+namespace tigon {
+
+ProfilerRange::ProfilerRange(const char*, const std::string&) {}
+ProfilerRange::~ProfilerRange() = default;
+
+}  // namespace tigon

@@ -1,0 +1,25 @@
+// A time as rates and as shares of the ceilings of the same run.
+#pragma once
+#include <string>
+
+#include "harness/measure/ceilings.h"
+#include "kernels/signature/dtype.h"
+
+namespace tigon {
+
+struct Roofline {
+  double bandwidth = 0;      // bytes/s of the least bytes
+  double flop_rate = 0;      // flop/s of the formula
+  double share_of_copy = 0;  // NaN without that ceiling
+  double share_of_gemm = 0;
+  bool memory_bound = true;  // which ceiling is nearer
+  std::string impossible;    // why the time cannot be right; empty when it can
+};
+
+// A time that beats the fastest stream or the GEMM by more than 5% is a mistake of the measurement.
+inline constexpr double kMostShareOfCeiling = 1.05;
+
+Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,
+                     const Ceilings& ceilings);
+
+}  // namespace tigon
