@@ -143,6 +143,28 @@ TEST(CrossEntropy, ScaleOfSpecialRows) {
   expect_close({scale.get("logits")[2], scale.get("logits")[3]}, {0, 0}, 0, "ignored");
 }
 
+TEST(CrossEntropy, HandComputedScale) {
+  const double z = 2 * std::atanh(0.5);  // 2 tanh(z / 2) = 1, and 1 + tanh^2 = 5/4
+  const Binding setting{
+      {"T", 1}, {"V", 2}, {"softcap", 2}, {"label_smoothing", 0.5}, {"z_loss", 0.25}};
+  Call<ForwardBackward<F64>> scale(setting, {{"logits", {0, z}}, {"target", {0}}, {"dloss", {-2}}});
+  cross_entropy::forward_backward_scale(scale.args);
+  const double lse = std::log(1 + std::exp(1)), lse_scale = 1 + lse + 1;
+  expect_close(scale.get("loss"), {lse_scale * (1 + 0.5 * lse) + 0 + 0.5 * 0.5}, 1e-14, "loss");
+  const double p0 = std::exp(-lse) * (1 + (0 + 1 + lse) / (4 * std::sqrt(2.0) + 24));
+  const double p1 = std::exp(1 - lse) * (1 + (1 + 1 + lse) / (4 * std::sqrt(2.0) + 24));
+  const double k = 1 + 0.5 * (lse + 1);
+  expect_close(scale.get("logits"), {2 * (p0 * k + 0.75), 2 * (p1 * k + 0.25) * 1.25}, 1e-14,
+               "gradient");
+}
+
+TEST(CrossEntropy, ScaleAllowsFlushToZero) {
+  const Values in{{"logits", {0, -100}}, {"target", {0}}};  // p_1 = 2^-144
+  Call<ForwardBackward<F64>> scale({{"T", 1}, {"V", 2}}, in);
+  cross_entropy::forward_backward_scale(scale.args);
+  EXPECT_GE(24 * 0x1p-24 * scale.get("logits")[1], 0x1p-126);
+}
+
 class CrossEntropyOptions : public testing::TestWithParam<LossCase> {
  protected:
   static constexpr int64_t kT = 4, kV = 6;

@@ -94,6 +94,31 @@ TEST_P(LinearCrossEntropyOptions, BackwardIsDerivativeOfForward) {
                  1e-12, variable);
 }
 
+TEST_P(LinearCrossEntropyOptions, SensitivityIsDerivativeOfRow) {
+  const int64_t v = 5, y = 3;
+  const Binding setting = this->setting(1, 1, v);
+  LossOptions o;
+  o.softcap = static_cast<float>(setting.at("softcap"));
+  o.label_smoothing = static_cast<float>(setting.at("label_smoothing"));
+  o.z_loss = static_cast<float>(setting.at("z_loss"));
+  const std::vector<double> values = Random(8).normal(v, 2);
+  const Row<double> z = Eigen::Map<const Row<double>>(values.data(), v);
+  const auto of = linear_cross_entropy::sensitivity(z, y, o);
+  for (int64_t j = 0; j < v; ++j) {
+    Row<Dual> dual = z.cast<Dual>();
+    dual[j].derivatives()[0] = 1;
+    const Row<Dual> x = cross_entropy::softcapped(dual, o.softcap);
+    const Dual lse = cross_entropy::log_sum_exp(x);
+    const Row<Dual> g = cross_entropy::row_gradient(dual, lse, y, o);
+    const Dual loss = cross_entropy::row_loss(x, lse, y, o);
+    EXPECT_NEAR(of.lse_gradient[j], lse.derivatives()[0], 1e-14);
+    EXPECT_NEAR(of.gradient[j], loss.derivatives()[0], 1e-14);
+    for (int64_t i = 0; i < v; ++i)
+      EXPECT_NEAR((i == j ? of.d[i] : 0) + of.c * of.v[i] * of.v[j], g[i].derivatives()[0], 1e-14)
+          << i << ", " << j;
+  }
+}
+
 TEST_P(LinearCrossEntropyOptions, PassesAgree) {
   const Binding setting = this->setting(4, 3, 5);
   const Values in = inputs(4, 3, 5, 0);
@@ -127,6 +152,34 @@ TEST_P(LinearCrossEntropyOptions, ScaleBoundsFp32) {
     for (const char* o : kOutputs)
       expect_scale(value.at(o), scale.at(o), as_double(fp32.get(o)), h + v, 24, o);
   }
+}
+
+// S2 of dx and dw by its definition, with a full hessian for every row.
+TEST_P(LinearCrossEntropyOptions, IntermediateByDefinition) {
+  const int64_t t = 4, h = 3, v = 5;
+  const Values in = inputs(t, h, v, 2);
+  Call<ForwardBackward<F64>> call(setting(t, h, v), in);
+  const auto& a = call.args;
+  const Rows<double> x = array(a.x), w = array(a.w);
+  const Rows<double> z = linear_cross_entropy::times_transpose(x, w);
+  const Row<double> g = cross_entropy::upstream(a);
+  Rows<double> dx2 = Rows<double>::Zero(t, h), dw2 = Rows<double>::Zero(v, h);
+  for (int64_t row = 0; row < t; ++row) {
+    if (a.target.data[row] == a.ignore_index) continue;
+    const auto of = linear_cross_entropy::sensitivity<double>(z.row(row), a.target.data[row], a);
+    Eigen::MatrixXd change = of.c * of.v.matrix().transpose() * of.v.matrix();  // [dlogit, logit]
+    change.diagonal() += of.d.matrix();
+    change = g[row] * change * z.row(row).matrix().asDiagonal();
+    const Eigen::MatrixXd stored = (g[row] * of.gradient).matrix().asDiagonal();
+    for (const Eigen::MatrixXd& m : {change, stored}) {
+      dx2.row(row) += (m.transpose() * w.matrix()).array().square().colwise().sum();
+      dw2 += (m.rowwise().squaredNorm() * x.row(row).square().matrix()).array();
+    }
+  }
+  const Outputs s2 = run(setting(t, h, v), in, kIntermediate);
+  const Rows<double> dx = dx2.sqrt(), dw = dw2.sqrt();
+  expect_close(s2.at("dx"), {dx.data(), dx.data() + dx.size()}, 1e-12, "dx");
+  expect_close(s2.at("dw"), {dw.data(), dw.data() + dw.size()}, 1e-12, "dw");
 }
 
 // What a kernel does that stores logits and their gradient in bf16 and is otherwise exact.
