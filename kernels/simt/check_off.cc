@@ -1,5 +1,6 @@
 // The fast flavour: no checker, no counters.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <new>
@@ -16,6 +17,10 @@ std::map<std::string, Counters> counters() { return {}; }
 void counters_reset() {}
 
 void* memory_allocate(size_t bytes) {
+  // The system would promise more than there is and end the process when it is used.
+  const auto physical =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (bytes > physical) return nullptr;
   void* p = nullptr;
   // Not rounded up, so that AddressSanitizer's red zone starts at the first byte behind.
   return posix_memalign(&p, 256, bytes != 0 ? bytes : 1) == 0 ? p : nullptr;
