@@ -17,14 +17,14 @@ namespace {
 // loads each make a cheap end of a row; 8 pieces are 32 registers for x and as many for w.
 constexpr Shape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},  {32, 4, 8},
                                      {128, 4, 8}, {128, 8, 5}, {256, 8, 2}, {512, 8, 1}};
-constexpr Shape kForwardElements[] = {{32, 8, 8}, {256, 16, 2}};
+constexpr Shape kForwardElements[] = {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}};
 
 // Up to 64, 128, 256, 1024, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to 28
 // registers (x, dy, both of the next row, w, eight sums of dw). As many blocks as run at once on
 // the 132 SMs of an H200, whatever the device: dw has the same bits everywhere.
 constexpr Shape kBackwardVectors[] = {{8, 1, 7},   {16, 1, 7},  {32, 1, 7},  {32, 4, 3},
                                       {128, 4, 3}, {256, 4, 1}, {512, 4, 1}, {512, 1, 1}};
-constexpr Shape kBackwardElements[] = {{32, 8, 4}, {256, 16, 1}};
+constexpr Shape kBackwardElements[] = {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}};
 constexpr int kMultiprocessors = 132;
 constexpr int kMinRows = 4;  // of a group of lanes; with fewer, partial sums would be the traffic
 
