@@ -19,7 +19,7 @@ namespace {
 // registers, so 6 of them, which have 72 KB.
 constexpr int kThreads = 256;
 template <class Args>
-constexpr int kBlocksPerSm = 6;
+[[maybe_unused]] constexpr int kBlocksPerSm = 6;
 template <class P>
 constexpr int kBlocksPerSm<Forward<P>> = 8;
 constexpr int64_t kMaxGridRows = 65535;  // limit of gridDim.y; blocks loop over further rows
