@@ -154,6 +154,33 @@ TEST_P(LinearCrossEntropyOptions, ScaleBoundsFp32) {
   }
 }
 
+// S of dx and dw by its definition, with a full hessian for every row.
+TEST_P(LinearCrossEntropyOptions, ScaleByDefinition) {
+  const int64_t t = 4, h = 3, v = 5;
+  const Values in = inputs(t, h, v, 2);
+  Call<ForwardBackward<F64>> call(setting(t, h, v), in);
+  const auto& a = call.args;
+  const Rows<double> x = array(a.x), w = array(a.w), x_abs = x.abs(), w_abs = w.abs();
+  const Rows<double> z = linear_cross_entropy::times_transpose(x, w);
+  const Rows<double> z_scale = linear_cross_entropy::times_transpose(x_abs, w_abs);
+  Rows<double> d = Rows<double>::Zero(t, v);
+  for (int64_t row = 0; row < t; ++row) {
+    const int64_t y = a.target.data[row];
+    if (y == a.ignore_index) continue;
+    const auto of = linear_cross_entropy::sensitivity<double>(z.row(row), y, a);
+    Eigen::MatrixXd hessian = of.c * of.v.matrix().transpose() * of.v.matrix();
+    hessian.diagonal() += of.d.matrix();
+    d.row(row) = cross_entropy::row_gradient_scale<double>(z.row(row), of.lse, y, a) +
+                 (z_scale.row(row).matrix() * hessian.cwiseAbs()).array();
+    d.row(row) *= std::abs(cross_entropy::upstream(a)[row]);
+  }
+  const Outputs scale = run(setting(t, h, v), in, kScale);
+  const Rows<double> dx = linear_cross_entropy::times(d, w_abs);
+  const Rows<double> dw = linear_cross_entropy::transpose_times(d, x_abs);
+  expect_close(scale.at("dx"), {dx.data(), dx.data() + dx.size()}, 1e-12, "dx");
+  expect_close(scale.at("dw"), {dw.data(), dw.data() + dw.size()}, 1e-12, "dw");
+}
+
 // S2 of dx and dw by its definition, with a full hessian for every row.
 TEST_P(LinearCrossEntropyOptions, IntermediateByDefinition) {
   const int64_t t = 4, h = 3, v = 5;
