@@ -203,7 +203,8 @@ TEST(Device, CopiesElementsOfEveryType) {
   copies_elements<uint8_t>();
 }
 
-// Conversions in kernels give the bits of those on the host, also for NaN.
+// Conversions in kernels give the bits of those on the host, also for NaN: of all values of T, of
+// what lies half-way and beside, and of others.
 template <class T>
 void converts() {
   std::vector<float> values = normal(4099, 100.0f);
@@ -212,6 +213,15 @@ void converts() {
        {0.0f, -0.0f, tiny, 6e-8f, 3e-8f, 65504.0f, 65519.9f, 65520.0f, 3.4e38f, INFINITY, -INFINITY,
         std::numeric_limits<float>::quiet_NaN()})
     values.push_back(special);
+  if constexpr (sizeof(T) == 2) {
+    for (unsigned bits = 0; bits <= 0xffff; ++bits) {
+      const auto low = static_cast<float>(T::from_bits(static_cast<uint16_t>(bits)));
+      const auto high = static_cast<float>(T::from_bits(static_cast<uint16_t>(bits + 1)));
+      const float middle = low + (high - low) / 2;
+      for (const float v : {low, middle, std::nextafter(middle, low), std::nextafter(middle, high)})
+        values.push_back(v);
+    }
+  }
   DeviceArray<float> x(values), back(values.size());
   DeviceArray<T> rounded(values.size());
   ASSERT_STATUS(convert(x.data(), rounded.data(), back.data(), static_cast<int>(values.size())));
@@ -219,9 +229,9 @@ void converts() {
   const std::vector<float> got_back = back.get();
   for (size_t i = 0; i < values.size(); ++i) {
     const T want(values[i]);
-    EXPECT_EQ(std::memcmp(&got[i], &want, sizeof want), 0) << values[i];
-    EXPECT_TRUE(got_back[i] == static_cast<float>(want) || std::isnan(values[i])) << values[i];
-    EXPECT_EQ(std::isnan(got_back[i]), std::isnan(values[i])) << values[i];
+    ASSERT_EQ(std::memcmp(&got[i], &want, sizeof want), 0) << values[i];
+    ASSERT_TRUE(got_back[i] == static_cast<float>(want) || std::isnan(values[i])) << values[i];
+    ASSERT_EQ(std::isnan(got_back[i]), std::isnan(values[i])) << values[i];
   }
 }
 
