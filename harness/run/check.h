@@ -103,10 +103,10 @@ TraceResult run_trace(const Case& c, double timeout_s = 0);
 double minimum_bytes(const Case& c);
 double flops_of(const Case& c);
 
-// As in harness/record/record.schema.json, KIND check; what does not belong to every record
-// (run_id, time) is not set.
-nlohmann::json to_json(const CheckResult& result);
-CheckResult check_result_from_json(const nlohmann::json& j);
+// As in harness/record/record.schema.json, KIND check and trace, without the fields that every
+// record has. Numbers that are not finite stay so; the record writer names them.
+nlohmann::ordered_json to_json(const CheckResult& result);
+nlohmann::ordered_json to_json(const TraceResult& trace);
 
 // Ctrl-C: the first asks run_checks to stop (what is done stays), the second ends the process.
 void install_interrupt_handler();

@@ -1,0 +1,110 @@
+// Contract of cross_entropy.
+#include "reference/cross_entropy.h"
+
+#include "harness/ops/loss_plan.h"
+#include "harness/spec/bind.h"
+#include "reference/naive/cross_entropy.h"
+
+namespace tigon::cross_entropy {
+
+namespace {
+
+std::vector<InputSet> inputs() {
+  std::vector<InputSet> sets = loss_input_sets({{"logits", "normal", {{"scale", 2}}}});
+  const InputSet normal = sets.front();
+  const auto logits = [&](const char* name, const char* distribution,
+                          std::map<std::string, double> parameters) {
+    sets.push_back(replaced(normal, name, {{"logits", distribution, std::move(parameters)}}));
+  };
+  logits("confident", "confident", {});
+  logits("shifted", "normal", {{"mean", 200}, {"scale", 4}});
+  logits("last_block", "last_block", {});
+  logits("mixed_rows", "mixed_rows", {});
+  return sets;
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  const Expr loss_terms = Expr(V) + T;
+  const OutputBudget loss{.reduction = loss_terms, .elementary = 16};
+  const OutputBudget lse{.reduction = V, .elementary = 16};
+  const OutputBudget gradient{.reduction = V, .elementary = 24};
+  const Expr roundings = naive_loss_roundings();
+  return {
+      .name = "cross_entropy",
+      .summary = "loss = lse(x) - x_target, with label smoothing, z-loss, softcap, ignore_index",
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 33, 130},
+                .sweep = {1024, 4096, 8192},
+                .host_sweep = {8, 32}},
+               {.axis = V,
+                .tiny = {1, 7, 33},
+                .check = {1, 2, 7, 8, 9, 127, 1023, 1025, 4099, 32001, 128256},
+                .sweep = {32000, 50304, 128256, 151936, 262144},
+                .host_sweep = {1024, 4096, 16384}}},
+      .inputs = inputs(),
+      .option_sets = loss_option_sets(),
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>([](auto& a) { reference::cross_entropy::forward(a); }),
+                   .scale = oracle<Forward>(
+                       [](auto& a) { reference::cross_entropy::forward_scale(a); }),
+                   .implementations =
+                       {impl<Forward>(
+                            "fused", policies, [](auto& a, Stream s) { return forward(a, s); },
+                            [](auto& a) { return workspace(a); }),
+                        rounding(roundings, impl<Forward>("naive", policies,
+                                                          [](auto& a, Stream s) {
+                                                            return naive::cross_entropy::forward(a, s);
+                                                          }))},
+                   .budget = {{"loss", loss}, {"lse", lse}},
+                   .flops = 4 * Expr(T) * V,
+                   .strided = {"logits"}}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::cross_entropy::backward(a); }),
+                   .scale = oracle<Backward>(
+                       [](auto& a) { reference::cross_entropy::backward_scale(a); }),
+                   .implementations =
+                       {impl<Backward>(
+                            "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
+                            [](auto& a) { return workspace(a); }),
+                        rounding(roundings, impl<Backward>("naive", policies,
+                                                           [](auto& a, Stream s) {
+                                                             return naive::cross_entropy::backward(a, s);
+                                                           }))},
+                   .budget = {{"logits", gradient}},
+                   .flops = 5 * Expr(T) * V,
+                   .inputs_from = "forward",
+                   .strided = {"logits"}}),
+              pass<ForwardBackward>(
+                  "forward_backward",
+                  {.oracle = oracle<ForwardBackward>(
+                       [](auto& a) { reference::cross_entropy::forward_backward(a); }),
+                   .scale = oracle<ForwardBackward>(
+                       [](auto& a) { reference::cross_entropy::forward_backward_scale(a); }),
+                   .implementations =
+                       {impl<ForwardBackward>(
+                            "fused", policies,
+                            [](auto& a, Stream s) { return forward_backward(a, s); },
+                            [](auto& a) { return workspace(a); }),
+                        rounding(roundings,
+                                 impl<ForwardBackward>(
+                                     "naive", policies,
+                                     [](auto& a, Stream s) {
+                                       return naive::cross_entropy::forward_backward(a, s);
+                                     }))},
+                   .budget = {{"logits", gradient}, {"loss", loss}, {"lse", lse}},
+                   .flops = 9 * Expr(T) * V,
+                   .strided = {"logits"}}),
+          },
+  };
+}
+
+}  // namespace tigon::cross_entropy

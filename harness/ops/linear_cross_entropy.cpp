@@ -1,0 +1,132 @@
+// Contract of linear_cross_entropy.
+#include "reference/linear_cross_entropy.h"
+
+#include "harness/ops/loss_plan.h"
+#include "harness/spec/bind.h"
+#include "reference/naive/linear_cross_entropy.h"
+
+namespace tigon::linear_cross_entropy {
+
+namespace {
+
+std::vector<InputSet> inputs() {
+  std::vector<InputSet> sets = loss_input_sets({{"w", "normal", {{"scale", 0.25}}}});
+  const InputSet normal = sets.front();
+  sets.push_back(replaced(normal, "confident", {{"w", "normal"}}));
+  sets.push_back(replaced(normal, "shifted",
+                          {{"x", "first_column", {{"value", 4}}},
+                           {"w", "first_column", {{"value", 10}, {"scale", 0.25}}}}));
+  sets.push_back(replaced(
+      normal, "last_block",
+      {{"x", "first_column", {{"value", 4}}}, {"w", "last_row", {{"value", 8}, {"scale", 0.25}}}}));
+  return sets;
+}
+
+std::vector<OptionSet> option_sets() {
+  std::vector<OptionSet> sets = loss_option_sets();
+  // Chunks of a few rows, the last one shorter; chunks of one row.
+  for (const char* bytes : {"2000", "200"}) sets.push_back({{"logits_bytes", bytes}});
+  sets.push_back({{"logits_bytes", "2000"},
+                  {"label_smoothing", "0.1"},
+                  {"z_loss", "0.01"},
+                  {"softcap", "10"},
+                  {"reduction", "none"}});
+  sets.push_back({{"dx", "absent"}});
+  sets.push_back({{"dw", "absent"}});
+  sets.push_back({{"dw", "absent"}, {"logits_bytes", "2000"}});
+  return sets;
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  // The sums on the way: x w^T over H, the softmax over V, a reduced loss and dw over T. Logits and
+  // their gradient are stored in the element type.
+  const Expr row_terms = Expr(H) + V, all_terms = Expr(H) + V + T;
+  const OutputBudget of_row{.reduction = row_terms, .elementary = 24, .intermediate_roundings = 1};
+  const OutputBudget of_all{.reduction = all_terms, .elementary = 24, .intermediate_roundings = 1};
+  const Expr roundings = naive_loss_roundings();
+  // What its kernels move: the logits come from one product and their gradient goes to two more,
+  // and the traffic of products is not counted.
+  const Expr elem{"elem", [](const Binding& b) { return b.at("elem"); }};
+  const Expr logits_bytes = Expr(T) * V * elem;
+  return {
+      .name = "linear_cross_entropy",
+      .summary = "cross_entropy(x w^T, target), rows in chunks",
+      .axes =
+          {{.axis = T,
+            .tiny = {1, 5},
+            .check = {0, 1, 33, 70},
+            .sweep = {1024, 4096, 8192},
+            .host_sweep = {16, 64}},
+           {.axis = H, .tiny = {8}, .check = {1, 8, 65, 128}, .sweep = {4096}, .host_sweep = {64}},
+           {.axis = V,
+            .tiny = {7, 33},
+            .check = {2, 9, 127, 1000, 4099},
+            .sweep = {32000, 128256, 262144},
+            .host_sweep = {1024, 4096}}},
+      .inputs = inputs(),
+      .option_sets = option_sets(),
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>(
+                       [](auto& a) { reference::linear_cross_entropy::forward(a); }),
+                   .scale = oracle<Forward>(
+                       [](auto& a) { reference::linear_cross_entropy::forward_scale(a); }),
+                   .intermediate = oracle<Forward>(
+                       [](auto& a) { reference::linear_cross_entropy::forward_intermediate(a); }),
+                   .implementations =
+                       {impl<Forward>(
+                            "fused", policies, [](auto& a, Stream s) { return forward(a, s); },
+                            [](auto& a) { return workspace(a); }, [](auto& a) { return tune(a); }),
+                        rounding(roundings,
+                                 impl<Forward>("naive", policies,
+                                               [](auto& a, Stream s) {
+                                                 return naive::linear_cross_entropy::forward(a, s);
+                                               }))},
+                   .budget = {{"loss", of_all}, {"lse", of_row}},
+                   .flops = 2 * Expr(T) * H * V,
+                   .bytes = logits_bytes}),
+              pass<ForwardBackward>(
+                  "forward_backward",
+                  {.oracle =
+                       oracle<ForwardBackward>(
+                           [](auto& a) { reference::linear_cross_entropy::forward_backward(a); }),
+                   .scale =
+                       oracle<ForwardBackward>(
+                           [](auto& a) {
+                             reference::linear_cross_entropy::forward_backward_scale(a);
+                           }),
+                   .intermediate =
+                       oracle<ForwardBackward>(
+                           [](auto& a) {
+                             reference::linear_cross_entropy::forward_backward_intermediate(a);
+                           }),
+                   .implementations =
+                       {
+                           impl<ForwardBackward>(
+                               "fused",
+                               policies,
+                               [](auto& a, Stream s) { return forward_backward(a, s); },
+                               [](auto& a) { return workspace(a); },
+                               [](auto& a) { return tune(a); }),
+                           rounding(
+                               roundings,
+                               impl<ForwardBackward>(
+                                   "naive",
+                                   policies,
+                                   [](auto& a, Stream s) {
+                                     return naive::linear_cross_entropy::forward_backward(a, s);
+                                   }))},
+                   .budget = {{"loss", of_all}, {"lse", of_row}, {"dx", of_row}, {"dw", of_all}},
+                   .flops = 6 * Expr(T) * H * V,
+                   .bytes = 2 * logits_bytes}),
+          },
+  };
+}
+
+}  // namespace tigon::linear_cross_entropy

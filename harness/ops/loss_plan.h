@@ -1,0 +1,57 @@
+// What the contracts of cross_entropy and linear_cross_entropy share.
+#pragma once
+#include <vector>
+
+#include "harness/spec/op_spec.h"
+
+namespace tigon {
+
+// Every option of LossOptions alone at a value that shows, several at once, and no upstream
+// gradient.
+inline std::vector<OptionSet> loss_option_sets() {
+  return {{},
+          {{"label_smoothing", "0.1"}},
+          {{"z_loss", "0.01"}},
+          {{"softcap", "5"}},
+          {{"ignore_index", "0"}},  // a class that occurs
+          {{"reduction", "sum"}},
+          {{"reduction", "none"}},
+          {{"dloss", "absent"}},
+          {{"reduction", "none"}, {"dloss", "absent"}},
+          {{"label_smoothing", "0.2"}, {"z_loss", "0.001"}, {"softcap", "30"}},
+          {{"label_smoothing", "0.1"},
+           {"z_loss", "0.01"},
+           {"softcap", "10"},
+           {"reduction", "none"},
+           {"ignore_index", "0"}}};
+}
+
+// Sets that differ in the targets, on top of the plans of the default set. The upstream gradient is
+// never one: a kernel that forgets it must show.
+inline std::vector<InputSet> loss_input_sets(std::vector<InputPlan> defaults) {
+  defaults.push_back({"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
+  const auto with_targets = [&](const char* name, std::map<std::string, double> parameters) {
+    InputSet set{name, defaults};
+    set.plans.push_back({"target", "targets", std::move(parameters)});
+    return set;
+  };
+  return {with_targets("normal", {}), with_targets("some_ignored", {{"ignored", 0.25}}),
+          with_targets("all_ignored", {{"ignored", 1}}),
+          with_targets("invalid_targets", {{"invalid", 0.3}})};
+}
+
+// The default set with other plans for some tensors.
+inline InputSet replaced(InputSet set, const char* name, const std::vector<InputPlan>& plans) {
+  set.name = name;
+  set.plans.insert(set.plans.begin(), plans.begin(), plans.end());  // the first plan counts
+  return set;
+}
+
+// Roundings of the unfused chain: with a softcap the logits are rounded three times before the
+// exponential, which is then off by them times the logit.
+inline Expr naive_loss_roundings() {
+  return {"(softcap>0 ? 40 : 4)",
+          [](const Binding& b) { return b.at("softcap") > 0 ? 40.0 : 4.0; }};
+}
+
+}  // namespace tigon

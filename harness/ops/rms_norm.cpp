@@ -1,0 +1,87 @@
+// Contract of rms_norm.
+#include "reference/rms_norm.h"
+
+#include "harness/spec/bind.h"
+#include "reference/naive/rms_norm.h"
+
+namespace tigon::rms_norm {
+
+namespace {
+
+// llama rounds x * rstd before it multiplies the weight.
+const Expr kRoundings{"(casting=llama ? 2 : 1)", [](const Binding& b) {
+                        return b.at("casting") == static_cast<double>(Casting::kLlama) ? 2.0 : 1.0;
+                      }};
+
+// Weights are never ones: a kernel that forgets them must show.
+InputSet inputs(const char* name, const char* x, std::map<std::string, double> parameters) {
+  return {name, {{"x", x, std::move(parameters)}, {"w", "normal", {{"mean", 1}, {"scale", 0.5}}}}};
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  return {
+      .name = "rms_norm",
+      .summary = "y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)",
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 31, 33, 129, 257},
+                .sweep = {1024, 2048, 4096, 8192, 16384},
+                .host_sweep = {16, 64, 256}},
+               {.axis = H,
+                .tiny = {1, 8, 33},
+                .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
+                .sweep = {2048, 4096, 8192},
+                .host_sweep = {512, 2048}}},
+      .inputs = {inputs("normal", "normal", {}),
+                 inputs("small_rows", "normal", {{"scale", 1e-3}}),
+                 inputs("offset", "normal", {{"mean", 10}}),
+                 inputs("outliers", "outliers", {}),
+                 inputs("mixed_rows", "mixed_rows", {})},
+      .option_sets = {{},
+                      {{"casting", "gemma"}},
+                      {{"casting", "gemma"}, {"offset", "1"}},
+                      {{"offset", "0.5"}},
+                      {{"eps", "0.01"}},
+                      {{"dw", "absent"}},
+                      {{"dw", "absent"}, {"w", "absent"}}},
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>([](auto& a) { reference::rms_norm::forward(a); }),
+                   .scale = oracle<Forward>([](auto& a) { reference::rms_norm::forward_scale(a); }),
+                   .implementations =
+                       {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
+                        rounding(4, impl<Forward>("naive", policies,
+                                                  [](auto& a, Stream s) {
+                                                    return naive::rms_norm::forward(a, s);
+                                                  }))},
+                   .budget = {{"y", {.roundings = kRoundings, .reduction = H}},
+                              {"rstd", {.reduction = H}}},
+                   .flops = 4 * Expr(T) * H,
+                   .strided = {"x", "y"}}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::rms_norm::backward(a); }),
+                   .scale = oracle<Backward>([](auto& a) { reference::rms_norm::backward_scale(a); }),
+                   .implementations =
+                       {impl<Backward>(
+                            "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
+                            [](auto& a) { return workspace(a); }),
+                        rounding(4, impl<Backward>("naive", policies,
+                                                   [](auto& a, Stream s) {
+                                                     return naive::rms_norm::backward(a, s);
+                                                   }))},
+                   .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
+                   .flops = 9 * Expr(T) * H,
+                   .inputs_from = "forward",
+                   .strided = {"dy", "x", "dx"}}),
+          },
+  };
+}
+
+}  // namespace tigon::rms_norm

@@ -1,0 +1,57 @@
+// Tensors in device memory with guard zones: every byte around them and between their rows holds a
+// pattern that is compared after the call.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/spec/op_spec.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon {
+
+// Bytes that an output holds before a call. One is NaN in every float type; the other is large and
+// finite in f32 and bf16, so that a maximum that swallows NaN shows as well.
+inline constexpr unsigned char kPoisons[2] = {0xff, 0x7f};
+
+inline constexpr size_t kGuardBytes = 512;
+
+class ArenaTensor {
+ public:
+  // Memory for a tensor of this shape whose rows lie `gap` elements apart and whose address is
+  // `shift` elements beyond a multiple of 256. Throws DeviceOutOfMemory.
+  ArenaTensor(std::string name, DType dtype, std::vector<int64_t> shape, int gap, int shift);
+
+  const std::string& name() const { return name_; }
+  const TensorRef& ref() const { return ref_; }
+  size_t elements() const { return elements_; }
+
+  // Chooses the guard pattern of what follows: a byte that happens to be written as its guard in
+  // one round differs from it in the next.
+  void set_round(int round);
+  // Writes packed elements and the guard pattern.
+  void upload(const std::vector<std::byte>& packed);
+  // Fills the elements with a byte that has no meaning; the checking executor takes them as
+  // uninitialised.
+  void poison(unsigned char byte);
+  // Reads the elements, packed. `damage` says where a byte outside of them has changed, if any.
+  std::vector<std::byte> download(std::optional<std::string>* damage) const;
+
+ private:
+  size_t row_bytes() const;
+  size_t rows() const;
+  size_t row_start(size_t row) const;  // in the buffer
+  std::byte guard_byte(size_t position) const;
+  std::vector<std::byte> guard_image() const;
+  void send(const std::vector<std::byte>& image);
+
+  std::string name_;
+  TensorRef ref_;
+  size_t elements_ = 0, element_bytes_ = 0, start_ = 0, extent_ = 0, row_pitch_ = 0;
+  unsigned guard_salt_ = 0;
+  DeviceBuffer buffer_;
+};
+
+}  // namespace tigon

@@ -1,0 +1,100 @@
+// The child's side: reads requests, runs cases, writes results to a descriptor of its own.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include "harness/run/child.h"
+#include "harness/run/executor.h"
+#include "harness/run/runner.h"
+#include "harness/run/wire.h"
+
+namespace tigon {
+
+namespace {
+
+// Moves a descriptor out of the reach of a kernel's prints.
+int hide(int descriptor) {
+  const int hidden = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
+  close(descriptor);
+  return hidden;
+}
+
+void set_limits() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+#if !defined(TIGON_CUDA) && !defined(__SANITIZE_ADDRESS__)
+  // A GPU's driver and sanitizers reserve far more addresses than memory.
+  const auto pages = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES));
+  const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  const rlimit memory = {bytes, bytes};
+  if (!executor_checks()) setrlimit(RLIMIT_AS, &memory);
+#endif
+}
+
+bool write_line(int descriptor, std::string line) {
+  line += '\n';
+  for (size_t done = 0; done < line.size();) {
+    const ssize_t n = write(descriptor, line.data() + done, line.size() - done);
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+std::string answer(const std::string& line, bool* last) {
+  const WireRequest request = decode_request(line);
+  const Case c = parse_case(request.id);
+  if (request.trace) return encode(trace_case(c));
+  return encode(run_case(c, request.save_folder, last), *last);
+}
+
+// The next line of a descriptor; false at its end.
+bool read_line(FILE* file, std::string* line) {
+  line->clear();
+  for (int ch; (ch = std::getc(file)) != EOF;) {
+    if (ch == '\n') return true;
+    line->push_back(static_cast<char>(ch));
+  }
+  return false;
+}
+
+}  // namespace
+
+int child_main(int argc, char** argv) {
+  int threads = 1;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    if (flag == "--threads") threads = std::atoi(argv[i + 1]);
+    if (flag == "--executor" && argv[i + 1] != this_executor()) {
+      std::cerr << "this program has the executor " << this_executor() << ", not " << argv[i + 1]
+                << "\n";
+      return kExitUsage;
+    }
+  }
+  if (fcntl(kResultDescriptor, F_GETFD) < 0) {
+    std::cerr << "tigon child is started by tigon itself\n";
+    return kExitUsage;
+  }
+  set_limits();
+  executor_set_threads(threads);
+  const int results = hide(kResultDescriptor);
+  FILE* requests = fdopen(hide(STDIN_FILENO), "r");
+  if (open("/dev/null", O_RDONLY) != STDIN_FILENO || !requests) return kExitInfrastructure;
+
+  bool last = false;
+  for (std::string line; !last && read_line(requests, &line);)
+    if (!write_line(results, answer(line, &last))) return kExitInfrastructure;
+  std::fclose(requests);
+  return kExitOk;
+}
+
+}  // namespace tigon

@@ -1,0 +1,33 @@
+// What differs between the executors: the host executor's two flavours and a GPU. One of
+// executor_host.cpp and executor_cuda.cpp is in a build.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "harness/judge/verdict.h"
+#include "harness/run/check.h"
+
+namespace tigon {
+
+// A fault that the executor saw in a kernel; verdict is kOutOfBoundsWrite or kRuntimeError.
+struct Finding {
+  Verdict verdict = Verdict::kRuntimeError;
+  std::string message;  // one line: what, kernel, block, thread, file:line
+};
+
+// Name of the executor that this program was linked with.
+std::string this_executor();
+// True when the executor itself watches every access of a kernel, red zones included.
+bool executor_checks();
+// Threads of the operating system that run kernels; 0: one per core.
+void executor_set_threads(int threads);
+// Chooses the order in which the threads of a kernel run, where that can be chosen: 0 is the
+// natural one.
+void executor_set_order(int order);
+
+// Findings and counters since the last reset.
+void executor_reset();
+std::vector<Finding> executor_findings();
+std::vector<KernelTrace> executor_counters();
+
+}  // namespace tigon

@@ -1,0 +1,14 @@
+// A GPU as the harness sees it: nothing to choose, nothing counted.
+#include "harness/run/executor.h"
+
+namespace tigon {
+
+std::string this_executor() { return "cuda"; }
+bool executor_checks() { return false; }
+void executor_set_threads(int) {}
+void executor_set_order(int) {}
+void executor_reset() {}
+std::vector<Finding> executor_findings() { return {}; }
+std::vector<KernelTrace> executor_counters() { return {}; }
+
+}  // namespace tigon

@@ -1,0 +1,224 @@
+// JSON of results, for records and between processes.
+#include "harness/run/wire.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tigon {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A number that JSON does not have goes over the wire as a string.
+Json number(double v) {
+  if (std::isfinite(v)) return v;
+  if (std::isnan(v)) return "nan";
+  return v > 0 ? "inf" : "-inf";
+}
+
+double number_of(const Json& j) {
+  if (j.is_number()) return j.get<double>();
+  const auto text = j.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  return text == "inf" ? infinity : -infinity;
+}
+
+Json options_json(const OptionSet& options) {
+  Json j = Json::object();
+  for (const auto& [name, value] : options) {
+    char* end = nullptr;
+    const double v = std::strtod(value.c_str(), &end);
+    if (!value.empty() && *end == '\0')
+      j[name] = v;
+    else
+      j[name] = value;
+  }
+  return j;
+}
+
+void add_case(Json* j, const Case& c) {
+  (*j)["case_id"] = case_id(c);
+  (*j)["case_key"] = case_key(c);
+  (*j)["op"] = c.op;
+  (*j)["pass"] = c.pass;
+  (*j)["impl"] = c.impl;
+  (*j)["dtype"] = name_of(c.dtype);
+  (*j)["axes"] = c.axes;
+  (*j)["options"] = options_json(c.options);
+}
+
+Json kernel_json(const KernelTrace& k) {
+  return {{"name", k.name},
+          {"launches", k.launches},
+          {"bytes_loaded_bytes", k.bytes_loaded},
+          {"bytes_stored_bytes", k.bytes_stored},
+          {"requests", k.requests},
+          {"sectors", k.sectors},
+          {"bank_conflicts", k.bank_conflicts},
+          {"barriers", k.barriers},
+          {"atomics", k.atomics}};
+}
+
+KernelTrace kernel_of(const Json& j) {
+  KernelTrace k;
+  k.name = j.at("name");
+  k.launches = j.at("launches");
+  k.bytes_loaded = j.at("bytes_loaded_bytes");
+  k.bytes_stored = j.at("bytes_stored_bytes");
+  k.requests = j.at("requests");
+  k.sectors = j.at("sectors");
+  k.bank_conflicts = j.at("bank_conflicts");
+  k.barriers = j.at("barriers");
+  k.atomics = j.at("atomics");
+  return k;
+}
+
+KernelTrace total(const std::vector<KernelTrace>& kernels) {
+  KernelTrace sum;
+  for (const KernelTrace& k : kernels) {
+    sum.launches += k.launches;
+    sum.bytes_loaded += k.bytes_loaded;
+    sum.bytes_stored += k.bytes_stored;
+    sum.requests += k.requests;
+    sum.sectors += k.sectors;
+    sum.bank_conflicts += k.bank_conflicts;
+    sum.barriers += k.barriers;
+    sum.atomics += k.atomics;
+  }
+  return sum;
+}
+
+Verdict verdict_of(const Json& j) {
+  return parse_verdict(j.at("verdict").get<std::string>()).value_or(Verdict::kRuntimeError);
+}
+
+// Text with bytes that are not UTF-8 replaced; a kernel's message may hold anything.
+std::string text_of(const Json& j) {
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const CheckResult& r) {
+  Json j;
+  add_case(&j, r.c);
+  j["inputs"] = r.c.inputs;
+  j["seed"] = r.c.seed;
+  j["executor"] = r.executor;
+  j["verdict"] = name_of(r.verdict);
+  j["reason"] = r.reason;
+  j["outputs"] = Json::array();
+  for (const OutputResult& o : r.outputs)
+    j["outputs"].push_back({{"name", o.name},
+                            {"error_over_budget", o.error_over_budget},
+                            {"rms_over_budget", o.rms_over_budget},
+                            {"bias", o.bias},
+                            {"worst_index", o.worst_index},
+                            {"got", o.got},
+                            {"want", o.want},
+                            {"elements", o.elements},
+                            {"failing", o.failing}});
+  j["seconds_s"] = r.seconds;
+  j["repro"] = r.repro;
+  return j;
+}
+
+nlohmann::ordered_json to_json(const TraceResult& t) {
+  Json j;
+  add_case(&j, t.c);
+  const KernelTrace sum = total(t.kernels);
+  const double moved = sum.bytes_loaded + sum.bytes_stored;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  j["executor"] = "checked";
+  j["verdict"] = name_of(t.verdict);
+  j["reason"] = t.reason;
+  j["bytes_loaded_bytes"] = sum.bytes_loaded;
+  j["bytes_stored_bytes"] = sum.bytes_stored;
+  j["bytes_min_bytes"] = t.bytes_min;
+  j["traffic_ratio"] = t.bytes_min > 0 ? moved / t.bytes_min : nan;
+  j["requests"] = sum.requests;
+  j["sectors"] = sum.sectors;
+  j["sectors_per_request"] = sum.requests > 0 ? sum.sectors / sum.requests : nan;
+  j["bank_conflicts"] = sum.bank_conflicts;
+  j["barriers"] = sum.barriers;
+  j["atomics"] = sum.atomics;
+  j["kernels"] = Json::array();
+  for (const KernelTrace& k : t.kernels) j["kernels"].push_back(kernel_json(k));
+  return j;
+}
+
+std::string encode(const WireRequest& r) {
+  return text_of({{"id", r.id}, {"save", r.save_folder}, {"trace", r.trace}});
+}
+
+WireRequest decode_request(const std::string& line) {
+  const Json j = Json::parse(line);
+  return {j.at("id"), j.at("save"), j.at("trace")};
+}
+
+std::string encode(const CheckResult& r, bool last) {
+  Json j = {{"id", case_id(r.c)},      {"executor", r.executor}, {"verdict", name_of(r.verdict)},
+            {"reason", r.reason},      {"seconds", r.seconds},   {"last", last},
+            {"outputs", Json::array()}};
+  for (const OutputResult& o : r.outputs)
+    j["outputs"].push_back({{"name", o.name},
+                            {"error", number(o.error_over_budget)},
+                            {"rms", number(o.rms_over_budget)},
+                            {"bias", number(o.bias)},
+                            {"at", o.worst_index},
+                            {"got", number(o.got)},
+                            {"want", number(o.want)},
+                            {"elements", o.elements},
+                            {"failing", o.failing}});
+  return text_of(j);
+}
+
+CheckResult decode_check(const std::string& line, bool* last) {
+  const Json j = Json::parse(line);
+  CheckResult r;
+  r.c = parse_case(j.at("id").get<std::string>());
+  r.executor = j.at("executor");
+  r.verdict = verdict_of(j);
+  r.reason = j.at("reason");
+  r.seconds = j.at("seconds");
+  *last = j.at("last");
+  for (const Json& o : j.at("outputs")) {
+    OutputResult out;
+    out.name = o.at("name");
+    out.error_over_budget = number_of(o.at("error"));
+    out.rms_over_budget = number_of(o.at("rms"));
+    out.bias = number_of(o.at("bias"));
+    out.worst_index = o.at("at").get<std::vector<int64_t>>();
+    out.got = number_of(o.at("got"));
+    out.want = number_of(o.at("want"));
+    out.elements = o.at("elements");
+    out.failing = o.at("failing");
+    r.outputs.push_back(std::move(out));
+  }
+  return r;
+}
+
+std::string encode(const TraceResult& t) {
+  Json j = {{"id", case_id(t.c)},
+            {"verdict", name_of(t.verdict)},
+            {"reason", t.reason},
+            {"kernels", Json::array()}};
+  for (const KernelTrace& k : t.kernels) j["kernels"].push_back(kernel_json(k));
+  return text_of(j);
+}
+
+TraceResult decode_trace(const std::string& line) {
+  const Json j = Json::parse(line);
+  TraceResult t;
+  t.c = parse_case(j.at("id").get<std::string>());
+  t.verdict = verdict_of(j);
+  t.reason = j.at("reason");
+  for (const Json& k : j.at("kernels")) t.kernels.push_back(kernel_of(k));
+  return t;
+}
+
+}  // namespace tigon

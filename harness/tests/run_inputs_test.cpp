@@ -1,0 +1,124 @@
+// Test data: the same everywhere, and distributed as said.
+#include "harness/run/inputs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/run/convert.h"
+
+namespace tigon {
+namespace {
+
+std::vector<double> filled(const InputPlan& plan, std::vector<int64_t> shape, Binding binding = {},
+                           uint64_t seed = 42) {
+  std::vector<double> values;
+  fill(plan, seed, shape, binding, &values);
+  return values;
+}
+
+TEST(Random, has_the_same_bits_everywhere) {
+  // The first output of SplitMix64 with seed 1.
+  EXPECT_EQ(random_bits(1, 0), 0x910a2dec89025cc1u);
+  const double first = random_normal(stream_key(42, "x"), 0);
+  EXPECT_EQ(first, random_normal(stream_key(42, "x"), 0));
+  EXPECT_NE(first, random_normal(stream_key(43, "x"), 0));
+  EXPECT_NE(first, random_normal(stream_key(42, "w"), 0));
+}
+
+TEST(Random, normal_has_the_moments_of_a_normal_distribution) {
+  double sum = 0, squares = 0, fourth = 0;
+  constexpr int kCount = 200000;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const double v = random_normal(7, i);
+    EXPECT_LE(std::abs(v), 8.2);
+    sum += v;
+    squares += v * v;
+    fourth += v * v * v * v;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.01);
+  EXPECT_NEAR(squares / kCount, 1, 0.01);
+  EXPECT_NEAR(fourth / kCount, 3, 0.1);
+}
+
+TEST(Fill, normal_has_mean_and_scale) {
+  const auto v = filled({"x", "normal", {{"mean", 5}, {"scale", 0.5}}}, {100, 100});
+  double sum = 0, squares = 0;
+  for (double x : v) {
+    sum += x;
+    squares += (x - 5) * (x - 5);
+  }
+  EXPECT_NEAR(sum / 1e4, 5, 0.02);
+  EXPECT_NEAR(squares / 1e4, 0.25, 0.01);
+}
+
+TEST(Fill, mixed_rows_has_a_zero_row_and_a_small_one) {
+  const auto v = filled({"x", "mixed_rows"}, {4, 8});
+  for (int j = 0; j < 8; ++j) {
+    EXPECT_EQ(v[static_cast<size_t>(j)], 0);
+    EXPECT_LT(std::abs(v[static_cast<size_t>(8 + j)]), 0.01);
+  }
+}
+
+TEST(Fill, targets_are_classes_or_ignored) {
+  const Binding b = {{"V", 7}, {"ignore_index", -100}};
+  int ignored = 0;
+  const auto v = filled({"target", "targets", {{"ignored", 0.25}}}, {1000}, b);
+  for (double t : v) {
+    if (t == -100) {
+      ++ignored;
+      continue;
+    }
+    EXPECT_EQ(t, std::floor(t));
+    EXPECT_TRUE(t >= 0 && t < 7);
+  }
+  EXPECT_NEAR(ignored, 250, 50);
+  const auto all = filled({"target", "targets", {{"ignored", 1}}}, {50}, b);
+  for (double t : all) EXPECT_EQ(t, -100);
+  const auto invalid = filled({"target", "targets", {{"invalid", 1}}}, {50}, b);
+  for (double t : invalid) EXPECT_TRUE(t == 7 || t == -1);
+}
+
+TEST(Fill, confident_logits_peak_at_the_target) {
+  const Binding b = {{"V", 50}, {"ignore_index", -100}};
+  const auto targets = filled({"target", "targets"}, {20}, b);
+  const auto logits = filled({"logits", "confident", {{"margin", 100}}}, {20, 50}, b);
+  for (size_t t = 0; t < 20; ++t)
+    EXPECT_GT(logits[t * 50 + static_cast<size_t>(targets[t])], 50) << t;
+}
+
+TEST(Fill, last_block_has_its_maximum_in_the_last_column) {
+  const auto v = filled({"x", "last_block"}, {3, 9});
+  for (size_t t = 0; t < 3; ++t)
+    for (size_t j = 0; j < 8; ++j) EXPECT_LT(v[t * 9 + j], v[t * 9 + 8]);
+}
+
+TEST(Fill, rotary_angles_are_those_of_the_paper) {
+  const auto cos = filled({"cos", "rotary_cos"}, {5, 4});
+  const auto sin = filled({"sin", "rotary_sin"}, {5, 4});
+  EXPECT_DOUBLE_EQ(cos[3 * 4 + 2], std::cos(3 * std::pow(10000.0, -0.5)));
+  EXPECT_DOUBLE_EQ(sin[4 * 4 + 1], std::sin(4 * std::pow(10000.0, -0.25)));
+}
+
+TEST(Fill, an_unknown_distribution_is_an_error) {
+  EXPECT_THROW(filled({"x", "gaussian"}, {1}), std::logic_error);
+}
+
+TEST(Convert, narrow_and_widen_round_once) {
+  for (DType t : {DType::kF64, DType::kF32, DType::kBF16, DType::kF16}) {
+    const std::vector<double> values = {0, 1, -1.0 / 3, 1e-3, 300};
+    const auto bytes = narrow(values, t);
+    ASSERT_EQ(bytes.size(), values.size() * size_of(t));
+    const auto back = widen(bytes.data(), values.size(), t);
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_LE(std::abs(back[i] - values[i]), unit_roundoff(t) * std::abs(values[i]));
+    EXPECT_EQ(narrow(back, t), bytes);
+  }
+  const std::vector<double> integers = {0, -100, 262143};
+  for (DType t : {DType::kI64, DType::kI32})
+    EXPECT_EQ(widen(narrow(integers, t).data(), 3, t), integers);
+}
+
+}  // namespace
+}  // namespace tigon
