@@ -58,7 +58,8 @@ struct RunReport {
   DType dtype = DType::kF32;
   Side side = Side::kNaive;
   int twin = 0;
-  int steps = 0;  // finished
+  int steps = 0;          // finished
+  bool complete = false;  // not stopped on the way
   int64_t parameters = 0;
   int64_t vocabulary = 0;         // of the model
   int64_t tokenizer_entries = 0;  // token ids in use are smaller
@@ -84,7 +85,7 @@ struct VerdictReport {
   double largest_difference = 0;  // of the largest share of its budget
   double budget = 0;              // at that step
   int step_of_largest = -1;
-  std::vector<double> differences;  // |fused - naive| per judged step
+  std::vector<double> differences;  // per step, as judge.h defines them for the dtype
   std::vector<double> budgets;
   double held_out_difference = 0;
   double held_out_budget = 0;

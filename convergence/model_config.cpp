@@ -69,6 +69,9 @@ std::string problem_with(const ModelConfig& c) {
       {"vocabulary", c.vocabulary}, {"steps", c.steps},       {"intermediate", c.intermediate}};
   for (const auto& [name, value] : sizes)
     if (value < 1) return fmt::format("{} is {}: it must be at least 1", name, value);
+  for (DType t : c.dtypes)
+    if (t != DType::kF32 && t != DType::kBF16)
+      return fmt::format("dtype {} cannot be trained: f32 and bf16 can", name_of(t));
   if (c.heads % c.kv_heads != 0)
     return fmt::format("{} heads do not share {} kv heads evenly", c.heads, c.kv_heads);
   if (c.head_size != 32 && c.head_size != 64 && c.head_size != 128)

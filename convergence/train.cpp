@@ -145,7 +145,8 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
                           result.loss, result.grad_norm, seconds.back()});
     }
     report.planned_bytes = model.planned_bytes();
-    if (settings.hold_out && report.steps == settings.steps)
+    report.complete = report.steps == settings.steps;
+    if (settings.hold_out && report.complete)
       report.held_out_loss = held_out_loss(model, config, data);
   } catch (const DeviceError& e) {
     throw ConvergeError(5, fmt::format("{} {} {}: {}", config.name, name_of(settings.side),

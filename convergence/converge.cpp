@@ -1,0 +1,119 @@
+// From a request to runs and verdicts.
+#include "convergence/converge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "convergence/compare.h"
+#include "convergence/judge.h"
+#include "convergence/train.h"
+
+namespace tigon::convergence {
+namespace {
+
+ModelConfig config_of(const ConvergeRequest& r) {
+  std::optional<ModelConfig> found = find_config(r.config);
+  if (!found)
+    throw ConvergeError(
+        2, fmt::format("no model '{}': there are {}", r.config, fmt::join(config_names(), ", ")));
+  ModelConfig c = *found;
+  if (r.quick) c.steps = c.quick_steps;
+  if (r.steps != 0) c.steps = r.steps;
+  if (r.tied) c.tied = *r.tied;
+  if (r.sequence) c.sequence = *r.sequence;
+  if (r.batch) c.batch = *r.batch;
+  if (r.vocabulary) c.vocabulary = *r.vocabulary;
+  if (!r.dtypes.empty()) c.dtypes = r.dtypes;
+  if (const std::string problem = problem_with(c); !problem.empty())
+    throw ConvergeError(2, fmt::format("model {}: {}", c.name, problem));
+  return c;
+}
+
+bool stopped(const std::atomic<bool>* stop) {
+  return stop != nullptr && stop->load(std::memory_order_relaxed);
+}
+
+void note(const ConvergeObserver& observer, const std::string& line) {
+  if (observer.on_note) observer.on_note(line);
+}
+
+// Runs one side and keeps its report; false when it was stopped.
+template <class P>
+bool run_side(const Comparison& c, const Ops<P>& ops, TrainSettings settings,
+              ConvergeResult& result) {
+  settings.seed = c.seed;
+  settings.horizon = c.config.steps;
+  settings.stop = c.stop;
+  settings.on_step = c.observer.on_step;
+  RunReport report = train<P>(c.config, ops, c.data, settings);
+  report.data = c.source;
+  result.runs.push_back(report);
+  if (c.observer.on_run) c.observer.on_run(report);
+  result.interrupted = result.interrupted || !report.complete;
+  return report.complete;
+}
+
+template <class P>
+constexpr bool is_f32 = std::is_same_v<P, F32>;
+
+}  // namespace
+
+template <class P>
+void compare(const Comparison& c, const Ops<P>& naive, const Ops<P>& fused,
+             ConvergeResult& result) {
+  const size_t first = result.runs.size();
+  TrainSettings settings;
+  settings.steps = c.config.steps;
+  settings.side = Side::kNaive;
+  if (!run_side<P>(c, naive, settings, result)) return;
+  settings.side = Side::kFused;
+  if (!run_side<P>(c, fused, settings, result)) return;
+  settings.side = Side::kNoise;
+  settings.hold_out = !is_f32<P>;
+  if (is_f32<P>) settings.steps = std::min(settings.steps, kF32TwinSteps);
+  const int twins = is_f32<P> ? kF32Twins : kBF16Twins;
+  for (settings.twin = 0; settings.twin < twins; ++settings.twin)
+    if (!run_side<P>(c, naive, settings, result)) return;
+  Trial trial{&result.runs[first], &result.runs[first + 1], {}};
+  for (size_t i = first + 2; i < result.runs.size(); ++i) trial.twins.push_back(&result.runs[i]);
+  result.verdicts.push_back(judge(trial));
+  if (c.observer.on_verdict) c.observer.on_verdict(result.verdicts.back());
+}
+
+template void compare<F32>(const Comparison&, const Ops<F32>&, const Ops<F32>&, ConvergeResult&);
+template void compare<BF16>(const Comparison&, const Ops<BF16>&, const Ops<BF16>&, ConvergeResult&);
+
+ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& observer,
+                        const std::atomic<bool>* stop) {
+  const ModelConfig config = config_of(request);
+  const Corpus corpus = read_corpus(request.data);
+  const TokenData data(corpus, config.vocabulary, config.sequence);
+  note(observer,
+       fmt::format("{}: {:.2f} million parameters, {} steps of {} tokens; {}: {} file(s), "
+                   "{} token ids, {} training and {} held-out tokens",
+                   config.name, static_cast<double>(config.parameters()) * 1e-6, config.steps,
+                   config.tokens_per_step(), corpus.source, corpus.files, data.entries(),
+                   data.train_tokens(), data.held_out_tokens()));
+  const Comparison comparison{config, data, corpus.source, request.seed, observer, stop};
+  ConvergeResult result;
+  for (DType type : config.dtypes) {
+    if (stopped(stop)) result.interrupted = true;
+    if (result.interrupted) break;
+    if (type == DType::kF32)
+      compare<F32>(comparison, naive_ops<F32>(), fused_ops<F32>(), result);
+    else
+      compare<BF16>(comparison, naive_ops<BF16>(), fused_ops<BF16>(), result);
+  }
+  return result;
+}
+
+int ConvergeResult::exit_code() const {
+  if (interrupted) return 130;
+  const bool passed = std::all_of(verdicts.begin(), verdicts.end(),
+                                  [](const VerdictReport& v) { return v.verdict == "passed"; });
+  return passed && !verdicts.empty() ? 0 : 1;
+}
+
+}  // namespace tigon::convergence

@@ -1,0 +1,154 @@
+// Budgets for the distance of two loss curves.
+#include "convergence/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace tigon::convergence {
+namespace {
+
+constexpr double kLambda = 4.0;  // of the rounding budgets of single ops
+constexpr double kSpreadFactor = 3.0;
+constexpr size_t kWindow = 10;
+
+using Curve = std::vector<double>;
+
+bool all_finite(const Curve& c) {
+  return std::all_of(c.begin(), c.end(), [](double x) { return std::isfinite(x); });
+}
+
+double root_mean_square(std::span<const double> v) {
+  double sum = 0;
+  for (double x : v) sum += x * x;
+  return std::sqrt(sum / static_cast<double>(std::max<size_t>(1, v.size())));
+}
+
+Curve distance(const Curve& a, const Curve& b) {
+  Curve d;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) d.push_back(std::abs(a[i] - b[i]));
+  return d;
+}
+
+// The naive run and its twins.
+std::vector<const RunReport*> naive_runs(const Trial& t) {
+  std::vector<const RunReport*> runs = {t.naive};
+  runs.insert(runs.end(), t.twins.begin(), t.twins.end());
+  return runs;
+}
+
+void judge_f32(const Trial& t, VerdictReport& v) {
+  const double u = unit_roundoff(DType::kF32);
+  const Curve& loss = t.naive->loss;
+  const Curve twin = distance(loss, t.twins.front()->loss);
+  const double row = std::sqrt(static_cast<double>(t.naive->vocabulary));
+  const double mean = std::sqrt(static_cast<double>(t.naive->tokens_per_step));
+  double squares = 0, largest = 0;
+  v.differences = distance(loss, t.fused->loss);
+  for (size_t i = 0; i < loss.size(); ++i) {
+    const double seen = i < twin.size() ? twin[i] : largest;
+    largest = std::max({largest, seen, 2 * u * loss[i]});
+    const double moved = std::max(seen, 2 * u * loss[i]);
+    squares += moved * moved;
+    v.budgets.push_back(kLambda * (u * (row + mean * loss[i]) + std::sqrt(squares)));
+  }
+  v.held_out_budget = v.budgets.back();
+}
+
+// Root mean square over the ten steps that end at each step.
+Curve windowed(const Curve& d) {
+  Curve r;
+  const size_t width = std::min(kWindow, d.size());
+  for (size_t i = 0; i < d.size(); ++i) {
+    const size_t first = i + 1 < width ? 0 : i + 1 - width;
+    r.push_back(root_mean_square(std::span(d).subspan(first, width)));
+  }
+  return r;
+}
+
+void judge_bf16(const Trial& t, VerdictReport& v) {
+  const std::vector<const RunReport*> runs = naive_runs(t);
+  Curve squares(t.naive->loss.size(), 0.0), held_out;
+  double pairs = 0;
+  for (size_t a = 0; a < runs.size(); ++a)
+    for (size_t b = 0; b < a; ++b, ++pairs) {
+      const Curve d = windowed(distance(runs[a]->loss, runs[b]->loss));
+      for (size_t i = 0; i < squares.size(); ++i) squares[i] += d[i] * d[i];
+      held_out.push_back(runs[a]->held_out_loss - runs[b]->held_out_loss);
+    }
+  v.differences = windowed(distance(t.naive->loss, t.fused->loss));
+  for (double s : squares) v.budgets.push_back(kSpreadFactor * std::sqrt(s / pairs));
+  v.held_out_budget = kSpreadFactor * root_mean_square(held_out);
+}
+
+// The reason names the first step that is over; the largest share is reported beside it.
+void compare_with_budgets(VerdictReport& v) {
+  int first_over = -1;
+  double share = -1;
+  for (size_t i = 0; i < v.differences.size(); ++i) {
+    const int step = static_cast<int>(i);
+    if (!(v.differences[i] <= v.budgets[i]) && first_over < 0) first_over = step;
+    const double s = v.differences[i] / v.budgets[i];
+    if (s <= share) continue;
+    share = s;
+    v.step_of_largest = step;
+    v.largest_difference = v.differences[i];
+    v.budget = v.budgets[i];
+  }
+  if (first_over >= 0) {
+    const auto at = static_cast<size_t>(first_over);
+    v.reason = fmt::format("losses differ by {:.3g} at step {}, {:.3g} is allowed",
+                           v.differences[at], first_over, v.budgets[at]);
+  } else if (!(v.held_out_difference <= v.held_out_budget)) {
+    v.reason = fmt::format("held-out losses differ by {:.3g}, {:.3g} is allowed",
+                           v.held_out_difference, v.held_out_budget);
+  }
+  v.verdict = v.reason.empty() ? "passed" : "incorrect_numerical";
+}
+
+// Twins of f32 are short and have no held-out loss.
+bool complete(const Trial& t) {
+  const bool f32 = t.naive->dtype == DType::kF32;
+  const size_t steps = t.naive->loss.size();
+  const size_t twin_steps = f32 ? std::min<size_t>(steps, kF32TwinSteps) : steps;
+  const auto ended = [](const RunReport& r) { return r.complete; };
+  return steps > 0 && ended(*t.naive) && ended(*t.fused) && t.fused->loss.size() == steps &&
+         t.twins.size() >= static_cast<size_t>(f32 ? kF32Twins : kBF16Twins) &&
+         std::all_of(t.twins.begin(), t.twins.end(),
+                     [&](const RunReport* r) { return ended(*r) && r->loss.size() == twin_steps; });
+}
+
+bool finite(const Trial& t) {
+  std::vector<const RunReport*> runs = naive_runs(t);
+  runs.push_back(t.fused);
+  const bool losses =
+      std::all_of(runs.begin(), runs.end(), [](const RunReport* r) { return all_finite(r->loss); });
+  return losses && std::isfinite(t.naive->held_out_loss) && std::isfinite(t.fused->held_out_loss);
+}
+
+}  // namespace
+
+VerdictReport judge(const Trial& t) {
+  VerdictReport v;
+  v.config = t.naive->config;
+  v.dtype = t.naive->dtype;
+  v.held_out_difference = std::abs(t.naive->held_out_loss - t.fused->held_out_loss);
+  v.memory_ratio =
+      static_cast<double>(t.fused->peak_bytes) / static_cast<double>(t.naive->peak_bytes);
+  v.speed_ratio = t.fused->tokens_per_s / t.naive->tokens_per_s;
+  if (!complete(t)) {
+    v.verdict = "not_run";
+    v.reason = "a run ended early";
+  } else if (!finite(t)) {
+    v.verdict = "nonfinite";
+    v.reason = "a loss is not finite";
+  } else {
+    v.dtype == DType::kF32 ? judge_f32(t, v) : judge_bf16(t, v);
+    compare_with_budgets(v);
+  }
+  return v;
+}
+
+}  // namespace tigon::convergence

@@ -1,0 +1,273 @@
+// Comparisons: naive against fused agree, planted faults make them fail, results repeat.
+#include "convergence/converge.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "convergence/compare.h"
+#include "convergence/judge.h"
+#include "convergence/tests/faults.h"
+#include "convergence/train.h"
+#ifndef TIGON_CUDA
+#include "kernels/simt/simt.h"
+#endif
+
+namespace tigon::convergence {
+namespace {
+
+// Small enough for 40 steps in a second or two.
+ModelConfig small_config() {
+  ModelConfig c;
+  c.name = "small";
+  c.hidden = 64;
+  c.heads = 2;
+  c.kv_heads = 1;
+  c.head_size = 32;
+  c.intermediate = 160;
+  c.vocabulary = 512;
+  c.sequence = 64;
+  c.batch = 2;
+  c.steps = 40;
+  c.warm_up = 5;
+  c.held_out_batches = 2;
+  c.logits_bytes = 48 * 512 * 4;  // three chunks, the last one shorter
+  return c;
+}
+
+// Text with structure: each word is followed by one of three.
+const TokenData& small_data() {
+  static const TokenData data = [] {
+    std::string text;
+    uint64_t word = 0;
+    for (uint64_t i = 0; i < 12000; ++i) {
+      word = random_bits(4, word, random_bits(5, 0, i) % 3) % 300;
+      for (uint64_t n = 0; n < 2 + word % 5; ++n)
+        text += static_cast<char>('a' + random_bits(6, word, n) % 26);
+      text += ' ';
+    }
+    Corpus corpus;
+    corpus.train = text;
+    corpus.held_out = text.substr(0, text.size() / 10);
+    return TokenData(corpus, 512, 64);
+  }();
+  return data;
+}
+
+TrainSettings settings_of(Side side, int twin, int steps) {
+  TrainSettings s;
+  s.side = side;
+  s.twin = twin;
+  s.steps = s.horizon = steps;
+  return s;
+}
+
+template <class P>
+RunReport run(const Ops<P>& ops, Side side, int twin = 0) {
+  const ModelConfig config = small_config();
+  return train<P>(config, ops, small_data(), settings_of(side, twin, config.steps));
+}
+
+// The naive run and its twins, once for all tests.
+template <class P>
+const std::vector<RunReport>& naive_runs() {
+  static const std::vector<RunReport> runs = {run<P>(naive_ops<P>(), Side::kNaive),
+                                              run<P>(naive_ops<P>(), Side::kNoise, 0),
+                                              run<P>(naive_ops<P>(), Side::kNoise, 1)};
+  return runs;
+}
+
+template <class P>
+VerdictReport verdict_of(const Ops<P>& fused) {
+  const std::vector<RunReport>& naive = naive_runs<P>();
+  const RunReport report = run<P>(fused, Side::kFused);
+  return judge({&naive[0], &report, {&naive[1], &naive[2]}});
+}
+
+TEST(Compare, NaiveAndFusedAgreeInF32) {
+  const VerdictReport v = verdict_of(fused_ops<F32>());
+  EXPECT_EQ(v.verdict, "passed") << v.reason;
+  EXPECT_LT(v.largest_difference, 0.5 * v.budget);
+  EXPECT_EQ(v.differences.size(), 40u);
+  EXPECT_LT(v.memory_ratio, 1.0);
+}
+
+TEST(Compare, NaiveAndFusedAgreeInBF16) {
+  const VerdictReport v = verdict_of(fused_ops<BF16>());
+  EXPECT_EQ(v.verdict, "passed") << v.reason;
+}
+
+// The losses fall from ln 512 = 6.24 towards the text's entropy.
+TEST(Compare, ModelLearns) {
+  const RunReport& naive = naive_runs<BF16>().front();
+  EXPECT_NEAR(naive.loss.front(), std::log(512.0), 0.1);
+  EXPECT_LT(naive.final_loss, 5.0);
+  EXPECT_LT(naive.held_out_loss, 5.2);
+}
+
+template <class P>
+std::string judged(const Ops<P>& faulty) {
+  const VerdictReport v = verdict_of(faulty);
+  std::printf("%s\n", v.reason.c_str());
+  return v.verdict;
+}
+
+class PlantedFault : public testing::Test {
+ protected:
+  const std::string kCaught = "incorrect_numerical";
+};
+
+// Each is hundreds of budgets away.
+TEST_F(PlantedFault, EveryOneIsCaughtInF32) {
+  using F = Faults<F32>;
+  EXPECT_EQ(judged(F::wrong_normaliser()), kCaught);
+  EXPECT_EQ(judged(F::missing_norm_gradient()), kCaught);
+  EXPECT_EQ(judged(F::swapped_rotary_halves()), kCaught);
+  EXPECT_EQ(judged(F::rotary_backward_turns_forward()), kCaught);
+  EXPECT_EQ(judged(F::dropped_tail_row()), kCaught);
+  EXPECT_EQ(judged(F::swapped_gate_gradients()), kCaught);
+  EXPECT_EQ(judged(F::lost_last_chunk()), kCaught);
+  EXPECT_EQ(judged(F::off_by_one_mean()), kCaught);
+}
+
+// What 40 steps of so small a model show through the noise of bf16.
+TEST_F(PlantedFault, GrossOnesAreCaughtInBF16) {
+  using F = Faults<BF16>;
+  EXPECT_EQ(judged(F::wrong_normaliser()), kCaught);
+  EXPECT_EQ(judged(F::swapped_gate_gradients()), kCaught);
+  EXPECT_EQ(judged(F::off_by_one_mean()), kCaught);
+}
+
+#ifndef TIGON_CUDA
+std::vector<double> losses_with_threads(unsigned threads) {
+  const unsigned before = simt::config().os_threads;
+  simt::config().os_threads = threads;
+  const RunReport r = train<BF16>(small_config(), fused_ops<BF16>(), small_data(),
+                                  settings_of(Side::kFused, 0, 10));
+  simt::config().os_threads = before;
+  return r.loss;
+}
+TEST(Train, LossesDoNotDependOnTheNumberOfThreads) {
+  EXPECT_EQ(losses_with_threads(1), losses_with_threads(2));
+}
+#endif
+
+TEST(Train, PlannedBytesAreThePeakOfTheFusedSide) {
+  const RunReport r =
+      train<F32>(small_config(), fused_ops<F32>(), small_data(), settings_of(Side::kFused, 0, 2));
+  EXPECT_EQ(r.peak_bytes, r.planned_bytes);
+  EXPECT_TRUE(r.complete);
+}
+
+TEST(Train, StopKeepsTheFinishedSteps) {
+  std::atomic<bool> stop = false;
+  TrainSettings s = settings_of(Side::kFused, 0, 20);
+  s.stop = &stop;
+  s.on_step = [&](const StepReport& step) { stop = step.step == 2; };
+  const RunReport r = train<F32>(small_config(), fused_ops<F32>(), small_data(), s);
+  EXPECT_EQ(r.loss.size(), 3u);
+  EXPECT_FALSE(r.complete);
+  EXPECT_TRUE(std::isnan(r.held_out_loss));
+}
+
+TEST(Train, RateWarmsUpThenFallsToATenth) {
+  const ModelConfig c = small_config();
+  EXPECT_NEAR(learning_rate(c, 0, 40), c.learning_rate / 5, 1e-12);
+  EXPECT_NEAR(learning_rate(c, 5, 40), c.learning_rate, 1e-12);
+  EXPECT_NEAR(learning_rate(c, 40, 40), c.learning_rate / 10, 1e-12);
+  for (int t = 5; t < 40; ++t) EXPECT_LT(learning_rate(c, t + 1, 40), learning_rate(c, t, 40));
+}
+
+TEST(Train, NoiseIsOneUnitInTheLastPlace) {
+  std::vector<float> w = {1.0f, -0.3f, 0.0f, 1000.0f};
+  const std::vector<float> before = w;
+  add_noise(w, DType::kBF16, 1, 0);
+  EXPECT_EQ(w[2], 0.0f);
+  for (size_t i : {0u, 1u, 3u}) {
+    EXPECT_NE(w[i], before[i]);
+    EXPECT_EQ(static_cast<float>(bf16(w[i])), w[i]);
+    EXPECT_LE(std::abs(w[i] - before[i]), 1.5 * 2 * 0x1p-8 * std::abs(before[i]));
+  }
+}
+
+RunReport made_up_run(DType type, double offset) {
+  RunReport r;
+  r.dtype = type;
+  r.vocabulary = 512;
+  r.tokens_per_step = 128;
+  r.complete = true;
+  for (int t = 0; t < 20; ++t) r.loss.push_back(6.0 - 0.1 * t + offset * (t % 2 ? 1 : -1));
+  r.held_out_loss = 4.0 + offset;
+  return r;
+}
+
+TEST(Judge, FailsClosed) {
+  for (DType type : {DType::kF32, DType::kBF16}) {
+    const RunReport naive = made_up_run(type, 0), close = made_up_run(type, 1e-6);
+    const RunReport one = made_up_run(type, 1e-6), two = made_up_run(type, -1e-6);
+    RunReport bad = close;
+    EXPECT_EQ(judge({&naive, &close, {&one, &two}}).verdict, "passed");
+    bad.loss[15] = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "nonfinite");
+    bad = close;
+    bad.held_out_loss = 4.1;
+    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "incorrect_numerical");
+    bad = close;
+    bad.loss[19] += 0.1;
+    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "incorrect_numerical");
+    bad = close;
+    bad.complete = false;
+    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "not_run");
+    EXPECT_EQ(judge({&naive, &close, {}}).verdict, "not_run");
+  }
+}
+
+TEST(Converge, RefusesWhatItCannotTrain) {
+  const auto code_of = [](ConvergeRequest r) {
+    try {
+      converge(r);
+    } catch (const ConvergeError& e) {
+      return e.exit_code;
+    }
+    return 0;
+  };
+  ConvergeRequest r;
+  r.config = "huge";
+  EXPECT_EQ(code_of(r), 2);
+  r = {};
+  r.data = "/nonexistent/text";
+  EXPECT_EQ(code_of(r), 2);
+  r = {};
+  r.dtypes = {DType::kF16};
+  EXPECT_EQ(code_of(r), 2);
+  r = {};
+  r.steps = -1;
+  EXPECT_EQ(code_of(r), 2);
+  r = {};
+  r.batch = 0;
+  EXPECT_EQ(code_of(r), 2);
+}
+
+TEST(Converge, InterruptionGives130AndKeepsRuns) {
+  ConvergeRequest request;
+  request.steps = 5;
+  request.dtypes = {DType::kBF16};
+  std::atomic<bool> stop = false;
+  ConvergeObserver observer;
+  observer.on_step = [&](const StepReport& s) { stop = s.side == Side::kFused && s.step == 1; };
+  ConvergeResult result;
+  try {
+    result = converge(request, observer, &stop);
+  } catch (const ConvergeError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  EXPECT_EQ(result.exit_code(), 130);
+  ASSERT_EQ(result.runs.size(), 2u);
+  EXPECT_EQ(result.runs[1].loss.size(), 2u);
+}
+
+}  // namespace
+}  // namespace tigon::convergence

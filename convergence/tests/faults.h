@@ -1,0 +1,151 @@
+// Planted faults: tables of ops in which one pass is wrong in a way that kernels have been wrong.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "convergence/ops.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon::convergence {
+
+// Changes n elements of device memory: f(values).
+template <class T, class F>
+void edit(T* data, int64_t n, F&& f) {
+  std::vector<T> values(static_cast<size_t>(n));
+  const size_t bytes = values.size() * sizeof(T);
+  device_synchronize();
+  device_download(values.data(), data, bytes);
+  f(values);
+  device_upload(data, values.data(), bytes);
+  device_synchronize();
+}
+
+template <class T>
+void scale(T* data, int64_t n, double factor) {
+  edit(data, n, [&](std::vector<T>& v) {
+    for (T& x : v) x = T(static_cast<double>(x) * factor);
+  });
+}
+
+template <class P>
+struct Faults {
+  using Elem = typename P::Elem;
+  static Ops<P> right() { return fused_ops<P>(); }
+
+  // Mean square over H - 1 instead of H.
+  static Ops<P> wrong_normaliser() {
+    Ops<P> ops = right();
+    ops.rms_norm_forward = [](const rms_norm::Forward<P>& a, Stream stream) {
+      const Status s = right().rms_norm_forward(a, stream);
+      const auto h = static_cast<double>(a.x.shape[1]);
+      scale(a.y.data, a.y.size(), std::sqrt((h - 1) / h));
+      scale(a.rstd.data, a.rstd.size(), std::sqrt((h - 1) / h));
+      return s;
+    };
+    return ops;
+  }
+
+  // The weight's gradient is not computed.
+  static Ops<P> missing_norm_gradient() {
+    Ops<P> ops = right();
+    ops.rms_norm_backward = [](const rms_norm::Backward<P>& a, Stream stream) {
+      const Status s = right().rms_norm_backward(a, stream);
+      scale(a.dw.data, a.dw.size(), 0.0);
+      return s;
+    };
+    return ops;
+  }
+
+  // Halves of a head take each other's place before they are turned.
+  static Ops<P> swapped_rotary_halves() {
+    Ops<P> ops = right();
+    ops.rope_forward = [](const rope::Forward<P>& a, Stream stream) {
+      for (const View<Elem, 3>& x : {a.q, a.k}) swap_halves(x);
+      const Status s = right().rope_forward(a, stream);
+      for (const View<Elem, 3>& x : {a.q, a.k}) swap_halves(x);
+      return s;
+    };
+    return ops;
+  }
+
+  // Backward turns the same way as forward.
+  static Ops<P> rotary_backward_turns_forward() {
+    Ops<P> ops = right();
+    ops.rope_backward = [](const rope::Backward<P>& a, Stream stream) {
+      return right().rope_forward({a.dq, a.dk, a.cos, a.sin}, stream);
+    };
+    return ops;
+  }
+
+  // The last token's row is not computed.
+  static Ops<P> dropped_tail_row() {
+    Ops<P> ops = right();
+    ops.swiglu_forward = [](const swiglu::Forward<P>& a, Stream stream) {
+      const Status s = right().swiglu_forward(a, stream);
+      const int64_t row = a.y.shape[1];
+      scale(a.y.data + a.y.size() - row, row, 0.0);
+      return s;
+    };
+    return ops;
+  }
+
+  static Ops<P> swapped_gate_gradients() {
+    Ops<P> ops = right();
+    ops.swiglu_backward = [](const swiglu::Backward<P>& a, Stream stream) {
+      swiglu::Backward<P> swapped = a;
+      std::swap(swapped.da, swapped.db);
+      // In place the two gradients would overwrite each other's input.
+      const int64_t row = a.da.stride[0], size = a.da.shape[0] * row;
+      DeviceBuffer copy(static_cast<size_t>(size) * sizeof(Elem));
+      device_copy(copy.data(), a.a.data, copy.bytes(), stream);
+      swapped.a.data = copy.template as<Elem>();
+      swapped.b.data = copy.template as<Elem>() + (a.b.data - a.a.data);
+      const Status s = right().swiglu_backward(swapped, stream);
+      device_synchronize();
+      return s;
+    };
+    return ops;
+  }
+
+  // The last chunk of rows gives the hidden states no gradient.
+  static Ops<P> lost_last_chunk() {
+    Ops<P> ops = right();
+    ops.loss_forward_backward = [](const linear_cross_entropy::ForwardBackward<P>& a, Stream s) {
+      const Status status = right().loss_forward_backward(a, s);
+      const int64_t rows = 16, columns = a.dx.shape[1];
+      scale(a.dx.data + (a.dx.shape[0] - rows) * columns, rows * columns, 0.0);
+      return status;
+    };
+    return ops;
+  }
+
+  // One token too many in the denominator of the mean.
+  static Ops<P> off_by_one_mean() {
+    Ops<P> ops = right();
+    ops.loss_forward_backward = [](const linear_cross_entropy::ForwardBackward<P>& a, Stream s) {
+      const Status status = right().loss_forward_backward(a, s);
+      const auto n = static_cast<double>(a.x.shape[0]);
+      scale(a.loss.data, 1, n / (n + 1));
+      scale(a.dx.data, a.dx.size(), n / (n + 1));
+      scale(a.dw.data, a.dw.size(), n / (n + 1));
+      return status;
+    };
+    return ops;
+  }
+
+ private:
+  static void swap_halves(const View<Elem, 3>& x) {
+    const int64_t row = x.stride[0], half = x.shape[2] / 2;
+    const int64_t size = (x.shape[0] - 1) * row + x.shape[1] * x.shape[2];
+    edit(x.data, size, [&](std::vector<Elem>& v) {
+      for (int64_t t = 0; t < x.shape[0]; ++t)
+        for (int64_t head = 0; head < x.shape[1]; ++head)
+          for (int64_t j = 0; j < half; ++j) {
+            const auto first = static_cast<size_t>(t * row + head * x.stride[1] + j);
+            std::swap(v[first], v[first + static_cast<size_t>(half)]);
+          }
+    });
+  }
+};
+
+}  // namespace tigon::convergence
