@@ -31,8 +31,7 @@ Tensor row_losses(const Eager& e, const Tensor& logp, const Tensor& lse,
   Tensor loss = e.binary(Binary::kMul, e.gather(logp, target), o.label_smoothing - 1.0f);
   if (o.label_smoothing != 0.0f) {
     const float share = -o.label_smoothing / static_cast<float>(logp.shape[2]);
-    const Tensor smooth = e.binary(Binary::kMul, e.sum(logp, Over::kFeatures), share);
-    loss = e.binary(Binary::kAdd, loss, smooth);
+    loss = e.binary(Binary::kAdd, loss, e.sum(logp, Over::kFeatures, share));
   }
   if (o.z_loss != 0.0f) {
     const Tensor z = e.binary(Binary::kMul, e.binary(Binary::kMul, lse, lse), o.z_loss);
@@ -48,7 +47,7 @@ void write_loss(const Eager& e, const Tensor& row_loss, const Eager::Targets& ta
     case Reduction::kNone:
       return e.unary(Unary::kCopy, row_loss, as_column(loss));
     case Reduction::kSum:
-      return e.sum(row_loss, Over::kTokens, as_row(loss));
+      return e.sum(row_loss, Over::kTokens, 1.0f, as_row(loss));
     case Reduction::kMean:
       return e.binary(Binary::kDiv, e.sum(row_loss, Over::kTokens), count_rows(e, target, o),
                       as_row(loss));

@@ -67,11 +67,11 @@ Tensor Eager::binary(Binary op, const Tensor& a, float b) const {
   return y;
 }
 
-Tensor Eager::sum(const Tensor& x, Over over) const {
+Tensor Eager::sum(const Tensor& x, Over over, float scale) const {
   Shape shape = x.shape;
   shape[over == Over::kFeatures ? 2 : 1] = 1;
   const Tensor y = empty(DType::kF32, shape);
-  sum(x, over, y);
+  sum(x, over, scale, y);
   return y;
 }
 

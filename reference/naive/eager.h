@@ -75,11 +75,11 @@ class Eager {
   void binary(Binary op, const Tensor& a, float b, const Tensor& y) const;
   Tensor binary(Binary op, const Tensor& a, float b) const;
 
-  // x [1, T, N] contiguous; y fp32, size 1 where it was summed.
-  void sum(const Tensor& x, Over over, const Tensor& y) const;
-  Tensor sum(const Tensor& x, Over over) const;
+  // y = scale * sum(x); fp32, x [1, T, N] contiguous, y of size 1 where it was summed.
+  void sum(const Tensor& x, Over over, float scale, const Tensor& y) const;
+  Tensor sum(const Tensor& x, Over over, float scale = 1.0f) const;
 
-  // Over the last dimension; fp32 [1, T, N] contiguous. backward: dy - exp(y) sum(dy).
+  // Over the last dimension; fp32 [1, T, N], contiguous but for x. backward: dy - exp(y) sum(dy).
   Tensor log_softmax(const Tensor& x) const;
   void log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const;
 

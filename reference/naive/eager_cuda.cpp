@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/device/runtime.h"
-#include "reference/naive/cudnn_operation.h"
+#include "reference/naive/cudnn_pointwise.h"
 #include "reference/naive/index.h"
 
 namespace tigon::naive {
@@ -80,25 +80,28 @@ Operand operand(const Tensor& t) {
 
 Operand number(const float* value) { return {DType::kF32, value, {1, 1, 1}, {1, 1, 1}, true}; }
 
-// cuDNN reduces over the first and second dimension of four.
-Operand matrix(const Tensor& t) {
-  const int64_t rows = t.shape[1], columns = t.shape[2];
-  return {t.type, t.data, {rows, columns, 1, 1}, {columns, 1, columns, columns}, false};
-}
+// Library kernels may index with 32 bits and deal heads' tokens to a grid's z: some tokens at a
+// time, as eager frameworks do.
+constexpr int64_t kMostTokensOfHeads = 32768;
 
-// Library kernels may index with 32 bits: rows of a matrix at a time, as eager frameworks do.
+struct Slab {
+  int dimension;  // of the tokens
+  int64_t begin, count;
+  // These tokens of a tensor; a dimension of size 1 is repeated.
+  Tensor of(const Tensor& t) const {
+    return t.shape[dimension] == 1 ? t : t.slice(dimension, begin, count);
+  }
+};
+
 template <class F>
 void in_slabs(const Tensor& y, F&& f) {
-  const int64_t row = std::max<int64_t>(1, std::max(y.shape[2], y.stride[1]));
-  const int64_t most = std::max<int64_t>(1, std::numeric_limits<int32_t>::max() / row);
-  if (y.shape[0] != 1) return f(0, y.shape[1]);
-  for (int64_t begin = 0; begin < y.shape[1]; begin += most)
-    f(begin, std::min(most, y.shape[1] - begin));
-}
-
-// Rows of a slab; a tensor of one row is repeated.
-Tensor slab(const Tensor& t, int64_t begin, int64_t rows) {
-  return t.shape[1] == 1 ? t : t.slice(1, begin, rows);
+  const bool heads = y.shape[0] != 1;
+  const int64_t row = std::max<int64_t>({1, y.shape[2], y.stride[1]});
+  const int64_t most =
+      heads ? kMostTokensOfHeads : std::max<int64_t>(1, std::numeric_limits<int32_t>::max() / row);
+  const int dimension = heads ? 0 : 1;
+  for (int64_t begin = 0; begin < y.shape[dimension]; begin += most)
+    f(Slab{dimension, begin, std::min(most, y.shape[dimension] - begin)});
 }
 
 class LegacyMatrix {
@@ -120,6 +123,20 @@ class LegacyMatrix {
   cudnnTensorDescriptor_t raw_ = nullptr;
 };
 
+// Never destroyed, as the handle.
+cudnnReduceTensorDescriptor_t sum_descriptor() {
+  static const cudnnReduceTensorDescriptor_t descriptor = [] {
+    cudnnReduceTensorDescriptor_t d = nullptr;
+    check(cudnnCreateReduceTensorDescriptor(&d), "cudnnCreateReduceTensorDescriptor");
+    check(cudnnSetReduceTensorDescriptor(d, CUDNN_REDUCE_TENSOR_ADD, CUDNN_DATA_FLOAT,
+                                         CUDNN_PROPAGATE_NAN, CUDNN_REDUCE_TENSOR_NO_INDICES,
+                                         CUDNN_32BIT_INDICES),
+          "cudnnSetReduceTensorDescriptor");
+    return d;
+  }();
+  return descriptor;
+}
+
 constexpr float kOne = 1.0f, kZero = 0.0f;
 
 cudaDataType_t cublas_type(DType type) {
@@ -129,64 +146,66 @@ cudaDataType_t cublas_type(DType type) {
 }  // namespace
 
 void Eager::unary(Unary op, const Tensor& x, const Tensor& y) const {
-  in_slabs(y, [&](int64_t begin, int64_t rows) {
-    run({Operation::kPointwise,
-         mode_of(op),
-         {operand(slab(x, begin, rows)), operand(slab(y, begin, rows))}},
-        stream_);
+  in_slabs(y, [&](const Slab& slab) {
+    run({mode_of(op), false, {operand(slab.of(x)), operand(slab.of(y))}}, stream_);
   });
 }
 
 void Eager::binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) const {
-  const bool backward = op == Binary::kSiluBackward || op == Binary::kTanhBackward;
-  const auto kind = backward ? Operation::kPointwiseBackward : Operation::kPointwise;
-  in_slabs(y, [&](int64_t begin, int64_t rows) {
-    run({kind,
-         mode_of(op),
-         {operand(slab(a, begin, rows)), operand(slab(b, begin, rows)),
-          operand(slab(y, begin, rows))}},
+  const bool derivative = op == Binary::kSiluBackward || op == Binary::kTanhBackward;
+  in_slabs(y, [&](const Slab& slab) {
+    run({mode_of(op), derivative, {operand(slab.of(a)), operand(slab.of(b)), operand(slab.of(y))}},
         stream_);
   });
 }
 
 void Eager::binary(Binary op, const Tensor& a, float b, const Tensor& y) const {
-  in_slabs(y, [&](int64_t begin, int64_t rows) {
-    run({Operation::kPointwise,
-         mode_of(op),
-         {operand(slab(a, begin, rows)), number(&b), operand(slab(y, begin, rows))}},
-        stream_);
+  in_slabs(y, [&](const Slab& slab) {
+    run({mode_of(op), false, {operand(slab.of(a)), number(&b), operand(slab.of(y))}}, stream_);
   });
 }
 
-void Eager::sum(const Tensor& x, Over over, const Tensor& y) const {
+// The older API, because it is documented to give the same bits in every run; the backend API's
+// engine accepts a sum only when it need not be deterministic (cuDNN 9.19).
+void Eager::sum(const Tensor& x, Over over, float scale, const Tensor& y) const {
+  if (x.size() == y.size()) return binary(Binary::kMul, x, scale, y);  // cuDNN refuses these
   const auto reduce = [&](const Tensor& from, const Tensor& to) {
-    run({Operation::kReduction, CUDNN_REDUCE_TENSOR_ADD, {matrix(from), matrix(to)}}, stream_);
+    const LegacyMatrix in(from.shape[1], from.shape[2]), out(to.shape[1], to.shape[2]);
+    const cudnnHandle_t handle = cudnn_handle(stream_);
+    size_t bytes = 0;
+    check(cudnnGetReductionWorkspaceSize(handle, sum_descriptor(), in.raw(), out.raw(), &bytes),
+          "cudnnGetReductionWorkspaceSize");
+    const Tensor workspace = empty(DType::kU8, {1, 1, static_cast<int64_t>(bytes)});
+    check(cudnnReduceTensor(handle, sum_descriptor(), nullptr, 0, workspace.data, bytes, &scale,
+                            in.raw(), from.data, &kZero, out.raw(), to.data),
+          "cudnnReduceTensor");
   };
   if (over == Over::kTokens) return reduce(x, y);
-  in_slabs(
-      x, [&](int64_t begin, int64_t rows) { reduce(slab(x, begin, rows), slab(y, begin, rows)); });
+  in_slabs(x, [&](const Slab& slab) { reduce(slab.of(x), slab.of(y)); });
 }
 
-Tensor Eager::log_softmax(const Tensor& x) const {
+Tensor Eager::log_softmax(const Tensor& logits) const {
+  const bool gaps = logits.stride[1] != logits.shape[2] && logits.shape[1] > 1;
+  const Tensor x = gaps ? unary(Unary::kCopy, logits) : logits;
   const Tensor y = empty(DType::kF32, x.shape);
-  in_slabs(x, [&](int64_t begin, int64_t rows) {
-    const LegacyMatrix shape(rows, x.shape[2]);
+  in_slabs(x, [&](const Slab& slab) {
+    const LegacyMatrix shape(slab.count, x.shape[2]);
     check(cudnnSoftmaxForward(cudnn_handle(stream_), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE,
-                              &kOne, shape.raw(), slab(x, begin, rows).data, &kZero, shape.raw(),
-                              slab(y, begin, rows).data),
+                              &kOne, shape.raw(), slab.of(x).data, &kZero, shape.raw(),
+                              slab.of(y).data),
           "cudnnSoftmaxForward");
   });
   return y;
 }
 
 void Eager::log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const {
-  in_slabs(y, [&](int64_t begin, int64_t rows) {
-    const LegacyMatrix shape(rows, y.shape[2]);
-    check(cudnnSoftmaxBackward(cudnn_handle(stream_), CUDNN_SOFTMAX_LOG,
-                               CUDNN_SOFTMAX_MODE_INSTANCE, &kOne, shape.raw(),
-                               slab(y, begin, rows).data, shape.raw(), slab(dy, begin, rows).data,
-                               &kZero, shape.raw(), slab(dx, begin, rows).data),
-          "cudnnSoftmaxBackward");
+  in_slabs(y, [&](const Slab& slab) {
+    const LegacyMatrix shape(slab.count, y.shape[2]);
+    check(
+        cudnnSoftmaxBackward(cudnn_handle(stream_), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE,
+                             &kOne, shape.raw(), slab.of(y).data, shape.raw(), slab.of(dy).data,
+                             &kZero, shape.raw(), slab.of(dx).data),
+        "cudnnSoftmaxBackward");
   });
 }
 

@@ -140,16 +140,16 @@ void Eager::binary(Binary op, const Tensor& a, float b, const Tensor& y) const {
   binary(op, a, as_tensor(&b, {1, 1, 1}, {1, 1, 1}), y);
 }
 
-void Eager::sum(const Tensor& x, Over over, const Tensor& y) const {
+void Eager::sum(const Tensor& x, Over over, float scale, const Tensor& y) const {
   Array row(x.shape[2]), total = Array::Zero(x.shape[2]);
   for (int64_t t = 0; t < x.shape[1]; ++t) {
     read(x, 0, t, row);
     if (over == Over::kFeatures)
-      *floats_out(y, t) = row.sum();
+      *floats_out(y, t) = scale * row.sum();
     else
       total += row;
   }
-  if (over == Over::kTokens) write(total, y, 0, 0);
+  if (over == Over::kTokens) write(scale * total, y, 0, 0);
 }
 
 Tensor Eager::log_softmax(const Tensor& x) const {

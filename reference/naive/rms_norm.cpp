@@ -17,11 +17,6 @@ Tensor weight(const Eager& e, const View& w, float offset, DType type) {
   return offset == 0.0f ? cast : e.binary(Binary::kAdd, cast, offset);
 }
 
-// 1 / H sum_H(x), [T, 1]
-Tensor mean(const Eager& e, const Tensor& x) {
-  return e.binary(Binary::kMul, e.sum(x, Over::kFeatures), 1.0f / static_cast<float>(x.shape[2]));
-}
-
 // dx of x * rstd(x), dy and x in fp32; rstd = (mean(x^2) + eps)^(-1/2).
 void normalize_backward(const Eager& e, const Tensor& dy, const Tensor& x, const Tensor& rstd,
                         const Tensor& dx) {
@@ -45,7 +40,8 @@ Status forward(const Forward<P>& a, Stream stream) {
     if (a.x.size() == 0) return;
     const DType elem = dtype_of<typename P::Elem>;
     const Tensor x = e.cast(as_matrix(a.x), DType::kF32), rstd = as_column(a.rstd);
-    const Tensor variance = mean(e, e.binary(Binary::kMul, x, x));
+    const Tensor variance =
+        e.sum(e.binary(Binary::kMul, x, x), Over::kFeatures, 1.0f / static_cast<float>(x.shape[2]));
     e.unary(Unary::kRsqrt, e.binary(Binary::kAdd, variance, a.eps), rstd);
     if (!a.w) return e.binary(Binary::kMul, x, rstd, as_matrix(a.y));
     Tensor y = e.binary(Binary::kMul, x, rstd);
@@ -64,7 +60,9 @@ Status backward(const Backward<P>& a, Stream stream) {
     Tensor dy = e.cast(as_matrix(a.dy), type);
     if (a.dw) {
       const Tensor normalized = e.cast(e.binary(Binary::kMul, x, rstd), type);
-      e.sum(e.binary(Binary::kMul, dy, normalized), Over::kTokens, as_row(a.dw));
+      const Tensor product = e.empty(DType::kF32, x.shape);
+      e.binary(Binary::kMul, dy, normalized, product);
+      e.sum(product, Over::kTokens, 1.0f, as_row(a.dw));
     }
     if (a.w) dy = e.binary(Binary::kMul, dy, weight(e, a.w, a.offset, type));
     dy = e.cast(dy, DType::kF32);

@@ -1,5 +1,5 @@
-// One cuDNN operation at a time, as an eager framework calls it: a graph of a single node through
-// the backend API, compiled once for its sizes and types.
+// One pointwise cuDNN operation at a time, as an eager framework calls it: a graph of a single node
+// through the backend API, compiled once for its sizes and types.
 #pragma once
 #include <cudnn.h>
 
@@ -23,15 +23,14 @@ struct Operand {
 };
 
 // y = mode(x), y = mode(x, b), or dx = mode(x, dy) for the derivative of an activation.
-struct Operation {
-  enum Kind { kPointwise, kPointwiseBackward, kReduction };
-  Kind kind = kPointwise;
-  int mode = 0;                   // cudnnPointwiseMode_t or cudnnReduceTensorOp_t
+struct Pointwise {
+  cudnnPointwiseMode_t mode{};
+  bool derivative = false;
   std::vector<Operand> operands;  // the inputs, then the output
 };
 
 // Compiles the operation unless this thread has done so for the same sizes, strides, types and
 // alignments, and enqueues it. Arithmetic is fp32.
-void run(const Operation& operation, Stream stream);
+void run(const Pointwise& operation, Stream stream);
 
 }  // namespace tigon::naive

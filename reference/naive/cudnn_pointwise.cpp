@@ -1,6 +1,6 @@
 // Descriptors of cuDNN's backend API: tensors, one operation, a graph of it, an engine that the
 // heuristic proposes, a plan.
-#include "reference/naive/cudnn_operation.h"
+#include "reference/naive/cudnn_pointwise.h"
 
 #include <algorithm>
 #include <map>
@@ -94,36 +94,21 @@ Descriptor tensor(const Operand& o, int64_t id) {
   return d;
 }
 
-Descriptor pointwise(const Operation& o, const std::vector<Descriptor>& tensors) {
+Descriptor node(const Pointwise& o, const std::vector<Descriptor>& tensors) {
   Descriptor mode(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  mode.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE,
-           static_cast<cudnnPointwiseMode_t>(o.mode));
+  mode.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, o.mode);
   mode.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   mode.finalize("cuDNN pointwise mode");
-  const bool backward = o.kind == Operation::kPointwiseBackward;
   Descriptor d(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   d.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, mode);
   d.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensors.front());
   if (tensors.size() == 3)
-    d.set(backward ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-          tensors[1]);
-  d.set(backward ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+    d.set(
+        o.derivative ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+        tensors[1]);
+  d.set(o.derivative ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
         tensors.back());
   d.finalize("cuDNN pointwise operation");
-  return d;
-}
-
-Descriptor reduction(const Operation& o, const std::vector<Descriptor>& tensors) {
-  Descriptor mode(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  mode.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
-           static_cast<cudnnReduceTensorOp_t>(o.mode));
-  mode.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  mode.finalize("cuDNN reduction mode");
-  Descriptor d(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  d.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, mode);
-  d.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, tensors.front());
-  d.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, tensors.back());
-  d.finalize("cuDNN reduction operation");
   return d;
 }
 
@@ -165,10 +150,10 @@ std::optional<Plan> plan_with(cudnnHandle_t handle, const Descriptor& config) {
   return Plan{{}, std::move(plan), bytes};
 }
 
-Plan compile(const Operation& o, cudnnHandle_t handle) {
+Plan compile(const Pointwise& o, cudnnHandle_t handle) {
   std::vector<Descriptor> kept;
   for (size_t i = 0; i < o.operands.size(); ++i) kept.push_back(tensor(o.operands[i], id_of(i)));
-  kept.push_back(o.kind == Operation::kReduction ? reduction(o, kept) : pointwise(o, kept));
+  kept.push_back(node(o, kept));
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, kept.back());
@@ -180,8 +165,7 @@ Plan compile(const Operation& o, cudnnHandle_t handle) {
       plan->kept = std::move(kept);
       return std::move(*plan);
     }
-  std::string what = "cuDNN has no engine for operation " + std::to_string(o.kind) + ", mode " +
-                     std::to_string(o.mode) + " of";
+  std::string what = "cuDNN has no engine for pointwise mode " + std::to_string(o.mode) + " of";
   for (const Operand& operand : o.operands) {
     what += std::string(" ") + name_of(operand.type) + "[";
     for (int64_t s : operand.sizes) what += std::to_string(s) + " ";
@@ -191,8 +175,8 @@ Plan compile(const Operation& o, cudnnHandle_t handle) {
 }
 
 // All that a plan depends on.
-std::vector<int64_t> key_of(const Operation& o) {
-  std::vector<int64_t> key{o.kind, o.mode};
+std::vector<int64_t> key_of(const Pointwise& o) {
+  std::vector<int64_t> key{o.mode};
   for (const Operand& operand : o.operands) {
     key.push_back(static_cast<int64_t>(operand.type));
     key.push_back(alignment(operand.data));
@@ -205,7 +189,7 @@ std::vector<int64_t> key_of(const Operation& o) {
 
 }  // namespace
 
-void run(const Operation& operation, Stream stream) {
+void run(const Pointwise& operation, Stream stream) {
   const cudnnHandle_t handle = cudnn_handle(stream);
   thread_local auto& plans = *new std::map<std::vector<int64_t>, Plan>;  // kept as the handle is
   const std::vector<int64_t> key = key_of(operation);
