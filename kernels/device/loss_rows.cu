@@ -19,12 +19,13 @@ namespace {
 
 constexpr int kSmallThreads = 128;  // for rows of up to kSmallRow bytes
 constexpr size_t kSmallRow = 16384;
-constexpr int kLargeThreads = 384;
+constexpr int kLargeThreads = 384;   // 512 leave 40 registers for three blocks, which spill
 constexpr int kLargeBlocks = 3;      // per multiprocessor: one loads while others reduce and store
 constexpr unsigned kMaxCluster = 8;  // the largest that every GPU with clusters can place
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
 constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
-constexpr int kBatch = 4;  // 16-byte loads in flight per thread before the first is used
+// 16-byte loads in flight per thread; 4 of them spill 4 bytes on sm_80 (nvcc 13.0).
+constexpr int kBatch = 3;
 constexpr int kReduceThreads = 1024;
 
 // Columns of a row: `head` elements up to the first 16-byte boundary, whole vectors, and a tail.
@@ -69,10 +70,10 @@ TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
   float exp_sum = 0.0f, sum = 0.0f;
   TIGON_UNROLL
   for (int j = 0; j < kCount; ++j) {
-    exp_sum += fast_exp(x[j] - max);
+    exp_sum += fast_exp_flushed(x[j] - max);
     sum += x[j];
   }
-  s.exp_sum = s.exp_sum * fast_exp(s.max - max) + exp_sum;
+  s.exp_sum = s.exp_sum * fast_exp_flushed(s.max - max) + exp_sum;
   s.max = max;
   s.sum += sum;
 }
@@ -80,7 +81,8 @@ TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
 struct Join {
   TIGON_DEVICE Statistics operator()(const Statistics& a, const Statistics& b) const {
     const float max = fmaxf(a.max, b.max);
-    return {max, a.exp_sum * fast_exp(a.max - max) + b.exp_sum * fast_exp(b.max - max),
+    return {max,
+            a.exp_sum * fast_exp_flushed(a.max - max) + b.exp_sum * fast_exp_flushed(b.max - max),
             a.sum + b.sum};
   }
 };
@@ -111,9 +113,9 @@ struct Gradient {
   Softcap<kSoftcap> softcap;
   float lse, scale, offset;
   TIGON_DEVICE float operator()(float x, float at_target) const {
-    if constexpr (!kSoftcap) return scale * fast_exp(x - lse) - offset - at_target;
+    if constexpr (!kSoftcap) return scale * fast_exp_flushed(x - lse) - offset - at_target;
     const float t = fast_tanh(x * softcap.inverse);
-    return (scale * fast_exp(softcap.cap * t - lse) - offset - at_target) * (1.0f - t * t);
+    return (scale * fast_exp_flushed(softcap.cap * t - lse) - offset - at_target) * (1.0f - t * t);
   }
 };
 
@@ -131,18 +133,18 @@ template <int kThreads, bool kSoftcap, class T>
 TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsigned rank,
                                  Vec<T>* keep, int kept, const Softcap<kSoftcap>& softcap) {
   constexpr int kWidth = kVec<T>;
-  const T* vectors = x + s.head;
   Statistics statistics;
   for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kBatch * kThreads) {
+    const T* const from = x + s.head + i * kWidth;
+    Vec<T>* const to = keep + (i - s.first);
     Vec<T> batch[kBatch];
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b)
-      if (i + b * kThreads < s.last) batch[b] = load16(vectors + (i + b * kThreads) * kWidth);
+      if (i + b * kThreads < s.last) batch[b] = load16(from + b * kThreads * kWidth);
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      const int v = i + b * kThreads;
-      if (v >= s.last) break;
-      if (v - s.first < kept) keep[v - s.first] = batch[b];
+      if (i + b * kThreads >= s.last) break;
+      if (i + b * kThreads - s.first < kept) to[b * kThreads] = batch[b];
       float f[kWidth];
       unpack(batch[b], f);
       TIGON_UNROLL

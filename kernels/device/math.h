@@ -13,6 +13,8 @@ namespace tigon {
 
 // e^x. GPU: 2 + |1.16 x| ulp (2^x in hardware; the product x * log2(e) is rounded first).
 TIGON_DEVICE float fast_exp(float x) { return device::exp(x); }
+// The same, but a result below 2^-126 may become 0, which saves three of five GPU instructions.
+TIGON_DEVICE float fast_exp_flushed(float x) { return device::exp_flushed(x); }
 // 2^x, 2 ulp.
 TIGON_DEVICE float fast_exp2(float x) { return device::exp2(x); }
 // Natural and binary logarithm, 1 ulp. Not __logf: its error is absolute, which loses every digit

@@ -5,6 +5,11 @@
 namespace tigon::device {
 
 TIGON_DEVICE float exp(float x) { return __expf(x); }
+TIGON_DEVICE float exp_flushed(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+  return r;
+}
 TIGON_DEVICE float exp2(float x) {
   float r;
   asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
