@@ -91,9 +91,12 @@ template <class T>
 TIGON_DEVICE void store_element_stream(T* p, T v) {
   store_evict_first(reinterpret_cast<Raw<T>*>(p), raw_cast<Raw<T>>(v));
 }
+// By way of a local: a reference to memory handed to memcpy loses its alignment, and nvcc then makes
+// sixteen loads of one byte.
 template <class T>
 TIGON_DEVICE Vec<T> load_vec(const T* p) {
-  return raw_cast<Vec<T>>(*reinterpret_cast<const uint4*>(p));
+  const uint4 raw = *reinterpret_cast<const uint4*>(p);
+  return raw_cast<Vec<T>>(raw);
 }
 template <class T>
 TIGON_DEVICE Vec<T> load_vec_stream(const T* p) {
