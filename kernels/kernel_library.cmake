@@ -26,14 +26,14 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<CXX_COMPILER_ID:GNU>:-fno-tree-tail-merge>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
 
-# Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised or
-# merged accesses would not be those that the GPU makes.
+# Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised,
+# merged or unrolled accesses would not be those that the GPU makes.
 set(TIGON_KERNEL_CHECKED_OPTIONS
   -O2 -fsanitize=thread
   $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>
   $<$<CXX_COMPILER_ID:GNU>:-fno-store-merging>
   $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
-  -fno-tree-vectorize -fno-tree-slp-vectorize)
+  -fno-tree-vectorize -fno-tree-slp-vectorize -fno-unroll-loops)
 
 set(TIGON_CUDA_GENCODE
   "SHELL:-gencode arch=compute_80,code=sm_80"

@@ -20,6 +20,14 @@
 #define TIGON_SIMT_INSTRUMENTED 0
 #endif
 
+// Two calls must not become one, or their source lines are lost (g++ has command-line options for
+// that).
+#if defined(__clang__)
+#define TIGON_SIMT_NOMERGE [[clang::nomerge]]
+#else
+#define TIGON_SIMT_NOMERGE
+#endif
+
 namespace tigon::simt {
 
 // A source line. (std::source_location is missing under clang 14 with libstdc++ 12.)
@@ -65,8 +73,8 @@ inline dim3 grid_dim() { return this_shape->grid; }
 #endif
 
 // Barriers and clusters.
-void block_sync(Location where);
-void cluster_sync(Location where);
+TIGON_SIMT_NOMERGE void block_sync(Location where);
+TIGON_SIMT_NOMERGE void cluster_sync(Location where);
 unsigned cluster_rank();
 unsigned cluster_size();
 void* cluster_map(void* shared, unsigned rank);
@@ -89,15 +97,16 @@ enum class WarpOp : uint8_t {
   kMatchAny,
   kFused,
 };
-uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width, Location where);
+TIGON_SIMT_NOMERGE uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width,
+                                    Location where);
 uint32_t active_mask();
 
 // One suspension for a whole butterfly: combine(in, out) sees the values of the 32 lanes side by
 // side. False where that is switched off, the warp is not full or the value is too large; the
 // caller then shuffles.
 inline constexpr unsigned kMaxFusedBytes = 32;
-bool warp_fused(const void* in, void* out, unsigned bytes, void (*combine)(const void*, void*),
-                Location where);
+TIGON_SIMT_NOMERGE bool warp_fused(const void* in, void* out, unsigned bytes,
+                                   void (*combine)(const void*, void*), Location where);
 
 // Shared memory. A site is one declaration of a shared array; its offset is the same in every block
 // of a launch.
@@ -125,8 +134,8 @@ void async_commit();
 void async_wait(int pending_groups);
 
 // Ends the launch with a finding that names this thread.
-[[noreturn]] void misaligned(const void* p);
-[[noreturn]] void trap(const char* what);
+TIGON_SIMT_NOMERGE [[noreturn]] void misaligned(const void* p);
+TIGON_SIMT_NOMERGE [[noreturn]] void trap(const char* what);
 
 // Runs the grid and returns when it has finished. `invoke(closure)` calls the kernel once.
 struct Invocation {
