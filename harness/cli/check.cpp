@@ -1,12 +1,15 @@
 // tigon check: every implementation against the oracle.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/stages.h"
+#include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
 
 namespace tigon::cli {
@@ -105,6 +108,34 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   return requests;
 }
 
+// Reads the --gtest_ flags. Those that make no sense for cases in child processes are not accepted.
+void init_googletest(const std::vector<std::string>& flags) {
+  const std::vector<std::string> known = {
+      "--gtest_filter",  "--gtest_output",      "--gtest_list_tests", "--gtest_fail_fast",
+      "--gtest_shuffle", "--gtest_random_seed", "--gtest_color"};
+  std::vector<std::string> words = {"./tigon check"};
+  for (const std::string& flag : flags) {
+    require_known("flag", {flag.substr(0, flag.find('='))}, known);
+    words.push_back(flag);
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  auto count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  testing::InitGoogleTest(&count, arguments.data());
+  if (count > 1) throw UsageError(fmt::format("{}: not a value of that flag", arguments[1]));
+}
+
+// The largest request goes through GoogleTest, which runs once per process; the sharding of its
+// environment variables has been done.
+void run_through_googletest(const CheckRequest& request, const CheckSink& sink) {
+  for (const char* variable : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(variable);
+  std::string name = "./tigon check";
+  char* arguments[] = {name.data(), nullptr};
+  int count = 1;
+  run_checks_as_gtest(request, sink, &count, arguments);
+}
+
 }  // namespace
 
 int check_stage(Session& session, const CheckOptions& options) {
@@ -118,16 +149,15 @@ int check_stage(Session& session, const CheckOptions& options) {
   Tally tally;
   Progress progress("check", static_cast<int>(total));
   CheckPrinter printer(&progress, options.verbose);
-  for (const CheckRequest& request : requests) {
-    if (interrupted()) break;
-    run_checks(request, [&](const CheckResult& r) {
-      session.record("check", to_json(r));
-      session.junit(junit_case(r));
-      session.count(r.verdict);
-      tally.add(r.verdict);
-      printer.add(r);
-    });
-  }
+  const CheckSink sink = [&](const CheckResult& r) {
+    session.record("check", to_json(r));
+    session.junit(junit_case(r));
+    session.count(r.verdict);
+    tally.add(r.verdict);
+    printer.add(r);
+  };
+  for (size_t i = 0; i + 1 < requests.size() && !interrupted(); ++i) run_checks(requests[i], sink);
+  if (!interrupted()) run_through_googletest(requests.back(), sink);
   return tally.exit_code();
 }
 
@@ -143,7 +173,8 @@ void add_check(CLI::App* app, Program* program) {
       "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
       "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
-      "On the host the tiny cases also run in the executor that checks every access of a kernel.");
+      "On the host the tiny cases also run in the executor that checks every access of a kernel.\n"
+      "--gtest_filter, --gtest_output and the other flags of GoogleTest work too.");
   const auto options = std::make_shared<CheckOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
@@ -164,7 +195,9 @@ void add_check(CLI::App* app, Program* program) {
   command->callback([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());
-    request_of(options->select);  // a wrong command line makes no results folder
+    options->gtest_flags = program->gtest_flags;
+    init_googletest(options->gtest_flags);
+    requests_of(*options);  // a wrong command line makes no results folder
     program->exit_code =
         run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {
           return options->trace ? trace_stage(s, *options) : check_stage(s, *options);

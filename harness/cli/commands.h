@@ -9,7 +9,8 @@
 namespace tigon::cli {
 
 struct Program {
-  std::vector<std::string> command;  // as typed, "./tigon" first
+  std::vector<std::string> command;      // as typed, "./tigon" first
+  std::vector<std::string> gtest_flags;  // --gtest_*, which check hands on to GoogleTest
   int exit_code = 0;
 };
 

@@ -230,7 +230,8 @@ void add_converge(CLI::App* app, Program* program) {
       ->allow_extra_args(false)
       ->delimiter(',');
   command->add_option("--steps", options->request.steps, "training steps (default: the config's)");
-  command->add_option("--seed", options->request.seed, "seed of weights and batches (default: 1)");
+  command->add_option("--seed", options->request.seed, "seed of weights and batches (default: 1)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--data", options->request.data,
                       "a text file or a folder (default: licence texts of this system)");
   command->add_option("--sequence", options->sequence, "tokens of one sequence");

@@ -77,8 +77,13 @@ int run_program(int argc, char** argv) {
   add_list(&app, &program);
   add_describe(&app, &program);
   add_doctor(&app, &program);
+  // CLI11 takes the words from the back.
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i)
+    (std::string_view(argv[i]).rfind("--gtest_", 0) == 0 ? program.gtest_flags : words)
+        .emplace_back(argv[i]);
   try {
-    app.parse(argc, argv);
+    app.parse(words);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

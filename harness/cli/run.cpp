@@ -89,7 +89,8 @@ void add_run(CLI::App* app, Program* program) {
       ->add_option("--stages", options->stages, "of check, bench, converge, report (default: all)")
       ->allow_extra_args(false)
       ->delimiter(',');
-  command->add_option("--seed", options->seed, "seed of the checks' inputs (default: 42)");
+  command->add_option("--seed", options->seed, "seed of the checks' inputs (default: 42)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--data", options->converge.request.data,
                       "text for the training (default: licence texts of this system)");
   command->add_option("--steps", options->converge.request.steps, "training steps");

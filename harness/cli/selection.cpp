@@ -102,7 +102,8 @@ void add_selection(CLI::App* command, Selection* s) {
   command->add_option("--shard", s->shard,
                       "I/N: the I-th of N parts, I from 0 (default: GTEST_SHARD_INDEX and "
                       "GTEST_TOTAL_SHARDS)");
-  command->add_option("--seed", s->seed, "seed of the inputs (default: 42)");
+  command->add_option("--seed", s->seed, "seed of the inputs (default: 42)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--timeout", s->timeout_s,
                       "seconds that one case may take before it is killed");
 }

@@ -16,6 +16,7 @@ struct CheckOptions {
   std::string save;
   int jobs = 0;
   bool quick = false, trace = false, verbose = false;
+  std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };
 struct BenchOptions {
   Selection select;

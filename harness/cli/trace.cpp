@@ -3,7 +3,6 @@
 
 #include "harness/cli/stages.h"
 #include "harness/cli/terminal.h"
-#include "harness/measure/trace_record.h"
 
 namespace tigon::cli {
 namespace {
@@ -48,7 +47,7 @@ int trace_stage(Session& session, const CheckOptions& options) {
       const bool asked = !options.select.implementations.empty() || !options.select.cases.empty();
       if ((name == "naive" && !asked) || excluded(case_id(c)) || interrupted()) continue;
       const TraceResult trace = run_trace(c, request.timeout_s);
-      const Json fields = trace_fields(trace);
+      const Json fields = to_json(trace);
       session.record("trace", fields);
       session.count(trace.verdict);
       tally.add(trace.verdict);

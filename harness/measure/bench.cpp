@@ -5,7 +5,6 @@
 
 #include "harness/measure/ceilings.h"
 #include "harness/measure/measure_cell.h"
-#include "harness/measure/trace_record.h"
 #include "harness/measure/worker.h"
 #include "kernels/device/runtime.h"
 
@@ -96,7 +95,7 @@ void trace_cells(const std::vector<Cell>& cells, double timeout_s, const BenchOb
       if (interrupted()) return;
       Case c = cell.c;
       c.impl = name;
-      observer.on_record("trace", trace_fields(run_trace(c, timeout_s)));
+      observer.on_record("trace", to_json(run_trace(c, timeout_s)));
     }
 }
 

@@ -79,6 +79,13 @@ void report(const std::vector<Timing>& timings, const std::vector<Contender>& co
   run_benchmarks(entries, [&](size_t i, double) { emit_record(emit, "bench", records[i]); });
 }
 
+// An unfused baseline allocates its intermediates itself and says so when it cannot (device_alloc).
+const char* verdict_of(const Status& status) {
+  if (status.code == Status::kUnsupported) return "unsupported";
+  const bool no_memory = std::string_view(status.reason).find("cannot allocate") == 0;
+  return no_memory ? "oom" : "runtime_error";
+}
+
 // Memory of an implementation, and its workspace for the timings; nothing when it does not fit or
 // refuses, which is recorded.
 std::optional<Contender> admit(const Case& c, const CallSet& set, const Emit& emit) {
@@ -94,7 +101,10 @@ std::optional<Contender> admit(const Case& c, const CallSet& set, const Emit& em
     if (workspace > usable_bytes())
       return refuse("oom", fmt::format("needs a workspace of {} bytes; {} are free", workspace,
                                        device_free_bytes()));
-    emit_record(emit, "memory", memory_figures(c, *implementation, set));
+    Json memory;
+    const Status status = memory_figures(c, *implementation, set, &memory);
+    if (!status.ok()) return refuse(verdict_of(status), status.reason);
+    emit_record(emit, "memory", std::move(memory));
     return Contender{c, implementation, DeviceBuffer(workspace)};
   } catch (const DeviceOutOfMemory& error) {
     return refuse("oom", error.what());

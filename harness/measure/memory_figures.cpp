@@ -14,7 +14,8 @@ Json case_fields(const Case& c) {
           {"axes", c.axes},        {"options", c.options}};
 }
 
-Json memory_figures(const Case& c, const Implementation& implementation, const CallSet& set) {
+Status memory_figures(const Case& c, const Implementation& implementation, const CallSet& set,
+                      Json* record) {
   const bool on_gpu = default_executor() == "cuda";
   const size_t workspace =
       implementation.workspace ? implementation.workspace(c.dtype, set.bound()) : 0;
@@ -31,18 +32,18 @@ Json memory_figures(const Case& c, const Implementation& implementation, const C
     free_least = std::min(free_least, static_cast<int64_t>(device_free_bytes()));
     device_synchronize();
     free_least = std::min(free_least, static_cast<int64_t>(device_free_bytes()));
-    if (!status.ok()) throw DeviceError(status.reason);
+    if (!status.ok()) return status;
   }
   const TensorBytes tensors = tensor_bytes(c);
   const std::optional<int64_t> host = on_gpu ? std::nullopt : peak.growth_bytes();
-  Json record = case_fields(c);
-  record["tensors_bytes"] = tensors.total();
-  record["workspace_bytes"] = workspace;
-  record["planned_bytes"] = tensors.outputs + workspace;
-  record["arena_bytes"] = device_memory_stats().high_water - before;
-  record["device_bytes"] = on_gpu ? Json(free_before - free_least) : Json(nullptr);
-  record["host_bytes"] = host ? Json(*host) : Json(nullptr);
-  return record;
+  *record = case_fields(c);
+  (*record)["tensors_bytes"] = tensors.total();
+  (*record)["workspace_bytes"] = workspace;
+  (*record)["planned_bytes"] = tensors.outputs + workspace;
+  (*record)["arena_bytes"] = device_memory_stats().high_water - before;
+  (*record)["device_bytes"] = on_gpu ? Json(free_before - free_least) : Json(nullptr);
+  (*record)["host_bytes"] = host ? Json(*host) : Json(nullptr);
+  return {};
 }
 
 }  // namespace tigon

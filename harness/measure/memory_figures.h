@@ -7,9 +7,10 @@
 
 namespace tigon {
 
-// Prepares and runs the implementation once on `set` with a workspace of its own. Throws
-// DeviceError and DeviceOutOfMemory.
-Json memory_figures(const Case& c, const Implementation& implementation, const CallSet& set);
+// Prepares and runs the implementation once on `set` with a workspace of its own; its status, and
+// the record when that is ok. Throws DeviceError and DeviceOutOfMemory.
+Status memory_figures(const Case& c, const Implementation& implementation, const CallSet& set,
+                      Json* record);
 
 // case_id, case_key, op, pass, impl, dtype, axes and options: the head of several records.
 Json case_fields(const Case& c);
