@@ -81,6 +81,12 @@ Chunk chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
   return {first, std::min(p.chunk, a.x.shape[0] - first)};
 }
 
+// The row of a matrix; nullptr where there is no memory, as when only sizes are asked for.
+template <class T>
+T* row_of(const View<T, 2>& v, int64_t row) {
+  return v ? v.data + row * v.stride[0] : nullptr;
+}
+
 template <class Args>
 Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
   constexpr DType kType = dtype_of<typename Args::Elem>;
@@ -89,7 +95,7 @@ Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .k = a.x.shape[1],
           .in_type = kType,
           .out_type = kType,
-          .a = a.x.data + c.first * a.x.stride[0],
+          .a = row_of(a.x, c.first),
           .b = a.w.data,
           .c = p.logits,
           .lda = a.x.stride[0],
@@ -108,7 +114,7 @@ Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .out_type = kType,
           .a = p.logits,
           .b = a.w.data,
-          .c = a.dx.data + c.first * a.dx.stride[0],
+          .c = row_of(a.dx, c.first),
           .lda = p.stride,
           .ldb = a.w.stride[0],
           .ldc = a.dx.stride[0]};
@@ -124,7 +130,7 @@ Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .in_type = kType,
           .out_type = direct ? kType : DType::kF32,
           .a = p.logits,
-          .b = a.x.data + c.first * a.x.stride[0],
+          .b = row_of(a.x, c.first),
           .c = direct ? static_cast<void*>(a.dw.data) : p.dw_sum,
           .lda = p.stride,
           .ldb = a.x.stride[0],
