@@ -23,7 +23,7 @@ namespace {
 
 // Flags of Access.
 constexpr uint8_t kAtomic = 1;
-// Of the latest read: who else has read since the last barrier that would order the readers.
+// Of the latest read or atomic: who else has made one since the last barrier that would order them.
 constexpr uint8_t kOtherLane = 2;   // of the same warp
 constexpr uint8_t kOtherWarp = 4;   // of the same block
 constexpr uint8_t kOtherBlock = 8;  // of the same cluster
@@ -80,53 +80,49 @@ void race(const Request& r, const char* what, const Access& a) {
   add_finding(Kind::kRace, r.pc, what + text_of(r), &earlier);
 }
 
-// True when a write of the running thread races with the latest read or with one that it stands
-// for.
-bool races_with_reads(const Request& r, const Access& read) {
-  if (r.is_history(read) || r.both_atomic(read)) return false;
-  const bool same_cluster = r.cluster_of(read) == r.cluster_of(r.access);
-  if ((read.flags & kOtherCluster) != 0 || !same_cluster) return true;
-  if ((read.flags & kOtherBlock) != 0) return read.cluster_epoch == r.access.cluster_epoch;
+// True when the running thread races with the latest access or with one that it stands for.
+bool races_with(const Request& r, const Access& a) {
+  if (r.is_history(a) || r.both_atomic(a)) return false;
+  const bool same_cluster = r.cluster_of(a) == r.cluster_of(r.access);
+  if ((a.flags & kOtherCluster) != 0 || !same_cluster) return true;
+  if ((a.flags & kOtherBlock) != 0) return a.cluster_epoch == r.access.cluster_epoch;
   const bool same_epoch =
-      read.block_plus_1 == r.access.block_plus_1 && read.block_epoch == r.access.block_epoch;
-  if (same_epoch && (read.flags & kOtherWarp) != 0) return true;
-  if (same_epoch && (read.flags & kOtherLane) != 0)
-    return !same_warp(read, r.access) || read.warp_epoch == r.access.warp_epoch;
-  return !r.ordered_after(read);
+      a.block_plus_1 == r.access.block_plus_1 && a.block_epoch == r.access.block_epoch;
+  if (same_epoch && (a.flags & kOtherWarp) != 0) return true;
+  if (same_epoch && (a.flags & kOtherLane) != 0)
+    return !same_warp(a, r.access) || a.warp_epoch == r.access.warp_epoch;
+  return !r.ordered_after(a);
 }
 
-// Flags of a new latest read that replaces `read`.
-uint8_t readers(const Request& r, const Access& read) {
-  if (r.is_history(read)) return 0;
+// Flags of the running thread's access when it takes the place of another one of its kind.
+uint8_t others(const Request& r, const Access& a) {
+  if (r.is_history(a)) return 0;
   const Access& now = r.access;
-  uint8_t flags = read.flags & kOtherCluster;
-  if (r.cluster_of(read) != r.cluster_of(now)) return flags | kOtherCluster;
-  if (read.cluster_epoch == now.cluster_epoch) {
-    flags |= read.flags & kOtherBlock;
-    if (read.block_plus_1 != now.block_plus_1) flags |= kOtherBlock;
+  uint8_t flags = a.flags & kOtherCluster;
+  if (r.cluster_of(a) != r.cluster_of(now)) return flags | kOtherCluster;
+  if (a.cluster_epoch == now.cluster_epoch) {
+    flags |= a.flags & kOtherBlock;
+    if (a.block_plus_1 != now.block_plus_1) flags |= kOtherBlock;
   }
-  if (read.block_plus_1 != now.block_plus_1 || read.block_epoch != now.block_epoch) return flags;
-  flags |= read.flags & kOtherWarp;
-  if (!same_warp(read, now)) return flags | kOtherWarp;
-  // An earlier __syncwarp lets the new read stand for the older ones of its warp.
-  if (read.warp_epoch != now.warp_epoch) return flags;
-  flags |= read.flags & kOtherLane;
-  if (read.thread != now.thread) flags |= kOtherLane;
+  if (a.block_plus_1 != now.block_plus_1 || a.block_epoch != now.block_epoch) return flags;
+  flags |= a.flags & kOtherWarp;
+  if (!same_warp(a, now)) return flags | kOtherWarp;
+  // An earlier __syncwarp lets the new access stand for the older ones of its warp.
+  if (a.warp_epoch != now.warp_epoch) return flags;
+  flags |= a.flags & kOtherLane;
+  if (a.thread != now.thread) flags |= kOtherLane;
   return flags;
 }
 
-void check_cell(Request& r, Cell& cell) {
-  const Access& w = cell.write;
-  if (!r.is_history(w) && !r.both_atomic(w) && !r.ordered_after(w))
-    race(r, r.write ? "write after write" : "read after write", w);
-  if (r.write) {
-    if (races_with_reads(r, cell.read)) race(r, "write after read", cell.read);
-    cell.write = r.access;
-  } else {
-    const uint8_t flags = readers(r, cell.read);
-    cell.read = r.access;
-    cell.read.flags |= flags;
-  }
+void check_cell(const Request& r, Cell& cell) {
+  if (races_with(r, cell.write))
+    race(r, r.write ? "write after write" : "read after write", cell.write);
+  if (r.write && races_with(r, cell.read)) race(r, "write after read", cell.read);
+  Access& latest = r.write ? cell.write : cell.read;
+  const bool stands_for_others = !r.write || r.both_atomic(latest);
+  const uint8_t flags = stands_for_others ? others(r, latest) : 0;
+  latest = r.access;
+  latest.flags |= flags;
 }
 
 void check_races(Request& r) {
