@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSmallThreads = 128;  // for rows of up to kSmallRow bytes
 constexpr size_t kSmallRow = 16384;
-constexpr int kLargeThreads = 384;   // 512 leave 40 registers for three blocks, which spill
+constexpr int kLargeThreads = 512;   // 512 leave 40 registers for three blocks, which spill
 constexpr int kLargeBlocks = 3;      // per multiprocessor: one loads while others reduce and store
 constexpr unsigned kMaxCluster = 8;  // the largest that every GPU with clusters can place
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
@@ -159,16 +159,17 @@ TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsign
   return statistics;
 }
 
-// Second sweep: the gradient over the logits. y is the target's column.
+// Second sweep: the gradient over the logits. y is the target's column. One loop for the vectors in
+// shared memory and one for those that are read again: a choice in the loop costs 15 instructions.
 template <int kThreads, bool kSoftcap, class T>
 TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
                                  const Vec<T>* keep, int kept, const Gradient<kSoftcap>& gradient,
                                  int y, float at_target) {
   constexpr int kWidth = kVec<T>;
-  for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kThreads) {
+  const auto write = [&](int i, const Vec<T>& logits) {
     const int column = s.head + i * kWidth;
     float f[kWidth];
-    unpack(i - s.first < kept ? keep[i - s.first] : load16(x + column), f);
+    unpack(logits, f);
     if (y < column || y >= column + kWidth) {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f);
@@ -177,7 +178,11 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
       for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], column + j == y ? at_target : 0.0f);
     }
     store16(x + column, pack<T>(f));
-  }
+  };
+  const int end_of_kept = min(s.last, s.first + kept);
+  int i = s.first + static_cast<int>(threadIdx.x);
+  for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
+  for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
   for_each_end<kThreads>(s, columns, rank, [&](int c) {
     store(x + c, from_float<T>(gradient(to_float(load(x + c)), c == y ? at_target : 0.0f)));
   });

@@ -91,8 +91,8 @@ template <class T>
 TIGON_DEVICE void store_element_stream(T* p, T v) {
   store_evict_first(reinterpret_cast<Raw<T>*>(p), raw_cast<Raw<T>>(v));
 }
-// By way of a local: a reference to memory handed to memcpy loses its alignment, and nvcc then makes
-// sixteen loads of one byte.
+// By way of a local: a reference to memory handed to memcpy loses its alignment, and nvcc then
+// makes sixteen loads of one byte.
 template <class T>
 TIGON_DEVICE Vec<T> load_vec(const T* p) {
   const uint4 raw = *reinterpret_cast<const uint4*>(p);
@@ -122,10 +122,21 @@ TIGON_DEVICE uint32_t round_pair(float low, float high) {
   return r;
 }
 
+// A bf16 is the upper half of its float: one instruction per value when taken from whole words.
 template <class T>
 TIGON_DEVICE void unpack2(const Vec<T>& v, float (&f)[8]) {
-  TIGON_UNROLL
-  for (int i = 0; i < 8; ++i) f[i] = static_cast<float>(v[i]);
+  if constexpr (std::is_same_v<T, bf16>) {
+    const uint4 raw = raw_cast<uint4>(v);
+    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+    TIGON_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      f[2 * i] = __uint_as_float(words[i] << 16);
+      f[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    }
+  } else {
+    TIGON_UNROLL
+    for (int i = 0; i < 8; ++i) f[i] = static_cast<float>(v[i]);
+  }
 }
 template <class T>
 TIGON_DEVICE Vec<T> pack2(const float (&f)[8]) {
