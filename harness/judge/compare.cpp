@@ -40,16 +40,24 @@ double largest_finite(DType t) {
   }
 }
 
+// What storing intermediates in the element type adds where they are below its normal range.
+double lost_bits(const Budget& b, const Magnitudes& m) {
+  const double stored =
+      b.roundings - 1 + kLambda / 2 * b.intermediate_roundings + b.element_roundings;
+  return stored * smallest_subnormal(b.element) * m.underflow;
+}
+
 // Expected spread of a correct element's error.
-double sigma(const Budget& b, double magnitude, double scale, double intermediate) {
+double sigma(const Budget& b, const Magnitudes& m) {
   const double u_out = unit_roundoff(b.output), u_element = unit_roundoff(b.element);
-  const double rounded = b.roundings * u_out * magnitude;
-  const double stored = b.intermediate_roundings * u_element * intermediate;
-  const double chain = b.element_roundings * u_element * scale;
-  const double sums = (std::sqrt(b.reduction) + b.elementary) * kAccumulator * scale;
-  const double functions = phi(b.output) * magnitude / 3;
+  const double rounded = b.roundings * u_out * m.value;
+  const double stored = b.intermediate_roundings * u_element * m.intermediate;
+  const double chain = b.element_roundings * u_element * m.scale;
+  const double sums = (std::sqrt(b.reduction) + b.elementary) * kAccumulator * m.scale;
+  const double functions = phi(b.output) * m.value / 3;
+  const double tiny = lost_bits(b, m) + eta(b.output);
   return std::sqrt((rounded * rounded + stored * stored) / 3 + chain * chain + sums * sums +
-                   functions * functions + eta(b.output) * eta(b.output));
+                   functions * functions + tiny * tiny);
 }
 
 std::vector<int64_t> unravel(int64_t index, const std::vector<int64_t>& shape) {
@@ -111,12 +119,21 @@ std::string one_dimension(const char* what, const Indices& indices, int64_t leng
 
 }  // namespace
 
-double allowed_error(const Budget& b, double magnitude, double scale, double intermediate) {
+Magnitudes magnitudes_of(const Expected& expected, size_t element) {
+  Magnitudes m;
+  m.value = std::abs(expected.value[element]);
+  m.scale = expected.scale.empty() ? m.value : std::abs(expected.scale[element]);
+  if (!expected.intermediate.empty()) m.intermediate = expected.intermediate[element];
+  if (!expected.underflow.empty()) m.underflow = expected.underflow[element];
+  return m;
+}
+
+double allowed_error(const Budget& b, const Magnitudes& m) {
   const double u_out = unit_roundoff(b.output), u_element = unit_roundoff(b.element);
-  return (b.roundings * u_out + phi(b.output)) * magnitude +
-         (kLambda * std::sqrt(b.reduction) + b.elementary) * kAccumulator * scale +
-         kLambda * b.intermediate_roundings * u_element * intermediate +
-         b.element_roundings * u_element * scale + eta(b.output);
+  return (b.roundings * u_out + phi(b.output)) * m.value +
+         (kLambda * std::sqrt(b.reduction) + b.elementary) * kAccumulator * m.scale +
+         kLambda * b.intermediate_roundings * u_element * m.intermediate +
+         b.element_roundings * u_element * m.scale + lost_bits(b, m) + eta(b.output);
 }
 
 std::string failure_pattern(const std::vector<int64_t>& failing,
@@ -158,10 +175,9 @@ Comparison compare(const std::string& name, const std::vector<double>& got,
   double sum_of_squares = 0, signed_error = 0, variance = 0;
   for (int64_t i = 0; i < r.elements; ++i) {
     const auto at = static_cast<size_t>(i);
-    const double want = expected.value[at], value = got[at], magnitude = std::abs(want);
-    const double scale = expected.scale.empty() ? magnitude : std::abs(expected.scale[at]);
-    const double stored = expected.intermediate.empty() ? 0 : expected.intermediate[at];
-    const double allowed = allowed_error(budget, magnitude, scale, stored);
+    const double want = expected.value[at], value = got[at];
+    const Magnitudes m = magnitudes_of(expected, at);
+    const double allowed = allowed_error(budget, m);
     if (!same_class(value, want, allowed, budget.output)) {
       if (bad_class < 0) bad_class = i;
       ++r.failing;
@@ -179,7 +195,7 @@ Comparison compare(const std::string& name, const std::vector<double>& got,
       worst = i;
       r.error_over_budget = ratio;
     }
-    const double spread = sigma(budget, magnitude, scale, stored);
+    const double spread = sigma(budget, m);
     sum_of_squares += (error / spread) * (error / spread);
     signed_error += want < 0 ? -error : error;
     variance += spread * spread;

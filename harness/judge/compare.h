@@ -12,7 +12,8 @@
 namespace tigon {
 
 // The numbers of the budget
-//   (k u_out + phi) |y| + (4 sqrt(n) + c0) u_acc S + 4 k_int u_T S2 + stored u_T S + eta.
+//   (k u_out + phi) |y| + (4 sqrt(n) + c0) u_acc S + 4 k_int u_T S2 + stored u_T S
+//   + (k - 1 + 2 k_int + stored) eta_T U + eta.
 struct Budget {
   double roundings = 1;               // k
   double reduction = 1;               // n
@@ -20,13 +21,21 @@ struct Budget {
   double intermediate_roundings = 0;  // k_int
   double element_roundings = 0;       // stored: intermediates of a chain of primitives
   DType output = DType::kF32;         // u_out
-  DType element = DType::kF32;        // u_T
+  DType element = DType::kF32;        // u_T, eta_T
 };
 
-// What the oracle says about an output, row-major. Empty scale: S = |y|. Empty intermediate: 0.
+// What the oracle says about an output, row-major. Empty scale: S = |y|; intermediate: S2 = 0;
+// underflow: U = 1.
 struct Expected {
-  std::vector<double> value, scale, intermediate;
+  std::vector<double> value, scale = {}, intermediate = {}, underflow = {};
 };
+
+// Of one element.
+struct Magnitudes {
+  double value = 0;  // |y|
+  double scale = 0, intermediate = 0, underflow = 1;
+};
+Magnitudes magnitudes_of(const Expected& expected, size_t element);
 
 struct Comparison {
   OutputResult result;
@@ -34,8 +43,8 @@ struct Comparison {
   std::string reason;                  // one line; empty when passed
 };
 
-// Budget of one element with |y| = magnitude.
-double allowed_error(const Budget& budget, double magnitude, double scale, double intermediate);
+// Budget of one element.
+double allowed_error(const Budget& budget, const Magnitudes& m);
 
 // `got` in row-major order of `shape`, already widened to double.
 Comparison compare(const std::string& name, const std::vector<double>& got,

@@ -18,6 +18,14 @@ InputSet inputs(const char* name, const char* x, std::map<std::string, double> p
   return {name, {{"x", x, std::move(parameters)}, {"w", "normal", {{"mean", 1}, {"scale", 0.5}}}}};
 }
 
+// U: llama's x * rstd is stored before it multiplies the gain.
+template <class Args>
+void underflow(const Args& a) {
+  reference::array(a.y).rowwise() =
+      reference::rms_norm::gain<double>(a.w, a.offset, a.y.shape[1]).abs();
+  reference::array(a.rstd).setOnes();
+}
+
 }  // namespace
 
 OpSpec contract() {
@@ -54,6 +62,7 @@ OpSpec contract() {
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::rms_norm::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::rms_norm::forward_scale(a); }),
+                   .underflow = oracle<Forward>([](auto& a) { underflow(a); }),
                    .implementations =
                        {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
                         rounding(4, impl<Forward>("naive", policies,

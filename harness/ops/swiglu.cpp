@@ -6,6 +6,22 @@
 
 namespace tigon::swiglu {
 
+namespace {
+
+// U: a chain stores silu(a), dy b and the like before it multiplies the other factors.
+template <class Args>
+void forward_underflow(const Args& args) {
+  reference::array(args.y) = reference::array(args.b).abs();
+}
+template <class Args>
+void backward_underflow(const Args& args) {
+  const auto dy = reference::array(args.dy).abs() + 1, b = reference::array(args.b).abs() + 1;
+  reference::array(args.da) = dy * b;
+  reference::array(args.db) = dy;
+}
+
+}  // namespace
+
 OpSpec contract() {
   constexpr auto policies = types<F32, BF16, F16>;
   constexpr double kSigmoid = 40;  // exp, a quotient and their argument, in roundings of fp32
@@ -34,6 +50,7 @@ OpSpec contract() {
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::swiglu::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::swiglu::forward_scale(a); }),
+                   .underflow = oracle<Forward>([](auto& a) { forward_underflow(a); }),
                    .implementations =
                        {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
                         rounding(3, impl<Forward>("naive", policies,
@@ -47,6 +64,7 @@ OpSpec contract() {
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::swiglu::backward(a); }),
                    .scale = oracle<Backward>([](auto& a) { reference::swiglu::backward_scale(a); }),
+                   .underflow = oracle<Backward>([](auto& a) { backward_underflow(a); }),
                    .implementations =
                        {impl<Backward>("fused", policies,
                                        [](auto& a, Stream s) { return backward(a, s); }),

@@ -123,12 +123,14 @@ Problem make_problem(const Case& c) {
 
 std::map<std::string, Expected> run_oracle(const Problem& problem) {
   const Pass& pass = *problem.pass;
-  Values value = call(pass.oracle, problem), scale, intermediate;
+  Values value = call(pass.oracle, problem), scale, intermediate, underflow;
   if (pass.scale) scale = call(pass.scale, problem);
   if (pass.intermediate) intermediate = call(pass.intermediate, problem);
+  if (pass.underflow) underflow = call(pass.underflow, problem);
   std::map<std::string, Expected> expected;
   for (auto& [name, v] : value)
-    expected[name] = {std::move(v), std::move(scale[name]), std::move(intermediate[name])};
+    expected[name] = {std::move(v), std::move(scale[name]), std::move(intermediate[name]),
+                      std::move(underflow[name])};
   return expected;
 }
 

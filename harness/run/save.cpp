@@ -104,7 +104,8 @@ Json budget_json(const Budget& b) {
           {"intermediate_roundings", b.intermediate_roundings},
           {"element_roundings", b.element_roundings},
           {"u_out", unit_roundoff(b.output)},
-          {"u_element", unit_roundoff(b.element)}};
+          {"u_element", unit_roundoff(b.element)},
+          {"eta_element", smallest_subnormal(b.element)}};
 }
 
 }  // namespace
@@ -130,6 +131,7 @@ void save_case(const std::string& folder, const Problem& problem,
       writer.add_doubles("oracle", e.value);
       writer.add_doubles("scale", e.scale);
       writer.add_doubles("intermediate", e.intermediate);
+      writer.add_doubles("underflow", e.underflow);
       writer.add("output", outputs.at(t.info->name), t.dtype);
       entry["budget"] = budget_json(budget_of(problem, t));
     }
@@ -137,7 +139,8 @@ void save_case(const std::string& folder, const Problem& problem,
     manifest["tensors"].push_back(std::move(entry));
   }
   manifest["note"] =
-      "bf16 is saved as the uint16 of its bits; oracle, scale and intermediate are float64";
+      "bf16 is saved as the uint16 of its bits; oracle, scale, intermediate and underflow are "
+      "float64";
   write_file(std::filesystem::path(folder) / "manifest.json",
              manifest.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

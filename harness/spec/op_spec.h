@@ -55,22 +55,24 @@ struct Implementation {
   // synchronise, e.g. to time GEMM algorithms and remember the best.
   std::function<Status(DType, const Bound&)> prepare = {};
   // Values that it rounds to the element type on the way, beyond those of the pass' budget: adds
-  // that times u_T S. 0 for a fused kernel; a chain of primitives stores each intermediate.
+  // that times u_T S + eta_T U. 0 for a fused kernel; a chain of primitives stores each
+  // intermediate.
   Expr element_roundings = 0;
 };
 
 // Runs in double on host memory. Fills the outputs with the value, with S (the same formula with
-// every term replaced by its absolute value) or with S2 (2-norm of the summed terms that are stored
-// in the element type on the way).
+// every term replaced by its absolute value), with S2 (2-norm of the summed terms that are stored
+// in the element type on the way) or with U (factor with which an absolute error of a stored
+// intermediate reaches the output, a 2-norm where many do: f16 values below 2^-14 lose bits).
 using Oracle = std::function<void(const Bound&)>;
 
 // ---- budget -------------------------------------------------------------------------------------
 
 // Declared facts about one output; the budget per element is
-//   (k u_out + phi) |y| + (lambda sqrt(n) + c0) u_acc S + lambda k_int u_T S2 + eta       (lambda =
-//   4)
-// with u_out of the output's own dtype, u_acc of the accumulator (2^-24), u_T of the policy's
-// element type.
+//   (k u_out + phi) |y| + (lambda sqrt(n) + c0) u_acc S + lambda k_int u_T S2
+//   + (k - 1 + lambda / 2 k_int) eta_T U + eta                                      (lambda = 4)
+// with u_out of the output's own dtype, u_acc of the accumulator (2^-24), u_T and eta_T roundoff
+// and smallest positive value of the policy's element type.
 struct OutputBudget {
   Expr roundings = 1;               // k: roundings to the output type on the final path
   Expr reduction = 1;               // n: length of the longest sum on the path
@@ -85,6 +87,7 @@ struct Pass {
   Oracle oracle;
   Oracle scale = {};         // S; absent: S = |y|
   Oracle intermediate = {};  // S2; absent: 0
+  Oracle underflow = {};     // U; absent: 1
   std::vector<Implementation> implementations;
   std::map<std::string, OutputBudget> budget;  // by output tensor
   Expr flops;                                  // floating-point operations of the formula

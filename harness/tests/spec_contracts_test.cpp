@@ -127,9 +127,8 @@ TEST_P(Contract, every_option_set_is_visible) {
           for (const CaseTensor& t : problem.tensors)
             if (t.info->name == output && largest < 2)
               for (size_t i = 0; i < expected.value.size(); ++i) {
-                const double magnitude = std::abs(expected.value[i]);
-                const double scale = expected.scale.empty() ? magnitude : expected.scale[i];
-                const double allowed = allowed_error(budget_of(problem, t), magnitude, scale, 0);
+                const double allowed =
+                    allowed_error(budget_of(problem, t), magnitudes_of(expected, i));
                 largest =
                     std::max(largest, std::abs(expected.value[i] - before.value[i]) / allowed);
               }
