@@ -28,7 +28,7 @@ class Data {
     std::vector<T> stored;
     for (double v : values) stored.push_back(T(v));
     size_ = stored.size();
-    device_upload(buffer_.data(), stored.data(), size_ * sizeof(T));
+    if (size_ > 0) device_upload(buffer_.data(), stored.data(), size_ * sizeof(T));
     host_ = now();
   }
   explicit Data(size_t size) : Data(Values(size, -77.0)) {}  // an output, to be overwritten
@@ -371,7 +371,7 @@ std::vector<int64_t> targets(const LossCase& c) {
 struct DeviceTargets {
   explicit DeviceTargets(const std::vector<int64_t>& y)
       : buffer(std::max<size_t>(1, y.size()) * sizeof(int64_t)) {
-    device_upload(buffer.data(), y.data(), y.size() * sizeof(int64_t));
+    if (!y.empty()) device_upload(buffer.data(), y.data(), y.size() * sizeof(int64_t));
     v = view(static_cast<const int64_t*>(buffer.data()), y.size());
   }
   DeviceBuffer buffer;
