@@ -17,9 +17,11 @@ namespace {
 
 constexpr int kTile = 64;
 constexpr int kThreads = 256;
-constexpr int kLanes = 16;       // threads that share a row
-constexpr int kRows = 4;         // of a thread
-constexpr int kBlocksPerSm = 1;  // 3 to 5 tiles of shared memory leave room for one or two
+constexpr int kLanes = 16;  // threads that share a row
+constexpr int kRows = 4;    // of a thread
+// Four tiles and the scores take 87 KB of shared memory with heads of 64, 152 KB with heads of 128.
+template <int kHead>
+inline constexpr int kBlocksPerSm = kHead <= 64 ? 2 : 1;
 constexpr int kScoreRow = kTile + 4;
 
 // Floats of a row in shared memory. With 4 more than the head size, 8 lanes that read 16 bytes of
@@ -43,6 +45,10 @@ struct alignas(4 * kCount) Floats {
 template <int kCount>
 TIGON_DEVICE Floats<kCount> load_shared(const float* p) {
   return *reinterpret_cast<const Floats<kCount>*>(p);
+}
+
+TIGON_DEVICE void store_shared(float* p, const Floats<4>& f) {
+  *reinterpret_cast<Floats<4>*>(p) = f;
 }
 
 TIGON_DEVICE int my_row() { return static_cast<int>(threadIdx.x) / kLanes * kRows; }
@@ -81,7 +87,8 @@ TIGON_DEVICE void load_tile(const T* from, int64_t stride, int rows, float* to) 
     float f[kWide] = {};
     if (row < rows) unpack(load16(from + row * stride + column), f);
     TIGON_UNROLL
-    for (int j = 0; j < kWide; ++j) to[row * kRow<kHead> + column + j] = f[j];
+    for (int j = 0; j < kWide; j += 4)
+      store_shared(to + row * kRow<kHead> + column + j, {f[j], f[j + 1], f[j + 2], f[j + 3]});
   }
 }
 
@@ -161,7 +168,7 @@ TIGON_DEVICE int rows_from(const AttentionShape& s, int first) {
 }
 
 template <class T, int kHead>
-TIGON_KERNEL(kThreads, kBlocksPerSm)
+TIGON_KERNEL(kThreads, kBlocksPerSm<kHead>)
 forward_kernel(AttentionShape shape, const T* qkv, T* out, float* lse, float scale) {
   TIGON_DYNAMIC_SHARED(float, q);
   float* const k = q + kTileFloats<kHead>;
@@ -243,7 +250,7 @@ struct BackwardPointers {
 };
 
 template <class T, int kHead>
-TIGON_KERNEL(kThreads, kBlocksPerSm)
+TIGON_KERNEL(kThreads, kBlocksPerSm<kHead>)
 query_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) {
   TIGON_DYNAMIC_SHARED(float, q);
   float* const dout = q + kTileFloats<kHead>;
@@ -287,7 +294,7 @@ query_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) 
 
 // Rows are keys here and columns queries.
 template <class T, int kHead>
-TIGON_KERNEL(kThreads, kBlocksPerSm)
+TIGON_KERNEL(kThreads, kBlocksPerSm<kHead>)
 key_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) {
   TIGON_DYNAMIC_SHARED(float, q);
   float* const dout = q + kTileFloats<kHead>;

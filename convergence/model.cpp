@@ -45,15 +45,30 @@ ParameterLayout::ParameterLayout(const ModelConfig& c) {
   final_norm = take(1, c.hidden);
 }
 
+// Leaves placeholders in b_.
 template <class P>
-Model<P>::Model(const ModelConfig& config, const Ops<P>& ops)
+Model<P>::Model(const ModelConfig& config, const Ops<P>& ops, PlanOnly)
     : config_(config), ops_(ops), layout_(config) {
-  MemoryPlan plan;
-  take_buffers(plan);
-  arena_ = DeviceBuffer(static_cast<size_t>(plan.place()));
-  plan.resolve(arena_.data());
-  b_ = take_buffers(plan);
+  b_ = take_buffers(plan_);
+}
+
+template <class P>
+Model<P>::Model(const ModelConfig& config, const Ops<P>& ops) : Model(config, ops, PlanOnly{}) {
+  arena_ = DeviceBuffer(static_cast<size_t>(plan_.place()));
+  plan_.resolve(arena_.data());
+  b_ = take_buffers(plan_);
   upload_angles();
+}
+
+template <class P>
+void Model<P>::tune(const ModelConfig& config, const Ops<P>& ops) {
+  const Model model(config, ops, PlanOnly{});
+  std::vector<Gemm> problems = model.layer_products(model.b_);
+  // The unfused head; the fused one has chunks of its own size.
+  for (const Gemm& g : model.products_of(config.vocabulary, config.hidden, model.b_))
+    problems.push_back(g);
+  for (const Gemm& g : problems) require(gemm_tune(g), "choice of a matrix product");
+  require(ops.loss_tune(model.loss_gradient_args(model.b_)), "choice of a matrix product");
 }
 
 // ---------------------------------------------------------------------------------------- memory
@@ -126,16 +141,8 @@ void Model<P>::take_scratch(MemoryPlan& plan, Buffers& b) const {
   const auto take = [&](size_t bytes, int first, int last) {
     return Scratch{plan.take<char>(static_cast<int64_t>(bytes), first, last), bytes};
   };
-  const std::pair<int64_t, int64_t> matrices[] = {{config_.qkv_size(), hidden()},
-                                                  {hidden(), config_.q_size()},
-                                                  {int64_t{2} * config_.intermediate, hidden()},
-                                                  {hidden(), config_.intermediate}};
   size_t gemm_bytes = 0;
-  for (const auto& [out, in] : matrices)
-    for (const Gemm& g : {product(out, in, b.branch, b.weight, b.branch),
-                          input_gradient(out, in, b.branch, b.weight, b.branch),
-                          weight_gradient(out, in, b.branch, b.branch, b.weight)})
-      gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
+  for (const Gemm& g : layer_products(b)) gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
   const auto norm = norm_gradient_args(b, b.dx, b.dx, b.weight, b.rstd, b.dx);
   b.gemm_scratch = take(gemm_bytes, 0, backward_phase(0));
   b.norm_scratch = take(ops_.rms_norm_workspace(norm), loss_phase(), backward_phase(0));
@@ -228,6 +235,27 @@ Gemm Model<P>::weight_gradient(int64_t out, int64_t in, const Elem* dy, const El
   g.ldb = g.ldc = in;
   g.transpose_a = true;
   return g;
+}
+
+// Forward and both gradients of a matrix; the pointers stand for others as well aligned.
+template <class P>
+std::vector<Gemm> Model<P>::products_of(int64_t out, int64_t in, const Buffers& b) const {
+  return {product(out, in, b.branch, b.weight, b.branch),
+          input_gradient(out, in, b.branch, b.weight, b.branch),
+          weight_gradient(out, in, b.branch, b.branch, b.weight)};
+}
+
+template <class P>
+std::vector<Gemm> Model<P>::layer_products(const Buffers& b) const {
+  const int64_t inner = config_.intermediate;
+  const std::pair<int64_t, int64_t> matrices[] = {{config_.qkv_size(), hidden()},
+                                                  {hidden(), config_.q_size()},
+                                                  {2 * inner, hidden()},
+                                                  {hidden(), inner}};
+  std::vector<Gemm> all;
+  for (const auto& [out, in] : matrices)
+    for (const Gemm& g : products_of(out, in, b)) all.push_back(g);
+  return all;
 }
 
 template <class P>

@@ -47,6 +47,10 @@ class Model {
   // Plans and allocates the arena. Throws DeviceOutOfMemory.
   Model(const ModelConfig& config, const Ops<P>& ops);
 
+  // Chooses algorithms for the matrix products of such a model, once per process; takes and frees
+  // memory on the way. Nothing on a CPU.
+  static void tune(const ModelConfig& config, const Ops<P>& ops);
+
   // fp32 master weights in the order of ParameterLayout.
   void set_weights(const std::vector<float>& master);
   std::vector<float> weights() const;
@@ -80,6 +84,9 @@ class Model {
     Scratch norm_scratch, gemm_scratch, loss_scratch;
   };
 
+  struct PlanOnly {};
+  Model(const ModelConfig& config, const Ops<P>& ops, PlanOnly);
+
   // The phases of a step, which are the lifetimes of the plan.
   int last_layer() const { return config_.layers - 1; }
   int loss_phase() const { return config_.layers; }
@@ -89,6 +96,7 @@ class Model {
   Buffers take_buffers(MemoryPlan& plan) const;
   LayerBuffers take_layer(MemoryPlan& plan, int layer) const;
   void take_scratch(MemoryPlan& plan, Buffers& b) const;
+  std::vector<Gemm> layer_products(const Buffers& b) const;
   void upload_angles();
   void upload(const Batch& batch);
 
@@ -111,6 +119,7 @@ class Model {
   Gemm product(int64_t out, int64_t in, const Elem* x, const Elem* w, Elem* y) const;
   Gemm input_gradient(int64_t out, int64_t in, const Elem* dy, const Elem* w, Elem* dx) const;
   Gemm weight_gradient(int64_t out, int64_t in, const Elem* dy, const Elem* x, Elem* dw) const;
+  std::vector<Gemm> products_of(int64_t out, int64_t in, const Buffers& b) const;
   void multiply(const Gemm& problem);
   void linear_backward(int64_t out, int64_t in, const Elem* dy, const Elem* x, int64_t weight,
                        Elem* dx);
@@ -123,6 +132,7 @@ class Model {
   ModelConfig config_;
   Ops<P> ops_;
   ParameterLayout layout_;
+  MemoryPlan plan_;
   DeviceBuffer arena_;
   Buffers b_;
   Stream stream_ = nullptr;

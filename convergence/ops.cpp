@@ -22,6 +22,7 @@ Ops<P> fused_ops() {
       .loss_forward_backward = linear_cross_entropy::forward_backward<P>,
       .loss_workspace = linear_cross_entropy::workspace<P>,
       .loss_gradient_workspace = linear_cross_entropy::workspace<P>,
+      .loss_tune = linear_cross_entropy::tune<P>,
   };
 }
 
@@ -41,6 +42,7 @@ Ops<P> naive_ops() {
       .loss_workspace = [](const linear_cross_entropy::Forward<P>&) { return size_t{0}; },
       .loss_gradient_workspace =
           [](const linear_cross_entropy::ForwardBackward<P>&) { return size_t{0}; },
+      .loss_tune = [](const linear_cross_entropy::ForwardBackward<P>&) { return Status{}; },
   };
 }
 

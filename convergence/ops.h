@@ -25,6 +25,7 @@ struct Ops {
   Pass<linear_cross_entropy::ForwardBackward<P>> loss_forward_backward;
   Workspace<linear_cross_entropy::Forward<P>> loss_workspace;
   Workspace<linear_cross_entropy::ForwardBackward<P>> loss_gradient_workspace;
+  Status (*loss_tune)(const linear_cross_entropy::ForwardBackward<P>&);
 };
 
 // The kernels; head and cross entropy (both ops) in one pass over chunks of rows.

@@ -110,8 +110,6 @@ template <class P>
 RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& data,
                 const TrainSettings& settings) {
   const Clock::time_point start = Clock::now();
-  const size_t before = device_memory_stats().current;
-  device_memory_reset_high_water();
   RunReport report;
   report.config = config.name;
   report.dtype = dtype_of<typename P::Elem>;
@@ -125,7 +123,11 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
   report.executor = device_info().kind == "cuda" ? "cuda" : "fast";
   report.held_out_loss = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> seconds;
+  size_t before = 0;
   try {
+    Model<P>::tune(config, ops);
+    before = device_memory_stats().current;
+    device_memory_reset_high_water();
     Model<P> model(config, ops);
     std::vector<float> weights = initial_weights(config, settings.seed);
     if (settings.side == Side::kNoise)
