@@ -115,6 +115,13 @@ TEST_F(CountersTest, BankConflictsOfWords) {
   }
 }
 
+TEST_F(CountersTest, OneWordForAllIsNoConflict) {
+  const DeviceArray<float> y = ones(64);
+  const Counters c = count(shared_broadcast(y.data()));
+  EXPECT_EQ(c.shared_requests, 3u);
+  EXPECT_EQ(c.shared_conflicts, 0u);
+}
+
 TEST_F(CountersTest, BankConflictsOfWideAccesses) {
   const DeviceArray<float> y = ones(64);
   const auto conflicts = [&](int bytes, int stride) {

@@ -139,9 +139,19 @@ TEST_F(Executor, FaultsOfKernelsDoNotEndTheProcess) {
 
 TEST_F(Executor, ToleratesWhatHardwareToleratesUnlessStrict) {
   DeviceArray<float> x(values(64));
-  EXPECT_FALSE(other(Fault::kTwoBarriers, x.data()).ok());
-  simt::config().strict = false;
-  EXPECT_TRUE(other(Fault::kTwoBarriers, x.data()).ok());
+  for (const Schedule schedule : {Schedule::kSequential, Schedule::kReverse}) {
+    simt::config().schedule = schedule;
+    simt::config().strict = true;
+    expect_finding(other(Fault::kReturnBeforeBarrier, x.data()), Kind::kDivergentBarrier);
+    EXPECT_FALSE(other(Fault::kTwoBarriers, x.data()).ok());
+    simt::config().strict = false;
+    simt::reports_reset();
+    for (const Fault fault : {Fault::kReturnBeforeBarrier, Fault::kTwoBarriers}) {
+      const Status status = other(fault, x.data());
+      EXPECT_TRUE(status.ok()) << status.reason;
+    }
+    EXPECT_EQ(x.get()[31], 2.0f);
+  }
 }
 
 TEST_F(Executor, PoisonsFreshMemory) {

@@ -289,6 +289,18 @@ other_kernel(float* x) {  // finds: kStackOverflow
       __syncthreads();
   }
   if constexpr (kFault == Fault::kTrap) __trap();
+  if constexpr (kFault == Fault::kReturnBeforeBarrier) {
+    if (i >= 32) return;
+    __syncthreads();  // finds: kReturnBeforeBarrier
+    x[i] = 2.0f;
+  }
+  if constexpr (kFault == Fault::kWaitTooWeak) {
+    async_copy<4>(values + i, x + i);
+    async_commit();
+    async_wait<1>();
+    x[i] = values[i];  // finds: kWaitTooWeak
+    async_wait<0>();
+  }
   if constexpr (kFault == Fault::kTwoBarriers) {
     if (i < 32)
       __syncthreads();  // finds: kTwoBarriers
@@ -433,6 +445,10 @@ Status other(Fault fault, float* x) {
   switch (fault) {
     case Fault::kDeadlock:
       return run(other_kernel<Fault::kDeadlock>);
+    case Fault::kReturnBeforeBarrier:
+      return run(other_kernel<Fault::kReturnBeforeBarrier>);
+    case Fault::kWaitTooWeak:
+      return run(other_kernel<Fault::kWaitTooWeak>);
     case Fault::kTrap:
       return run(other_kernel<Fault::kTrap>);
     case Fault::kTwoBarriers:

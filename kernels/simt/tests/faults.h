@@ -37,7 +37,9 @@ enum class Fault {
   kRefillTooEarly,  // the producer does not wait for the consumers
   kWrongByteCount,  // fewer bytes expected than copied
   // Others.
-  kDeadlock,  // one lane waits for its warp, the others for the block
+  kDeadlock,             // one lane waits for its warp, the others for the block
+  kReturnBeforeBarrier,  // the second warp; hardware tolerates it
+  kWaitTooWeak,          // cp.async: leaves the group that is needed in flight
   kTrap,
   kTwoBarriers,       // the branches of an if wait at different barriers
   kByteRace,          // two threads write one byte

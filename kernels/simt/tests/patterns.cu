@@ -46,6 +46,13 @@ shared_kernel(int stride, float* y) {
   }
 }
 
+TIGON_KERNEL(64) shared_broadcast_kernel(float* y) {
+  TIGON_SHARED(float, memory, [32]);
+  if (threadIdx.x == 0) store(&memory[7], 1.0f);
+  __syncthreads();
+  y[threadIdx.x] = load(&memory[7]);
+}
+
 TIGON_KERNEL(64) barriers_kernel(int barriers, int* sum) {
   for (int i = 0; i < barriers; ++i) __syncthreads();
   atomicAdd(sum, 1);
@@ -70,6 +77,9 @@ Status shared_words(int bytes, int stride, float* y) {
                       : bytes == 8 ? shared_kernel<double>
                                    : shared_kernel<float4>;
   return launch({.grid = 1, .block = 64}, kernel, stride, y);
+}
+Status shared_broadcast(float* y) {
+  return launch({.grid = 1, .block = 64}, shared_broadcast_kernel, y);
 }
 Status barriers_and_atomics(int blocks, int barriers, int* sum) {
   return launch({.grid = static_cast<unsigned>(blocks), .block = 64}, barriers_kernel, barriers,

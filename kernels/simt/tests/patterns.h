@@ -14,6 +14,8 @@ Status gather(int blocks, int stride, const float* x, float* y);
 Status triangle(const float* x, float* y);
 // Thread i < 32 stores 4, 8 or 16 bytes at shared word i * stride, and loads 4 or 8 from there.
 Status shared_words(int bytes, int stride, float* y);
+// All threads load one shared word.
+Status shared_broadcast(float* y);
 // `barriers` barriers, and an atomic per thread.
 Status barriers_and_atomics(int blocks, int barriers, int* sum);
 

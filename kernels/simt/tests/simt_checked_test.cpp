@@ -215,6 +215,8 @@ const Planted kPlanted[] = {
     {"kRefillTooEarly", Fault::kRefillTooEarly, Kind::kUninitialized, run_pipeline, false},
     {"kWrongByteCount", Fault::kWrongByteCount, Kind::kAsyncCopy, run_pipeline},
     {"kDeadlock", Fault::kDeadlock, Kind::kDeadlock, run_other},
+    {"kReturnBeforeBarrier", Fault::kReturnBeforeBarrier, Kind::kDivergentBarrier, run_other},
+    {"kWaitTooWeak", Fault::kWaitTooWeak, Kind::kUninitialized, run_other},
     {"kTwoBarriers", Fault::kTwoBarriers, Kind::kDivergentBarrier, run_other},
     {"kByteRace", Fault::kByteRace, Kind::kRace, run_other},
     {"kCopyLeftInFlight", Fault::kCopyLeftInFlight, Kind::kAsyncCopy, run_other},
