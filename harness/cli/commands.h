@@ -1,6 +1,6 @@
 // The subcommands of tigon. Each add_<name> adds one to the program; its callback sets *exit_code.
 #pragma once
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>  // with App.hpp alone, a program without main.cpp lacks its vtables
 #include <string>
 #include <vector>
 
