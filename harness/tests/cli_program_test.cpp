@@ -1,0 +1,255 @@
+// The built program: bad input is one line with its exit code, runs leave valid records.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include "harness/record/build_info.h"
+#include "harness/run/check.h"
+#include "harness/tests/run_program.h"
+#include "harness/tests/schema_check.h"
+
+namespace tigon {
+namespace {
+
+using Lines = std::vector<nlohmann::json>;
+
+Lines records_in(const std::filesystem::path& path) {
+  Lines lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::string schema_violation(const Lines& lines) {
+  std::ifstream file(build_info().source_dir + "/harness/record/record.schema.json");
+  const SchemaCheck schema(nlohmann::json::parse(file));
+  for (const auto& line : lines)
+    if (const std::string found = schema.violation(line); !found.empty())
+      return line["record"].get<std::string>() + found;
+  return "";
+}
+
+std::set<std::string> kinds_of(const Lines& lines) {
+  std::set<std::string> kinds;
+  for (const auto& line : lines) kinds.insert(line["record"]);
+  return kinds;
+}
+
+std::set<std::string> checked_cases(const std::filesystem::path& path) {
+  std::set<std::string> ids;
+  for (const auto& line : records_in(path))
+    if (line["record"] == "check")
+      ids.insert(line["case_id"].get<std::string>() + line["executor"].get<std::string>());
+  return ids;
+}
+
+bool is_one_line(const std::string& text) {
+  return !text.empty() && text.find('\n') == text.size() - 1;
+}
+
+// A check of a few tiny cases into `folder`.
+std::vector<std::string> small_check(const std::filesystem::path& folder) {
+  return {"check", "--op",   "swiglu", "--pass",  "forward", "--dtype",
+          "bf16",  "--impl", "fused",  "--quick", "--out",   folder.string()};
+}
+
+struct BadInput {
+  std::vector<std::string> arguments;
+  int exit_code;
+  std::string says;
+};
+
+TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
+  const BadInput kBad[] = {
+      {{}, 2, "--help"},
+      {{"chekc"}, 2, "did you mean 'check'?"},
+      {{"check", "--opp", "rope"}, 2, "did you mean '--op'?"},
+      {{"check", "--op", "nosuch"}, 2, "there are: rms_norm, rope, swiglu"},
+      {{"check", "--op", "rmsnorm"}, 2, "did you mean 'rms_norm'?"},
+      {{"check", "--pass", "sideways"}, 2, "no pass 'sideways'"},
+      {{"check", "--impl", "magic"}, 2, "no implementation 'magic'"},
+      {{"check", "--dtype", "f31"}, 2, "no dtype 'f31'"},
+      {{"check", "--op", "swiglu", "-a", "Q=5"}, 2, "its axes are T, F"},
+      {{"check", "-a", "T=-5"}, 2, "negative"},
+      {{"check", "-a", "T=[]"}, 2, "no value is given"},
+      {{"check", "--shard", "4/4"}, 2, "does not exist"},
+      {{"check", "--timeout", "-1"}, 2, "0 or more"},
+      {{"check", "--seed", "-1"}, 2, "--seed"},
+      {{"check", "--executor", "gpu"}, 2, "this build has"},
+      {{"check", "--filter", "["}, 2, "not a regular expression"},
+      {{"check", "--exclude", "["}, 2, "not a regular expression"},
+      {{"check", "--case", "nonsense"}, 2, "nonsense"},
+      {{"check", "--gtest_nosuch=1"}, 2, "no flag '--gtest_nosuch'"},
+      {{"bench", "--op", "nosuch"}, 2, "no op 'nosuch'"},
+      {{"describe", "nosuch"}, 2, "no op 'nosuch'"},
+      {{"converge", "--config", "huge"}, 2, "no config 'huge'"},
+      {{"converge", "--steps", "-3"}, 2, "--steps -3"},
+      {{"converge", "--data", "/no/such/file"}, 4, "no such file or folder"},
+      {{"report", "/no/such/folder"}, 4, "no such results folder"},
+      {{"run", "--stages", "chck"}, 2, "did you mean 'check'?"},
+      {{"run", "--tag", "novalue"}, 2, "name=value"},
+      {{"check", "--op", "rope", "--json", "/dev/full"}, 5, "No space left on device"},
+  };
+  for (const BadInput& bad : kBad) {
+    const ProgramRun run = run_tigon(bad.arguments);
+    EXPECT_EQ(run.exit_code, bad.exit_code) << run.err;
+    EXPECT_TRUE(is_one_line(run.err)) << run.err;
+    EXPECT_EQ(run.err.rfind("tigon: ", 0), 0u) << run.err;
+    EXPECT_NE(run.err.find(bad.says), std::string::npos) << run.err;
+  }
+}
+
+TEST(TigonProgram, every_command_has_help_with_an_example) {
+  for (const char* name :
+       {"list", "describe", "check", "bench", "converge", "report", "run", "doctor"}) {
+    const ProgramRun run = run_tigon({name, "--help"});
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_NE(run.out.find(std::string("./tigon ") + name), std::string::npos) << name;
+  }
+}
+
+TEST(TigonProgram, list_and_describe_show_every_op) {
+  const ProgramRun list = run_tigon({"list"});
+  EXPECT_EQ(list.exit_code, 0);
+  for (const OpSpec& op : all_ops()) {
+    EXPECT_NE(list.out.find(op.name), std::string::npos);
+    const ProgramRun described = run_tigon({"describe", op.name});
+    EXPECT_EQ(described.exit_code, 0);
+    EXPECT_NE(described.out.find(op.summary), std::string::npos);
+  }
+}
+
+TEST(TigonProgram, a_check_leaves_valid_records_and_counts_in_its_last_line) {
+  const TemporaryFolder folder;
+  auto arguments = small_check(folder.path());
+  arguments.insert(arguments.end(), {"--junit", (folder.path() / "junit.xml").string()});
+  const ProgramRun run = run_tigon(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  EXPECT_EQ(lines.front()["record"], "run");
+  EXPECT_EQ(lines.back()["record"], "end");
+  EXPECT_EQ(lines.back()["passed"], lines.size() - 2);
+  EXPECT_EQ(run.last_line(), std::to_string(lines.size() - 2) + " passed, 0 failed, 0 skipped");
+  EXPECT_EQ(run.out.find('\x1b'), std::string::npos) << "no colours but on a terminal";
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "junit.xml"));
+}
+
+TEST(TigonProgram, colours_are_forced_by_clicolor_force_and_forbidden_by_no_color) {
+  const TemporaryFolder folder;
+  EXPECT_NE(run_tigon(small_check(folder.path() / "a"), {"CLICOLOR_FORCE=1"}).out.find('\x1b'),
+            std::string::npos);
+  EXPECT_EQ(run_tigon(small_check(folder.path() / "b"), {"CLICOLOR_FORCE=1", "NO_COLOR=1"})
+                .out.find('\x1b'),
+            std::string::npos);
+}
+
+TEST(TigonProgram, the_repro_line_of_a_record_selects_that_case) {
+  const TemporaryFolder folder;
+  run_tigon(small_check(folder.path() / "all"));
+  const std::string id = records_in(folder.path() / "all" / "records.jsonl").at(1)["case_id"];
+  const ProgramRun run =
+      run_tigon({"check", "--case", id, "--out", (folder.path() / "one").string()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(records_in(folder.path() / "one" / "records.jsonl").at(1)["case_id"], id);
+}
+
+TEST(TigonProgram, shards_are_disjoint_and_whole_by_option_and_by_environment) {
+  const TemporaryFolder folder;
+  run_tigon(small_check(folder.path() / "all"));
+  const auto all = checked_cases(folder.path() / "all" / "records.jsonl");
+  ASSERT_GT(all.size(), 4u);
+  std::set<std::string> together;
+  size_t total = 0;
+  for (const std::string index : {"0", "1"}) {
+    auto arguments = small_check(folder.path() / index);
+    const auto status_file = folder.path() / ("status" + index);
+    ProgramRun run;
+    if (index == "0") {
+      arguments.insert(arguments.end(), {"--shard", "0/2"});
+      run = run_tigon(arguments);
+    } else {
+      run = run_tigon(arguments, {"GTEST_TOTAL_SHARDS=2", "GTEST_SHARD_INDEX=1",
+                                  "GTEST_SHARD_STATUS_FILE=" + status_file.string()});
+      EXPECT_TRUE(std::filesystem::exists(status_file));
+    }
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const auto part = checked_cases(folder.path() / index / "records.jsonl");
+    total += part.size();
+    together.insert(part.begin(), part.end());
+  }
+  EXPECT_EQ(together, all);
+  EXPECT_EQ(total, all.size());
+}
+
+TEST(TigonProgram, nothing_selected_is_exit_code_4) {
+  const TemporaryFolder folder;
+  auto arguments = small_check(folder.path());
+  arguments.insert(arguments.end(), {"--filter", "no_such_case"});
+  const ProgramRun run = run_tigon(arguments);
+  EXPECT_EQ(run.exit_code, 4);
+  EXPECT_EQ(run.last_line(), "0 passed, 0 failed, 0 skipped");
+}
+
+TEST(TigonProgram, ctrl_c_keeps_what_was_done_and_exits_with_130) {
+  const TemporaryFolder folder;
+  const auto records = folder.path() / "records.jsonl";
+  const ProgramRun run =
+      run_tigon({"check", "--jobs", "1", "--out", folder.path().string()}, {}, {records, 20000});
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+  const Lines lines = records_in(records);
+  EXPECT_EQ(schema_violation(lines), "");
+  EXPECT_GT(lines.size(), 5u);
+  EXPECT_EQ(lines.back()["record"], "end");
+  EXPECT_EQ(lines.back()["interrupted"], true);
+  EXPECT_TRUE(
+      std::regex_match(run.last_line(), std::regex("[0-9]+ passed, 0 failed, [0-9]+ skipped")));
+}
+
+TEST(TigonProgram, output_that_cannot_be_printed_is_exit_code_5) {
+  EXPECT_EQ(run_tigon({"list"}, {}, {}, "/dev/full").exit_code, 5);
+}
+
+TEST(TigonProgram, a_bench_leaves_valid_records) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon({"bench", "--op", "swiglu", "--quick", "--min-time", "0.02",
+                                    "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  const auto kinds = kinds_of(lines);
+  for (const char* kind : {"run", "bench", "memory", "end"}) EXPECT_TRUE(kinds.count(kind)) << kind;
+  EXPECT_TRUE(kinds.count(default_executor() == "cuda" ? "ceiling" : "trace"));
+}
+
+TEST(TigonProgram, a_trace_counts_at_least_the_least_bytes) {
+  if (default_executor() == "cuda") GTEST_SKIP() << "counted by the host executor";
+  const TemporaryFolder folder;
+  const ProgramRun run =
+      run_tigon({"check", "--trace", "swiglu", "--dtype", "bf16", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  ASSERT_EQ(lines.at(1)["record"], "trace");
+  EXPECT_GE(lines[1]["traffic_ratio"], 1.0);
+  EXPECT_LT(lines[1]["traffic_ratio"], 1.1) << "swiglu reads and writes each tensor once";
+}
+
+TEST(TigonProgram, a_short_training_leaves_valid_records) {
+  if (!std::filesystem::exists("/usr/share/common-licenses")) GTEST_SKIP() << "no default text";
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon({"converge", "--dtype", "f32", "--steps", "2", "--sequence",
+                                    "16", "--batch", "1", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  const auto kinds = kinds_of(lines);
+  for (const char* kind : {"converge_step", "converge", "converge_verdict"})
+    EXPECT_TRUE(kinds.count(kind)) << kind;
+}
+
+}  // namespace
+}  // namespace tigon
