@@ -97,7 +97,7 @@ TEST(Device, BlockReductions) {
     float sum = 0, maximum = 0;
     for (size_t k = 0; k < reductions; ++k) {
       const auto first = values.begin() + static_cast<ptrdiff_t>(k * n);
-      sum += std::accumulate(first, first + threads, 0.0f);
+      sum += std::accumulate(first, first + threads, static_cast<float>(threads));
       maximum += *std::max_element(first, first + threads);
     }
     for (const float s : sums.get()) ASSERT_EQ(s, sum) << threads << " threads";

@@ -53,6 +53,7 @@ block_reductions_kernel(const float* x, int reductions, float* sums, float* maxi
   for (int k = 0; k < reductions; ++k) {
     const float v = x[k * kThreads + static_cast<int>(threadIdx.x)];
     sum += block_sum<kThreads>(v);
+    sum += block_sum<kThreads>(1.0f);  // at once, through the same scratch
     maximum += block_max<kThreads>(v);
   }
   sums[threadIdx.x] = sum;
