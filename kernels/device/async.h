@@ -124,9 +124,8 @@ TIGON_DEVICE void mbarrier_arrive(Mbarrier* b) { simt::mbarrier_arrive(&b->state
 TIGON_DEVICE void mbarrier_arrive_expect(Mbarrier* b, unsigned bytes) {
   simt::mbarrier_arrive(&b->state, bytes);
 }
-TIGON_DEVICE void mbarrier_wait(Mbarrier* b, unsigned parity,
-                                simt::Location where = simt::Location::current()) {
-  simt::mbarrier_wait(&b->state, parity, where);
+TIGON_DEVICE void mbarrier_wait(Mbarrier* b, unsigned parity) {
+  simt::mbarrier_wait(&b->state, parity);
 }
 TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mbarrier* b) {
   simt::bulk_copy(shared, global, bytes, &b->state);

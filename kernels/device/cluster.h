@@ -56,9 +56,7 @@ TIGON_DEVICE T* cluster_map(T* shared, unsigned rank) {
 
 TIGON_DEVICE unsigned cluster_rank() { return simt::cluster_rank(); }
 TIGON_DEVICE unsigned cluster_size() { return simt::cluster_size(); }
-TIGON_DEVICE void cluster_sync(simt::Location where = simt::Location::current()) {
-  simt::cluster_sync(where);
-}
+TIGON_DEVICE void cluster_sync() { simt::cluster_sync(); }
 template <class T>
 TIGON_DEVICE T* cluster_map(T* shared, unsigned rank) {
   return static_cast<T*>(simt::cluster_map(const_cast<std::remove_cv_t<T>*>(shared), rank));

@@ -61,9 +61,7 @@ template <int kLanes = 32, class T, class Op>
 TIGON_DEVICE T warp_reduce(T v, Op op) {
 #if !TIGON_GPU
   T r;
-  if (simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>,
-                       simt::Location::current()))
-    return r;
+  if (simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>)) return r;
 #endif
   TIGON_UNROLL
   for (int step = kLanes / 2; step > 0; step /= 2) v = op(v, device::shuffle_xor(v, step));

@@ -63,7 +63,7 @@ void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes) {
   this_worker->phase_progress(bar);
 }
 
-void mbarrier_wait(uint64_t* bar, unsigned parity, Location) {
+void mbarrier_wait(uint64_t* bar, unsigned parity) {
   Thread& t = current_thread();
   while ((mbarrier(bar).count_and_phase & 1u) == parity) {
     t.state = State::kAtMbarrier;

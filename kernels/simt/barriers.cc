@@ -47,7 +47,7 @@ void block_sync(Location where) {
   w.yield(t);
 }
 
-void cluster_sync(Location) {
+void cluster_sync() {
   Worker& w = *this_worker;
   Thread& t = current_thread();
   if (++w.cluster_arrived < w.live) {

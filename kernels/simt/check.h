@@ -13,7 +13,6 @@ struct Worker;
 namespace check {
 
 #ifdef TIGON_SIMT_CHECKED
-inline constexpr bool kEnabled = true;
 inline constexpr size_t kSharedGap = 32;  // behind every shared array
 char* shared_arena_allocate(size_t bytes);
 void shared_arena_free(char* p, size_t bytes);
@@ -28,7 +27,6 @@ void worker_ends(Worker& w);    // has no more blocks of the launch
 void end_of_interval(Warp& w);  // the warp has synchronised: its requests are complete
 void count_barrier();
 #else
-inline constexpr bool kEnabled = false;
 inline constexpr size_t kSharedGap = 0;
 char* shared_arena_allocate(size_t bytes);
 void shared_arena_free(char* p, size_t bytes);

@@ -185,13 +185,12 @@ void enter(Warp& w, unsigned lane, const Warp::Call& call) {
 
 }  // namespace
 
-uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width, Location where) {
+uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width) {
   Worker& worker = *this_worker;
   Thread& t = current_thread();
   Warp& w = *t.warp;
   const unsigned lane = t.lane;
   t.pc = __builtin_return_address(0);
-  t.where = where;
   if ((mask & lane_bit(t)) == 0) {
     if (worker.config.strict) report_lane_not_in_mask(t, mask);
     mask |= lane_bit(t);
@@ -212,15 +211,13 @@ uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width, L
   return w.result[lane];
 }
 
-bool warp_fused(const void* in, void* out, unsigned bytes, void (*combine)(const void*, void*),
-                Location where) {
+bool warp_fused(const void* in, void* out, unsigned bytes, void (*combine)(const void*, void*)) {
   Worker& worker = *this_worker;
   Thread& t = current_thread();
   Warp& w = *t.warp;
   const unsigned lane = t.lane;
   if (!worker.config.fused || bytes > kMaxFusedBytes || w.live != kAllLanes) return false;
   t.pc = __builtin_return_address(0);
-  t.where = where;
   enter(w, lane, {kAllLanes, static_cast<int>(bytes), WarpOp::kFused, 32});
   memcpy(w.fused_in + lane * bytes, in, bytes);
   if (w.pending == kAllLanes && w.uniform) {

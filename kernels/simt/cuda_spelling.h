@@ -46,67 +46,62 @@ __forceinline__ T from_word(uint64_t r) {
   return v;
 }
 template <class T>
-__forceinline__ T shuffle(WarpOp op, unsigned mask, T v, int arg, int width, Location where) {
-  return from_word<T>(warp_op(op, mask, to_word(v), arg, width, where));
+__forceinline__ T shuffle(WarpOp op, unsigned mask, T v, int arg, int width) {
+  return from_word<T>(warp_op(op, mask, to_word(v), arg, width));
 }
-__forceinline__ unsigned vote(WarpOp op, unsigned mask, uint64_t v, Location where) {
-  return static_cast<unsigned>(warp_op(op, mask, v, 0, 32, where));
+__forceinline__ unsigned vote(WarpOp op, unsigned mask, uint64_t v) {
+  return static_cast<unsigned>(warp_op(op, mask, v, 0, 32));
 }
 }  // namespace tigon::simt
 
-__forceinline__ void __syncwarp(unsigned mask = 0xffffffffu, TIGON_SIMT_WHERE) {
-  ::tigon::simt::vote(::tigon::simt::WarpOp::kSync, mask, 0, where);
+__forceinline__ void __syncwarp(unsigned mask = 0xffffffffu) {
+  ::tigon::simt::vote(::tigon::simt::WarpOp::kSync, mask, 0);
 }
 template <class T>
-__forceinline__ T __shfl_sync(unsigned mask, T v, int lane, int width = 32, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kIndex, mask, v, lane, width, where);
+__forceinline__ T __shfl_sync(unsigned mask, T v, int lane, int width = 32) {
+  return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kIndex, mask, v, lane, width);
 }
 template <class T>
-__forceinline__ T __shfl_up_sync(unsigned mask, T v, unsigned delta, int width = 32,
-                                 TIGON_SIMT_WHERE) {
-  return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kUp, mask, v, static_cast<int>(delta), width,
-                                where);
+__forceinline__ T __shfl_up_sync(unsigned mask, T v, unsigned delta, int width = 32) {
+  return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kUp, mask, v, static_cast<int>(delta),
+                                width);
 }
 template <class T>
-__forceinline__ T __shfl_down_sync(unsigned mask, T v, unsigned delta, int width = 32,
-                                   TIGON_SIMT_WHERE) {
+__forceinline__ T __shfl_down_sync(unsigned mask, T v, unsigned delta, int width = 32) {
   return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kDown, mask, v, static_cast<int>(delta),
-                                width, where);
+                                width);
 }
 template <class T>
-__forceinline__ T __shfl_xor_sync(unsigned mask, T v, int lanes, int width = 32, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kXor, mask, v, lanes, width, where);
+__forceinline__ T __shfl_xor_sync(unsigned mask, T v, int lanes, int width = 32) {
+  return ::tigon::simt::shuffle(::tigon::simt::WarpOp::kXor, mask, v, lanes, width);
 }
-__forceinline__ unsigned __ballot_sync(unsigned mask, int predicate, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kBallot, mask, predicate != 0, where);
+__forceinline__ unsigned __ballot_sync(unsigned mask, int predicate) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kBallot, mask, predicate != 0);
 }
-__forceinline__ int __any_sync(unsigned mask, int predicate, TIGON_SIMT_WHERE) {
-  return static_cast<int>(
-      ::tigon::simt::vote(::tigon::simt::WarpOp::kAny, mask, predicate != 0, where));
+__forceinline__ int __any_sync(unsigned mask, int predicate) {
+  return static_cast<int>(::tigon::simt::vote(::tigon::simt::WarpOp::kAny, mask, predicate != 0));
 }
-__forceinline__ int __all_sync(unsigned mask, int predicate, TIGON_SIMT_WHERE) {
-  return static_cast<int>(
-      ::tigon::simt::vote(::tigon::simt::WarpOp::kAll, mask, predicate != 0, where));
+__forceinline__ int __all_sync(unsigned mask, int predicate) {
+  return static_cast<int>(::tigon::simt::vote(::tigon::simt::WarpOp::kAll, mask, predicate != 0));
 }
-__forceinline__ unsigned __reduce_add_sync(unsigned mask, unsigned v, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kAdd, mask, v, where);
+__forceinline__ unsigned __reduce_add_sync(unsigned mask, unsigned v) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kAdd, mask, v);
 }
-__forceinline__ unsigned __reduce_min_sync(unsigned mask, unsigned v, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kMin, mask, v, where);
+__forceinline__ unsigned __reduce_min_sync(unsigned mask, unsigned v) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kMin, mask, v);
 }
-__forceinline__ unsigned __reduce_max_sync(unsigned mask, unsigned v, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kMax, mask, v, where);
+__forceinline__ unsigned __reduce_max_sync(unsigned mask, unsigned v) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kMax, mask, v);
 }
-__forceinline__ unsigned __reduce_and_sync(unsigned mask, unsigned v, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kAnd, mask, v, where);
+__forceinline__ unsigned __reduce_and_sync(unsigned mask, unsigned v) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kAnd, mask, v);
 }
-__forceinline__ unsigned __reduce_or_sync(unsigned mask, unsigned v, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kOr, mask, v, where);
+__forceinline__ unsigned __reduce_or_sync(unsigned mask, unsigned v) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kOr, mask, v);
 }
 template <class T>
-__forceinline__ unsigned __match_any_sync(unsigned mask, T v, TIGON_SIMT_WHERE) {
-  return ::tigon::simt::vote(::tigon::simt::WarpOp::kMatchAny, mask, ::tigon::simt::to_word(v),
-                             where);
+__forceinline__ unsigned __match_any_sync(unsigned mask, T v) {
+  return ::tigon::simt::vote(::tigon::simt::WarpOp::kMatchAny, mask, ::tigon::simt::to_word(v));
 }
 __forceinline__ unsigned __activemask() { return ::tigon::simt::active_mask(); }
 

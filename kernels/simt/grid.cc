@@ -67,7 +67,6 @@ void Worker::build_threads() {
     for (unsigned i = 0; i < warps_per_block; ++i) {
       Warp& w = warps[b.first_warp + i];
       w.index = b.first_warp + i;
-      w.block = &b;
       w.threads = &threads[size_t{w.index} * 32];
       for (unsigned lane = 0; lane < 32; ++lane) {
         Thread& t = w.threads[lane];

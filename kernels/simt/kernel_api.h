@@ -74,7 +74,7 @@ inline dim3 grid_dim() { return this_shape->grid; }
 
 // Barriers and clusters.
 TIGON_SIMT_NOMERGE void block_sync(Location where);
-TIGON_SIMT_NOMERGE void cluster_sync(Location where);
+TIGON_SIMT_NOMERGE void cluster_sync();
 unsigned cluster_rank();
 unsigned cluster_size();
 void* cluster_map(void* shared, unsigned rank);
@@ -97,8 +97,7 @@ enum class WarpOp : uint8_t {
   kMatchAny,
   kFused,
 };
-TIGON_SIMT_NOMERGE uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width,
-                                    Location where);
+TIGON_SIMT_NOMERGE uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int arg, int width);
 uint32_t active_mask();
 
 // One suspension for a whole butterfly: combine(in, out) sees the values of the 32 lanes side by
@@ -106,7 +105,7 @@ uint32_t active_mask();
 // caller then shuffles.
 inline constexpr unsigned kMaxFusedBytes = 32;
 TIGON_SIMT_NOMERGE bool warp_fused(const void* in, void* out, unsigned bytes,
-                                   void (*combine)(const void*, void*), Location where);
+                                   void (*combine)(const void*, void*));
 
 // Shared memory. A site is one declaration of a shared array; its offset is the same in every block
 // of a launch.
@@ -127,7 +126,7 @@ T atomic_compare_exchange(T* p, T expected, T desired);
 // Asynchronous copies and mbarriers; a copy lands as late as it may.
 void mbarrier_init(uint64_t* bar, unsigned count);
 void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes);
-void mbarrier_wait(uint64_t* bar, unsigned parity, Location where);
+void mbarrier_wait(uint64_t* bar, unsigned parity);
 void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar);
 void async_copy(void* shared, const void* global, unsigned bytes);
 void async_commit();

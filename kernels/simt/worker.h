@@ -35,7 +35,6 @@ struct alignas(64) Thread : ThreadIds {
   State state = State::kDone;
   void* waits_on = nullptr;  // mbarrier
   const void* pc = nullptr;  // of the pending barrier or collective
-  Location where;            // the same
   Block& own_block() const;
 };
 
@@ -58,7 +57,6 @@ struct Warp {
   uint32_t live = 0;
   uint32_t epoch = 0;  // completed __syncwarp
   unsigned index = 0;  // in the cluster
-  Block* block = nullptr;
   Thread* threads = nullptr;
   // What the pending lanes asked for; `call` is valid per lane only when they disagree.
   struct Call {

@@ -18,7 +18,7 @@ Status reverse_blocks(const int* in, int* out, int blocks, size_t shared_bytes);
 
 // Several block reductions in a row, with 1, 2, 3, 8 and 32 warps: sums[threads] and
 // maxima[threads] as every thread got them, of x[threads * k] for the k-th reduction, added up over
-// reductions.
+// reductions; sums contain the number of threads, too.
 Status block_reductions(int threads, const float* x, int reductions, float* sums, float* maxima);
 
 // (maximum, sum of exponentials) over the block, an operation on a struct.
