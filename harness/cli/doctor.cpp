@@ -58,18 +58,23 @@ void library(const char* what, const char* file, const char* cure) {
   if (handle != nullptr) dlclose(handle);
 }
 
+// The first interpreter that can write the report, looked for where ./tigon looks.
 bool python_modules() {
   const char* chosen = std::getenv("TIGON_PYTHON");
-  const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  const std::string command =
-      fmt::format("'{}' -c 'import matplotlib, jinja2, numpy' >/dev/null 2>&1", python);
-  const bool found = std::system(command.c_str()) == 0;
-  say(found ? State::kOk : State::kMissing, "report (Python)",
-      found ? python + " with matplotlib, jinja2, numpy"
-            : python +
-                  " does not import matplotlib, jinja2 and numpy; sudo apt-get install "
-                  "python3-matplotlib python3-jinja2 python3-numpy, or set TIGON_PYTHON");
-  return found;
+  const std::string candidates[] = {chosen == nullptr ? "" : chosen, "python3", "/usr/bin/python3",
+                                    build_info().source_dir + "/build/python/bin/python3"};
+  for (const std::string& python : candidates) {
+    if (python.empty()) continue;
+    const std::string command =
+        fmt::format("'{}' -c 'import matplotlib, jinja2, numpy' >/dev/null 2>&1", python);
+    if (std::system(command.c_str()) != 0) continue;
+    say(State::kOk, "report (Python)", python + " with matplotlib, jinja2, numpy");
+    return true;
+  }
+  say(State::kMissing, "report (Python)",
+      "no python3 imports matplotlib, jinja2 and numpy; sudo apt-get install python3-matplotlib "
+      "python3-jinja2 python3-numpy, or set TIGON_PYTHON");
+  return false;
 }
 
 bool disk_space() {
@@ -131,17 +136,16 @@ int examine() {
   program("nvidia-smi", false, "no NVIDIA driver; only a GPU needs it");
   library("cuDNN", "libcudnn.so.9", "only a GPU needs it: cuDNN 9, for the naive baselines");
   library("cuBLASLt", "libcublasLt.so.13", "only a GPU needs it: part of CUDA Toolkit 13");
-  good &= python_modules();
+  const bool report = python_modules();
   good &= disk_space();
   say(std::filesystem::exists("/usr/share/common-licenses") ? State::kOk : State::kOptional,
       "training text", "/usr/share/common-licenses; ./tigon converge --data takes any other");
-  const bool cuda = default_executor() == "cuda";
-  fmt::print("{}\n", !good ? "something is missing: see the lines above for the cure"
-                     : cuda
-                         ? "everything for this build is there: check, bench, converge and report "
-                           "run on the GPU"
-                         : "everything for this build is there: check, bench (traffic and "
-                           "memory), converge and report run on the CPU");
+  const char* device_text = default_executor() == "cuda"
+                                ? "check, bench and converge run on the GPU"
+                                : "check, bench (traffic and memory) and converge run on the CPU";
+  fmt::print("{}{}\n",
+             good ? device_text : "something is missing: see the lines above for the cure",
+             report ? "" : "; the report needs the Python modules above");
   return good ? kExitOk : kExitInfrastructure;
 }
 
