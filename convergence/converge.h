@@ -64,13 +64,14 @@ struct RunReport {
   int64_t vocabulary = 0;         // of the model
   int64_t tokenizer_entries = 0;  // token ids in use are smaller
   int64_t tokens_per_step = 0;
-  std::string data;           // where the text came from
-  std::vector<double> loss;   // one per finished step
-  double final_loss = 0;      // mean of the last tenth of the steps
-  double held_out_loss = 0;   // NaN when interrupted
-  int64_t peak_bytes = 0;     // measured high water of device memory
-  int64_t planned_bytes = 0;  // the arena planned before the first step
-  double tokens_per_s = 0;    // median over the steps
+  std::string data;          // where the text came from
+  std::vector<double> loss;  // one per finished step
+  double final_loss = 0;     // mean of the last tenth of the steps
+  double held_out_loss = 0;  // NaN when interrupted
+  int64_t peak_bytes = 0;    // measured high water of device memory
+  // The arena planned before the first step; on the naive side intermediates come on top.
+  int64_t planned_bytes = 0;
+  double tokens_per_s = 0;  // median over the steps
   double seconds_s = 0;
   uint64_t seed = 0;
   std::string executor;  // "cuda", or "fast": the host executor on a CPU

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -85,14 +86,15 @@ std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed) {
 }
 
 void add_noise(std::vector<float>& weights, DType type, uint64_t seed, int twin) {
+  constexpr uint64_t kFirstStream = 16;
+  const bool low = type == DType::kBF16;
+  const auto unit_at_1 = static_cast<float>(2 * unit_roundoff(type));
   for (size_t i = 0; i < weights.size(); ++i) {
-    const bool up = random_bits(seed, 16 + static_cast<uint64_t>(twin), i) & 1;
-    if (weights[i] == 0.0f) continue;  // gaps between parameters
-    int exponent = 0;
-    std::frexp(weights[i], &exponent);
-    const double unit = 2.0 * unit_roundoff(type) * std::ldexp(1.0, exponent - 1);
-    const double rounded = std::nearbyint(weights[i] / unit) * unit;
-    weights[i] = static_cast<float>(rounded + (up ? unit : -unit));
+    const float w = low ? static_cast<float>(bf16(weights[i])) : weights[i];
+    if (w == 0.0f) continue;  // gaps between parameters
+    const float power = std::bit_cast<float>(std::bit_cast<uint32_t>(w) & 0x7f800000u);
+    const bool up = random_bits(seed, kFirstStream + static_cast<uint64_t>(twin), i) & 1;
+    weights[i] = w + (up ? unit_at_1 : -unit_at_1) * power;
   }
 }
 
