@@ -1,6 +1,5 @@
-// An op whose implementations are wrong in one way each, and the main() of the tests that run them.
+// An op whose implementations are wrong in one way each.
 // y = 2 x + sum(w), w optional.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,8 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
+#include <stdexcept>
 
-#include "harness/run/child.h"
 #include "harness/spec/bind.h"
 
 namespace tigon {
@@ -196,9 +196,3 @@ const std::vector<OpSpec>& all_ops() {
 }
 
 }  // namespace tigon
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "child") == 0) return tigon::child_main(argc, argv);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
