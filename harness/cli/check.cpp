@@ -197,6 +197,8 @@ void add_check(CLI::App* app, Program* program) {
     ops.insert(ops.end(), positional->begin(), positional->end());
     options->gtest_flags = program->gtest_flags;
     init_googletest(options->gtest_flags);
+    if (options->trace && default_executor() == "cuda")
+      throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
     requests_of(*options);  // a wrong command line makes no results folder
     program->exit_code =
         run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {

@@ -101,8 +101,7 @@ bool device() {
                           host_block()["cpu"].get<std::string>()));
     return true;
   } catch (const DeviceError& error) {
-    say(State::kMissing, "GPU",
-        fmt::format("{}; ./tigon --device host runs the kernels on this CPU", error.what()));
+    say(State::kMissing, "GPU", error.what());
     return false;
   }
 }

@@ -34,9 +34,6 @@ void print_trace(const Json& t) {
 }  // namespace
 
 int trace_stage(Session& session, const CheckOptions& options) {
-  if (default_executor() == "cuda")
-    throw UsageError(
-        "--trace counts in the host executor: use ./tigon --device host check --trace");
   const CheckRequest request = request_of(options.select);
   const Exclusion excluded(options.select.exclude);
   Tally tally;

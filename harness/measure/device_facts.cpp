@@ -32,7 +32,9 @@ Json device_block() {
   const WorkerEnd end = run_in_child([](const Emit& emit) { emit(block_of(device_info())); },
                                      [&](const Json& line) { block = line; }, kSilenceS);
   if (end.kind == WorkerEnd::kInterrupted) return {{"kind", "host"}};
-  if (end.kind != WorkerEnd::kDone) throw DeviceError(end.reason);
+  if (end.kind != WorkerEnd::kDone)
+    throw DeviceError(fmt::format(
+        "no usable GPU ({}); ./tigon --device host runs the kernels on this CPU", end.reason));
   return block;
 }
 
