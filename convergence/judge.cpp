@@ -48,9 +48,9 @@ void judge_f32(const Trial& t, VerdictReport& v) {
   double squares = 0, largest = 0;
   v.differences = distance(loss, t.fused->loss);
   for (size_t i = 0; i < loss.size(); ++i) {
-    const double seen = i < twin.size() ? twin[i] : largest;
-    largest = std::max({largest, seen, 2 * u * loss[i]});
-    const double moved = std::max(seen, 2 * u * loss[i]);
+    const bool seen = i < twin.size();
+    const double moved = seen ? std::max(twin[i], 2 * u * loss[i]) : kF32LaterGrowth * largest;
+    if (seen) largest = std::max(largest, moved);
     squares += moved * moved;
     v.budgets.push_back(kLambda * (u * (row + mean * loss[i]) + std::sqrt(squares)));
   }
