@@ -32,6 +32,9 @@ std::string repro_of(const Case& c, const std::string& executor) {
                      executor == "checked" ? " --executor checked" : "");
 }
 
+// Children share the GPU well: most of a case is the oracle and the baseline's run-time compiler.
+constexpr int kMostGpuChildren = 8;
+
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
@@ -45,7 +48,9 @@ Session::Session(std::vector<Case> cases, const CheckRequest& request)
                  : executor_ == "cuda" ? 30
                                        : 60),
       results_(cases_.size()) {
-  const int wanted = request.jobs > 0 ? request.jobs : executor_ == "cuda" ? 1 : cores();
+  const int wanted = request.jobs > 0      ? request.jobs
+                     : executor_ == "cuda" ? std::min(cores(), kMostGpuChildren)
+                                           : cores();
   jobs_ = std::max(1, std::min(wanted, static_cast<int>(cases_.size())));
   threads_per_child_ = std::max(1, cores() / jobs_);
 }
