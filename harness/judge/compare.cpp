@@ -47,7 +47,9 @@ double lost_bits(const Budget& b, const Magnitudes& m) {
   return stored * smallest_subnormal(b.element) * m.underflow;
 }
 
-// Expected spread of a correct element's error.
+// Expected spread of a correct element's error. Roundings of the output itself are independent, so
+// a third of their square; those of a stored intermediate may be one and the same for all elements
+// (the gradient of a mean's targets is one number), so all of it and a quarter for chance.
 double sigma(const Budget& b, const Magnitudes& m) {
   const double u_out = unit_roundoff(b.output), u_element = unit_roundoff(b.element);
   const double rounded = b.roundings * u_out * m.value;
@@ -56,7 +58,7 @@ double sigma(const Budget& b, const Magnitudes& m) {
   const double sums = (std::sqrt(b.reduction) + b.elementary) * kAccumulator * m.scale;
   const double functions = phi(b.output) * m.value / 3;
   const double tiny = lost_bits(b, m) + eta(b.output);
-  return std::sqrt((rounded * rounded + stored * stored) / 3 + chain * chain + sums * sums +
+  return std::sqrt(rounded * rounded / 3 + 1.25 * stored * stored + chain * chain + sums * sums +
                    functions * functions + tiny * tiny);
 }
 
