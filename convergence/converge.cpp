@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "convergence/compare.h"
 #include "convergence/judge.h"
@@ -55,9 +56,6 @@ bool run_side(const Comparison& c, const Ops<P>& ops, TrainSettings settings,
   return report.complete;
 }
 
-template <class P>
-constexpr bool is_f32 = std::is_same_v<P, F32>;
-
 }  // namespace
 
 template <class P>
@@ -71,9 +69,9 @@ void compare(const Comparison& c, const Ops<P>& naive, const Ops<P>& fused,
   settings.side = Side::kFused;
   if (!run_side<P>(c, fused, settings, result)) return;
   settings.side = Side::kNoise;
-  settings.hold_out = !is_f32<P>;
-  if (is_f32<P>) settings.steps = std::min(settings.steps, kF32TwinSteps);
-  const int twins = is_f32<P> ? kF32Twins : kBF16Twins;
+  constexpr bool kF32 = std::is_same_v<P, F32>;
+  if (kF32) settings.steps = std::min(settings.steps, kF32TwinSteps);
+  const int twins = kF32 ? kF32Twins : kBF16Twins;
   for (settings.twin = 0; settings.twin < twins; ++settings.twin)
     if (!run_side<P>(c, naive, settings, result)) return;
   Trial trial{&result.runs[first], &result.runs[first + 1], {}};

@@ -150,8 +150,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
     }
     report.planned_bytes = model.planned_bytes();
     report.complete = report.steps == settings.steps;
-    if (settings.hold_out && report.complete)
-      report.held_out_loss = held_out_loss(model, config, data);
+    if (report.complete) report.held_out_loss = held_out_loss(model, config, data);
   } catch (const DeviceError& e) {
     throw ConvergeError(5, fmt::format("{} {} {}: {}", config.name, name_of(settings.side),
                                        name_of(report.dtype), e.what()));

@@ -28,7 +28,6 @@ struct TrainSettings {
   uint64_t seed = 1;
   int steps = 0;    // to run
   int horizon = 0;  // steps that the learning rate is spread over
-  bool hold_out = true;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const StepReport&)> on_step;
 };
