@@ -41,6 +41,7 @@ TEST_P(Fault, gives_its_verdict) {
   EXPECT_EQ(report.exit_code(), GetParam().verdict == Verdict::kUnsupported
                                     ? kExitNothing
                                     : exit_code_of(GetParam().verdict));
+  EXPECT_LT(report.seconds, 4);  // 1.5 s is the limit of a case
   EXPECT_EQ(results[0].repro, "./tigon check --case '" + case_id(results[0].c) + "'");
 }
 

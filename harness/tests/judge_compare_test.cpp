@@ -76,23 +76,23 @@ TEST(Compare, a_missing_element_fails) {
 
 TEST(Compare, empty_passes) { EXPECT_EQ(verdict_of({}, {}), Verdict::kPassed); }
 
-TEST(Compare, truncation_is_caught_by_the_root_mean_square_alone) {
+TEST(Compare, errors_that_are_all_near_their_bound_fail_by_the_root_mean_square) {
   Budget bf;
   bf.output = DType::kBF16;
   bf.element = DType::kBF16;
-  std::vector<double> want, nearest, truncated;
+  std::vector<double> want, nearest, short_of;
   for (uint64_t i = 0; i < 4096; ++i) {
     want.push_back(1 + std::abs(random_normal(1, i)));
     nearest.push_back(static_cast<double>(bf16(want.back())));
-    const double ulp = std::ldexp(0x1p-7, std::ilogb(want.back()));
-    truncated.push_back(std::floor(want.back() / ulp) * ulp);
+    short_of.push_back(want.back() * (1 - 0.95 * 0x1p-8));
   }
   const Expected expected{want};
   const Comparison right = compare("y", nearest, expected, {4096}, bf);
   EXPECT_EQ(right.verdict, Verdict::kPassed) << right.reason;
   EXPECT_LT(right.result.rms_over_budget, 0.8);
-  const Comparison wrong = compare("y", truncated, expected, {4096}, bf);
+  const Comparison wrong = compare("y", short_of, expected, {4096}, bf);
   EXPECT_EQ(wrong.verdict, Verdict::kIncorrectNumerical);
+  EXPECT_EQ(wrong.result.failing, 0);
   EXPECT_GT(wrong.result.rms_over_budget, 1);
   EXPECT_LT(wrong.result.bias, -10);
 }
