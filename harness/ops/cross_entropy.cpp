@@ -31,7 +31,6 @@ OpSpec contract() {
   const OutputBudget loss{.reduction = loss_terms, .elementary = 16};
   const OutputBudget lse{.reduction = V, .elementary = 16};
   const OutputBudget gradient{.reduction = V, .elementary = 24};
-  const Expr roundings = naive_loss_roundings();
   return {
       .name = "cross_entropy",
       .summary = "loss = lse(x) - x_target, with label smoothing, z-loss, softcap, ignore_index",
@@ -59,7 +58,7 @@ OpSpec contract() {
                        {impl<Forward>(
                             "fused", policies, [](auto& a, Stream s) { return forward(a, s); },
                             [](auto& a) { return workspace(a); }),
-                        rounding(roundings, impl<Forward>("naive", policies,
+                        naive_loss(impl<Forward>("naive", policies,
                                                           [](auto& a, Stream s) {
                                                             return naive::cross_entropy::forward(a, s);
                                                           }))},
@@ -75,7 +74,7 @@ OpSpec contract() {
                        {impl<Backward>(
                             "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
                             [](auto& a) { return workspace(a); }),
-                        rounding(roundings, impl<Backward>("naive", policies,
+                        naive_loss(impl<Backward>("naive", policies,
                                                            [](auto& a, Stream s) {
                                                              return naive::cross_entropy::backward(a, s);
                                                            }))},
@@ -94,8 +93,7 @@ OpSpec contract() {
                             "fused", policies,
                             [](auto& a, Stream s) { return forward_backward(a, s); },
                             [](auto& a) { return workspace(a); }),
-                        rounding(roundings,
-                                 impl<ForwardBackward>(
+                        naive_loss(impl<ForwardBackward>(
                                      "naive", policies,
                                      [](auto& a, Stream s) {
                                        return naive::cross_entropy::forward_backward(a, s);

@@ -64,7 +64,6 @@ OpSpec contract() {
   const Expr row_terms = Expr(H) + V, all_terms = Expr(H) + V + T;
   const OutputBudget of_row{.reduction = row_terms, .elementary = 24, .intermediate_roundings = 1};
   const OutputBudget of_all{.reduction = all_terms, .elementary = 24, .intermediate_roundings = 1};
-  const Expr roundings = naive_loss_roundings();
   // What its kernels move: the logits come from one product and their gradient goes to two more,
   // and the traffic of products is not counted.
   const Expr elem{"elem", [](const Binding& b) { return b.at("elem"); }};
@@ -101,11 +100,11 @@ OpSpec contract() {
                        {impl<Forward>(
                             "fused", policies, [](auto& a, Stream s) { return forward(a, s); },
                             [](auto& a) { return workspace(a); }, [](auto& a) { return tune(a); }),
-                        rounding(roundings,
-                                 impl<Forward>("naive", policies,
-                                               [](auto& a, Stream s) {
-                                                 return naive::linear_cross_entropy::forward(a, s);
-                                               }))},
+                        naive_loss(impl<Forward>("naive", policies,
+                                                 [](auto& a, Stream s) {
+                                                   return naive::linear_cross_entropy::forward(a,
+                                                                                               s);
+                                                 }))},
                    .budget = {{"loss", of_all}, {"lse", of_row}},
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes}),
@@ -133,8 +132,7 @@ OpSpec contract() {
                                [](auto& a, Stream s) { return forward_backward(a, s); },
                                [](auto& a) { return workspace(a); },
                                [](auto& a) { return tune(a); }),
-                           rounding(
-                               roundings,
+                           naive_loss(
                                impl<ForwardBackward>(
                                    "naive",
                                    policies,

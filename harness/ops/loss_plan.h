@@ -1,8 +1,12 @@
 // What the contracts of cross_entropy and linear_cross_entropy share.
 #pragma once
+#include <fmt/format.h>
+
 #include <vector>
 
+#include "harness/spec/bind.h"
 #include "harness/spec/op_spec.h"
+#include "reference/naive/eager.h"
 
 namespace tigon {
 
@@ -47,11 +51,14 @@ inline InputSet replaced(InputSet set, const char* name, const std::vector<Input
   return set;
 }
 
-// Roundings of the unfused chain: with a softcap the logits are rounded three times before the
-// exponential, which is then off by them times the logit.
-inline Expr naive_loss_roundings() {
-  return {"(softcap>0 ? 40 : 4)",
-          [](const Binding& b) { return b.at("softcap") > 0 ? 40.0 : 4.0; }};
+// The unfused chain with what it declares: with a softcap the logits are rounded three times before
+// the exponential, which is then off by them times the logit, and the library's tanh adds its own.
+inline Implementation naive_loss(Implementation chain) {
+  const auto with_softcap = [](double then, double otherwise) {
+    return Expr(fmt::format("(softcap>0 ? {:g} : {:g})", then, otherwise),
+                [=](const Binding& b) { return b.at("softcap") > 0 ? then : otherwise; });
+  };
+  return rounding(with_softcap(40, 4), std::move(chain), with_softcap(naive::tanh_error(), 0));
 }
 
 }  // namespace tigon

@@ -143,7 +143,7 @@ Budget budget_of(const Problem& problem, const CaseTensor& output) {
   Budget budget;
   budget.roundings = b.roundings(problem.binding);
   budget.reduction = b.reduction(problem.binding);
-  budget.elementary = b.elementary;
+  budget.elementary = b.elementary + problem.implementation->elementary(problem.binding);
   budget.intermediate_roundings = b.intermediate_roundings(problem.binding);
   budget.element_roundings = problem.implementation->element_roundings(problem.binding);
   budget.output = output.dtype;

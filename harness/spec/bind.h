@@ -150,8 +150,9 @@ Implementation impl(std::string name, PolicyList<Ps...> policies, Run run, Works
 }
 
 // A chain of primitives, judged with an allowance for the intermediates that it stores.
-inline Implementation rounding(Expr element_roundings, Implementation i) {
+inline Implementation rounding(Expr element_roundings, Implementation i, Expr elementary = 0) {
   i.element_roundings = std::move(element_roundings);
+  i.elementary = std::move(elementary);
   return i;
 }
 

@@ -58,6 +58,9 @@ struct Implementation {
   // that times u_T S + eta_T U. 0 for a fused kernel; a chain of primitives stores each
   // intermediate.
   Expr element_roundings = 0;
+  // Error of a library's elementary functions beyond c0, in u_acc. 0 for a fused kernel; declared
+  // where a baseline calls functions whose inside is not known.
+  Expr elementary = 0;
 };
 
 // Runs in double on host memory. Fills the outputs with the value, with S (the same formula with

@@ -53,6 +53,10 @@ enum class Unary { kCopy, kNegate, kRsqrt, kExp, kTanh, kSilu };
 enum class Binary { kAdd, kSub, kMul, kDiv, kMax, kSiluBackward, kTanhBackward };
 enum class Over { kFeatures, kTokens };  // last dimension, the one before
 
+// Declared error of the backend's tanh and of its derivative, relative to the terms that they are
+// made of, in units of 2^-24 beyond a few roundings. 0: it has none.
+double tanh_error();
+
 // Every primitive reads its inputs in their storage type, computes in fp32 and rounds once to the
 // type of its result. It throws what eagerly() turns into a Status. A result may be an input's
 // memory where sizes and strides agree.

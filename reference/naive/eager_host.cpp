@@ -117,6 +117,8 @@ bool valid(int64_t target, const Tensor& x) { return target >= 0 && target < x.s
 
 }  // namespace
 
+double tanh_error() { return 0; }
+
 void Eager::unary(Unary op, const Tensor& x, const Tensor& y) const {
   Array row(y.shape[2]);
   for_each_row(y, [&](int64_t i, int64_t j) {
