@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr size_t kPieceBytes = 2048;
 constexpr size_t kHeldOutEvery = 10;
-constexpr int64_t kFewestWindows = 16;  // of the training part; fewer would be learnt by heart
+constexpr int64_t kFewestWindows = 8;  // of the training part; fewer would be learnt by heart
 
 [[noreturn]] void fail(const std::string& what) { throw ConvergeError(2, what); }
 

@@ -13,6 +13,7 @@
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
 #include "harness/measure/worker.h"
+#include "harness/run/check.h"
 
 namespace tigon::cli {
 namespace {
@@ -98,23 +99,26 @@ std::string show(const Json& number) {
   return number.is_number() ? fmt::format("{:.4g}", number.get<double>()) : "-";
 }
 
+// Times of the host executor say nothing of a kernel's speed.
+bool on_gpu() { return default_executor() == "cuda"; }
+
 std::string line_of(const std::string& kind, const Json& r) {
   const std::string head =
       fmt::format("{} {}", r["config"].get<std::string>(), r["dtype"].get<std::string>());
   if (kind == "converge")
-    return fmt::format("{} {}: {} steps, loss {} -> {}, held out {}, peak {}, {} tokens/s, {} s",
+    return fmt::format("{} {}: {} steps, loss {} -> {}, held out {}, peak {}, {} tokens/s{}, {} s",
                        head, r["impl"].get<std::string>(), r["steps"].get<int>(),
                        r["loss"].empty() ? "-" : show(r["loss"][0]), show(r["final_loss"]),
                        show(r["held_out_loss"]), show_bytes(r["peak_bytes"].get<double>()),
-                       show(r["tokens_per_s"]), show(r["seconds_s"]));
+                       show(r["tokens_per_s"]), on_gpu() ? "" : " (host executor)",
+                       show(r["seconds_s"]));
   const bool passed = r["verdict"] == "passed";
   return fmt::format(
-      "{}: {}{}{}; largest difference {} of budget {} at step {}, memory x{}, "
-      "speed x{}",
-      head, colored(r["verdict"].get<std::string>(), passed ? Color::kGreen : Color::kRed),
+      "{}: {}{}{}; largest difference {} of budget {} at step {}, memory x{}{}", head,
+      colored(r["verdict"].get<std::string>(), passed ? Color::kGreen : Color::kRed),
       passed ? "" : ": ", r["reason"].get<std::string>(), show(r["largest_difference"]),
       show(r["budget"]), r["step_of_largest"].get<int>(), show(r["memory_ratio"]),
-      show(r["speed_ratio"]));
+      on_gpu() ? fmt::format(", speed x{}", show(r["speed_ratio"])) : "");
 }
 
 // In this process: lines of the child become records, a progress bar and text.

@@ -9,9 +9,12 @@
 #include "harness/cli/stages.h"
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
+#include "harness/run/check.h"
 
 namespace tigon::cli {
 namespace {
+
+constexpr const char* kLargeConfig = "350m";
 
 struct RunOptions {
   CheckOptions check;
@@ -52,6 +55,13 @@ int run_stages(Session& session, const RunOptions& options,
   stage("check", [&] { return check_stage(session, options.check); });
   stage("bench", [&] { return bench_stage(session, options.bench); });
   stage("converge", [&] { return converge_stage(session, training); });
+  if (default_executor() == "cuda" && !options.quick) {
+    convergence::ConvergeRequest large = training;  // a GPU trains the large preset, too
+    large.config = kLargeConfig;
+    large.dtypes.clear();
+    large.quick = true;
+    stage("converge", [&] { return converge_stage(session, large); });
+  }
   return code;
 }
 

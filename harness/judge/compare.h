@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/judge/output_result.h"
 #include "harness/judge/verdict.h"
-#include "harness/run/check.h"
 #include "kernels/signature/dtype.h"
 
 namespace tigon {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/judge/output_result.h"
 #include "harness/judge/verdict.h"
 #include "harness/run/case.h"
 
@@ -30,17 +31,6 @@ struct CheckRequest {
   Tier tier = Tier::kCheck;
   int jobs = 0;             // children at a time; 0: one per core, one on a GPU
   std::string save_folder;  // if given: every case's tensors go to <save_folder>/<case_key>/
-};
-
-// How one output compares with the oracle. Ratios over budget are NaN when not computed.
-struct OutputResult {
-  std::string name;
-  double error_over_budget = 0;  // worst element; passes iff <= 1
-  double rms_over_budget = 0;    // passes iff <= 1; NaN below 1000 elements
-  double bias = 0;               // mean signed error over its expected spread (a z score)
-  std::vector<int64_t> worst_index;
-  double got = 0, want = 0;  // at worst_index
-  int64_t elements = 0, failing = 0;
 };
 
 struct CheckResult {

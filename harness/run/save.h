@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/check.h"
 #include "harness/run/oracle.h"
 
 namespace tigon {

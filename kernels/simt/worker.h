@@ -104,19 +104,19 @@ struct Worker {
   // Runs clusters of the launch until none is left.
   void run(Launch& launch);
 
-  // scheduler.cc
+  // scheduler.cpp
   void suspend(Thread& t);             // t.state says why; returns when t runs again
   void make_ready(Thread& t);          // t is suspended
   void yield(Thread& t);               // lets others run first, when the schedule is random
   [[noreturn]] void thread_loop();     // body of every fiber
   [[noreturn]] void abandon_launch();  // leaves the fibers where they are
 
-  // barriers.cc
+  // barriers.cpp
   void release_block(Block& b, const Thread* running);
   void finish_cluster_barrier(const Thread* running);
-  // collectives.cc
+  // collectives.cpp
   void warp_thread_left(Warp& w, unsigned lane);
-  // async.cc
+  // async.cpp
   bool land_one_copy();
   void check_no_copies_left();
   void phase_progress(uint64_t* bar);

@@ -236,8 +236,10 @@ def convergence_figure(figures, config, dtype, entry):
 
     def drawing(panels, theme):
         for impl, run in runs.items():
-            panels[0].plot(range(1, len(run["loss"]) + 1), run["loss"], color=colour(theme, impl), label=impl,
-                           linestyle="--" if impl == "naive" else "-", linewidth=2 if impl == "fused" else 1.4)
+            label = "naive, weights moved by one ulp" if impl == "noise" else impl
+            panels[0].plot(range(1, len(run["loss"]) + 1), run["loss"], color=colour(theme, impl), label=label,
+                           linestyle={"naive": "--", "noise": ":"}.get(impl, "-"),
+                           linewidth=2 if impl == "fused" else 1.4)
         panels[0].set_xlabel("step")
         panels[0].set_ylabel("loss")
         panels[0].legend(fontsize=8)
@@ -245,7 +247,7 @@ def convergence_figure(figures, config, dtype, entry):
             floor = 1e-12
             steps = range(1, len(verdict["differences"]) + 1)
             panels[1].plot(steps, [max(abs(d or 0), floor) for d in verdict["differences"]], color=colour(theme, "fused"),
-                           label="|fused − naive|")
+                           label="fused against naive")
             if verdict.get("budgets"):
                 panels[1].plot(range(1, len(verdict["budgets"]) + 1), verdict["budgets"], color=theme["limit"],
                                label="budget")

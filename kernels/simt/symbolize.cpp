@@ -67,7 +67,7 @@ std::string offset_text(const Place& p) {
 // Folder of the source tree, as the compiler was given it, with a slash at the end.
 std::string_view source_root() {
   constexpr std::string_view self = __FILE__;
-  constexpr std::string_view own = "kernels/simt/symbolize.cc";
+  constexpr std::string_view own = "kernels/simt/symbolize.cpp";
   return self.size() > own.size() ? self.substr(0, self.size() - own.size()) : std::string_view();
 }
 
