@@ -72,7 +72,11 @@ Commit current_commit() {
   const std::string git = fmt::format("git -C '{}' ", build.source_dir);
   Commit now;
   std::string changes;
-  if (!output_of(git + "rev-parse HEAD", now.commit)) return {build.commit, false};
+  if (!output_of(git + "rev-parse HEAD", now.commit)) {
+    // A tree without its history, e.g. copied to a GPU machine: whoever copied it may say.
+    const char* told = std::getenv("TIGON_COMMIT");
+    return {build.commit.empty() && told != nullptr ? told : build.commit, false};
+  }
   if (output_of(git + "status --porcelain --untracked-files=no", changes))
     now.dirty = !changes.empty();
   return now;
@@ -126,7 +130,8 @@ Json environment_block() {
     const std::string text = *variable;
     const size_t equals = text.find('=');
     for (const char* prefix : kPrefixes)
-      if (equals != std::string::npos && text.rfind(prefix, 0) == 0)
+      if (equals != std::string::npos && text.rfind(prefix, 0) == 0 &&
+          text.rfind("NVIDIA_REQUIRE_", 0) != 0)  // a container's list of drivers, 2 kB
         block[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return block;

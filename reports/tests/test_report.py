@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import load, tables, units  # noqa: E402
+from tigon_report import load, page, slim, tables, units  # noqa: E402
 
 
 class ReportTest(unittest.TestCase):
@@ -111,6 +111,18 @@ class ReportTest(unittest.TestCase):
             files = sorted((self.folder / name).rglob("*.*"))
             outputs.append([file.read_bytes() for file in files if file.is_file()])
         self.assertEqual(outputs[0], outputs[1])
+
+    def test_a_slim_run_gives_the_same_report(self):
+        bench = {**sample.bench("fused", 8192, 32000, 4e-4), "samples_s": [4e-4] * 30}
+        step = {"record": "converge_step", "config": "tiny", "impl": "fused", "dtype": "bf16", "step": 1, "loss": 8.3}
+        self.write([*sample.gpu_run(), bench, step])
+        slimmed = self.folder / "slim.jsonl"
+        self.assertEqual(slim.main([str(self.folder), str(slimmed)]), 0)
+        self.assertNotIn("samples_s", slimmed.read_text())
+        self.assertNotIn("converge_step", slimmed.read_text())
+        for run, out in ((self.folder, "whole"), (slimmed, "thin")):
+            page.write(load.load_run(run), [], self.folder / out)
+        self.assertEqual((self.folder / "whole/index.html").read_text(), (self.folder / "thin/index.html").read_text())
 
     def test_units(self):
         self.assertEqual(units.seconds(0.0425e-3), "42.50 µs")

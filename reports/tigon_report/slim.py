@@ -1,0 +1,45 @@
+"""python3 -m tigon_report.slim RUN FILE: a run's records without what the report does not show, for reports/recorded/.
+
+Keeps every record but the steps of a training (its losses are in the converge record), drops the samples behind a
+median, and of a check keeps its name, verdict and head-room. No number is changed; the run record says "slim": true.
+"""
+import json
+import pathlib
+import sys
+
+from . import load
+
+CHECK_KEYS = ("record", "run_id", "case_id", "op", "pass", "impl", "dtype", "executor", "verdict", "reason")
+OUTPUT_KEYS = ("name", "error_over_budget", "rms_over_budget")
+
+
+def slim(record):
+    """The record to keep, or None."""
+    kind = record["record"]
+    if kind == "converge_step":
+        return None
+    if kind == "run":
+        return {**record, "slim": True}
+    if kind == "check":
+        kept = {key: record[key] for key in CHECK_KEYS if record.get(key) not in (None, "")}
+        kept["outputs"] = [{key: output.get(key) for key in OUTPUT_KEYS} for output in record.get("outputs") or []]
+        return kept
+    return {key: value for key, value in record.items() if key != "samples_s"}
+
+
+def main(argv):
+    if len(argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        run = load.load_run(argv[0])
+    except load.DataError as error:
+        print(f"slim: {error}", file=sys.stderr)
+        return 4
+    kept = [record for line in run.path.read_text().splitlines() if (record := slim(json.loads(line)))]
+    pathlib.Path(argv[1]).write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in kept))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
