@@ -42,7 +42,7 @@ Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,
   r.memory_bound = !(flop / gemm > bytes / stream);
   if (r.bandwidth / stream > kMostShareOfCeiling)
     r.impossible = beats(r.bandwidth / stream, "fastest stream");
-  else if (r.share_of_gemm > kMostShareOfCeiling)
+  else if (r.share_of_gemm > kMostShareOfGemm)
     r.impossible = beats(r.share_of_gemm, "GEMM rate");
   return r;
 }

@@ -16,8 +16,11 @@ struct Roofline {
   std::string impossible;    // why the time cannot be right; empty when it can
 };
 
-// A time that beats the fastest stream or the GEMM by more than 5% is a mistake of the measurement.
+// A time that beats the fastest stream by more than 5% is a mistake of the measurement.
 inline constexpr double kMostShareOfCeiling = 1.05;
+// A matrix rate depends on the data, because power limits the clock: on an H200 f16 gradients that
+// flush to zero ran at 116% of the GEMM measured on random operands, at 1.4 of 1.98 GHz.
+inline constexpr double kMostShareOfGemm = 1.25;
 
 Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,
                      const Ceilings& ceilings);

@@ -57,6 +57,7 @@ std::vector<Timing> empty_timings(const std::vector<Contender>& contenders, cons
 std::vector<uint64_t> outputs_after(CallSet& set, const std::function<void()>& work) {
   set.fill_inputs(kSeed);
   set.poison_outputs();
+  device_synchronize();  // the work may go to another stream, which does not wait for the poison
   work();
   device_synchronize();
   return set.fingerprints();

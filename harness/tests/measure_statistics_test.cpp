@@ -51,7 +51,9 @@ TEST(Roofline, a_result_above_its_ceiling_is_impossible) {
   EXPECT_EQ(roofline_of(1e-3, 4.6e9, 1, DType::kBF16, kCeilings).impossible, "")
       << "a read may be faster than the copy, and 5% is allowed";
   EXPECT_NE(roofline_of(1e-3, 4.8e9, 1, DType::kBF16, kCeilings).impossible, "");
-  EXPECT_NE(roofline_of(1e-3, 1, 8.5e11, DType::kBF16, kCeilings).impossible, "");
+  EXPECT_EQ(roofline_of(1e-3, 1, 9.9e11, DType::kBF16, kCeilings).impossible, "")
+      << "a matrix rate depends on the data: 25% is allowed";
+  EXPECT_NE(roofline_of(1e-3, 1, 1.01e12, DType::kBF16, kCeilings).impossible, "");
 }
 
 TEST(Roofline, without_ceilings_there_is_no_share) {
