@@ -134,9 +134,10 @@ std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::st
     AxisValues given = parse_axis_values(argument);
     if (std::find(known.begin(), known.end(), given.axis) == known.end())
       fail(argument,
-           fmt::format("{} has no axis '{}'; {} {}",
-                       ops.size() == 1 ? ops[0]->name : "no selected op", given.axis,
-                       ops.size() == 1 ? "its axes are" : "the axes are", fmt::join(known, ", ")));
+           fmt::format("{} axis '{}'; {} {}",
+                       ops.size() == 1 ? ops[0]->name + " has no" : "no selected op has an",
+                       given.axis, ops.size() == 1 ? "its axes are" : "the axes are",
+                       fmt::join(known, ", ")));
     if (!axes.emplace(given.axis, std::move(given.values)).second)
       fail(argument,
            fmt::format("axis {} is given twice; write its values in one list", given.axis));
