@@ -8,10 +8,12 @@ namespace tigon::cli {
 namespace {
 
 void print_counters(const std::string& name, const Json& c) {
-  fmt::print("  {:<40} {:>11} {:>11} {:>9.0f} {:>9.0f} {:>9.0f} {:>9.0f}\n", name.substr(0, 40),
-             show_bytes(c["bytes_loaded_bytes"]), show_bytes(c["bytes_stored_bytes"]),
-             c["sectors"].get<double>(), c["bank_conflicts"].get<double>(),
-             c["barriers"].get<double>(), c["atomics"].get<double>());
+  const double sectors = c["sectors"], requests = c["requests"];
+  fmt::print("  {:<40} {:>11} {:>11} {:>9.0f} {:>11.3g} {:>9.0f} {:>9.0f} {:>9.0f}\n",
+             name.substr(0, 40), show_bytes(c["bytes_loaded_bytes"]),
+             show_bytes(c["bytes_stored_bytes"]), sectors, requests > 0 ? sectors / requests : 0.0,
+             c["bank_conflicts"].get<double>(), c["barriers"].get<double>(),
+             c["atomics"].get<double>());
 }
 
 void print_trace(const Json& t) {
@@ -20,8 +22,8 @@ void print_trace(const Json& t) {
     fmt::print("  {}: {}\n", t["verdict"].get<std::string>(), t["reason"].get<std::string>());
     return;
   }
-  fmt::print("  {:<40} {:>11} {:>11} {:>9} {:>9} {:>9} {:>9}\n", "kernel", "loaded", "stored",
-             "sectors", "conflicts", "barriers", "atomics");
+  fmt::print("  {:<40} {:>11} {:>11} {:>9} {:>11} {:>9} {:>9} {:>9}\n", "kernel", "loaded",
+             "stored", "sectors", "per request", "conflicts", "barriers", "atomics");
   for (const Json& kernel : t["kernels"])
     print_counters(
         fmt::format("{} x{}", kernel["name"].get<std::string>(), kernel["launches"].get<int64_t>()),
