@@ -6,6 +6,7 @@
 // writes one row of partial sums to scratch, and a second kernel adds those in a fixed order: no
 // atomics, the same bits every time. Bytes: (3*T*H + H)*elem + 4*T + 4*H, and the partial sums.
 #pragma once
+#include "kernels/device/column_sums.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rms_norm/row.h"
 
@@ -13,7 +14,6 @@ namespace tigon::rms_norm {
 
 // With more lanes, 128 registers per thread are no room for another row and the weights.
 inline constexpr int kAheadLanes = 256;
-inline constexpr int kSumThreads = 256;
 
 // The part of a row that a thread keeps, as stored.
 template <class T, int kWidth, int kPieces>
@@ -36,43 +36,6 @@ TIGON_DEVICE void load_row(const Backward<P>& args, int64_t row, int lane,
   kept.rstd = load(args.rstd.data + row);
 }
 
-template <int kWidth>
-TIGON_DEVICE void store_sums(float* p, const float (&sums)[kWidth]) {
-  if constexpr (kWidth == 1) {
-    store(p, sums[0]);
-  } else {
-    TIGON_UNROLL
-    for (int j = 0; j < kWidth; j += 4)
-      store16(p + j, Vec<float>{{sums[j], sums[j + 1], sums[j + 2], sums[j + 3]}});
-  }
-}
-
-// dw of this block, [H]: the sum over its groups of lanes, each of which has seen some of the rows.
-template <int kLanes, int kWidth, int kPieces>
-TIGON_DEVICE void store_partial(const float (&dw)[kPieces][kWidth], int64_t pieces,
-                                float* partial) {
-  constexpr int kGroups = kRowsPerBlock<kLanes>, kColumns = kLanes * kPieces * kWidth;
-  const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
-  if constexpr (kGroups == 1) {
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (const int i = p * kLanes + lane; i < pieces) store_sums(partial + i * kWidth, dw[p]);
-  } else {
-    TIGON_SHARED(float, sums, [kGroups][kColumns]);
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p) {
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) sums[group][(p * kLanes + lane) * kWidth + j] = dw[p][j];
-    }
-    __syncthreads();
-    for (int column = threadIdx.x; column < pieces * kWidth; column += kThreads<kLanes>) {
-      float sum = 0.0f;
-      for (int g = 0; g < kGroups; ++g) sum += sums[g][column];
-      store(partial + column, sum);
-    }
-  }
-}
-
 // pull = rstd^2 * mean_H(m * x).
 template <class P, int kWidth>
 TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x_piece,
@@ -92,7 +55,7 @@ TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem
 // into registers keep their sums there from the start; there is one row per block then. dx may be
 // dy's memory.
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
-TIGON_KERNEL(kThreads<kLanes>, kBlocksPerSm)
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
@@ -107,7 +70,7 @@ backward_kernel(Backward<P> args, float* partials) {
   Piece<T, kWidth> weight[kPieces] = {};
   if constexpr (kAhead) {
     if (row < rows) load_row<kLanes>(args, row, lane, next);
-    load_weights<kWidth, kLanes>(args, lane, weight);
+    load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
   }
   float dw[kPieces][kWidth] = {}, x[kWidth], dy[kWidth];
 
@@ -118,7 +81,7 @@ backward_kernel(Backward<P> args, float* partials) {
       if (row + step < rows) load_row<kLanes>(args, row + step, lane, next);
     } else {
       load_row<kLanes>(args, row, lane, kept);
-      load_weights<kWidth, kLanes>(args, lane, weight);
+      load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
     }
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
@@ -145,7 +108,7 @@ backward_kernel(Backward<P> args, float* partials) {
           float* sum = partial + i * kWidth + j;
           store(sum, (block_row == first ? 0.0f : load(sum)) + dy[j] * (x[j] * kept.rstd));
         }
-        multiply_weight(args, load_weight<kWidth>(args, i), dy);
+        multiply_weight(args, load_if_given<kWidth>(args.w.data, i), dy);
         add_products(dy, x, dots);
       }
     const float mean = row_sum<kLanes>(sum_of(dots)) / static_cast<float>(h);
@@ -162,29 +125,11 @@ backward_kernel(Backward<P> args, float* partials) {
       }
     if constexpr (kRest)
       for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-        store_dx<P, kWidth>(args, load_piece<kWidth>(x_row + i * kWidth),
-                            load_piece<kWidth>(dy_row + i * kWidth), load_weight<kWidth>(args, i),
-                            kept.rstd, pull, dx_row + i * kWidth);
+        store_dx<P, kWidth>(
+            args, load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
+            load_if_given<kWidth>(args.w.data, i), kept.rstd, pull, dx_row + i * kWidth);
   }
   if (partial != nullptr) store_partial<kLanes>(dw, h / kWidth, partial);
-}
-
-// dw[h] = sum over blocks of partials[block, h]; a warp adds every eighth row of 32 columns.
-template <class Accum>
-TIGON_KERNEL(kSumThreads)
-sum_partials_kernel(const Accum* partials, int blocks, int64_t h, Accum* dw) {
-  constexpr int kWarps = kSumThreads / 32;
-  TIGON_SHARED(Accum, sums, [kWarps][32]);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
-  Accum sum = 0;
-  for (int block = warp; block < blocks && column < h; block += kWarps)
-    sum += load(partials + block * h + column);
-  sums[warp][lane] = sum;
-  __syncthreads();
-  if (warp != 0 || column >= h) return;
-  for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-  store(dw + column, sum);
 }
 
 }  // namespace tigon::rms_norm

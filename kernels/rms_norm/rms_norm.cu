@@ -16,18 +16,16 @@ namespace {
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
 // are enough bytes in flight and leave room for 1024 threads per SM: 88-92% of copy bandwidth on an
 // H200 from 2048 columns on, against 80-90% with eight.
-constexpr Shape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},  {32, 4, 8}, {128, 2, 8},
-                                     {128, 4, 8}, {256, 4, 4}, {512, 4, 2}, {512, 8, 1}};
-constexpr Shape kForwardElements[] = {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}};
+constexpr RowShape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},
+                                        {32, 4, 8},  {128, 2, 8}, {128, 4, 8},
+                                        {256, 4, 4}, {512, 4, 2}, {512, 8, 1}};
+constexpr RowShape kForwardElements[] = {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}};
 
 // Up to 64, 128, 256, 1024, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to 28
-// registers (x, dy, both of the next row, w, eight sums of dw). As many blocks as run at once on
-// the 132 SMs of an H200, whatever the device: dw has the same bits everywhere.
-constexpr Shape kBackwardVectors[] = {{8, 1, 7},   {16, 1, 7},  {32, 1, 7},  {32, 4, 3},
-                                      {128, 4, 3}, {256, 4, 1}, {512, 4, 1}, {512, 1, 1}};
-constexpr Shape kBackwardElements[] = {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}};
-constexpr int kMultiprocessors = 132;
-constexpr int kMinRows = 4;  // of a group of lanes; with fewer, partial sums would be the traffic
+// registers (x, dy, both of the next row, w, eight sums of dw).
+constexpr RowShape kBackwardVectors[] = {{8, 1, 7},   {16, 1, 7},  {32, 1, 7},  {32, 4, 3},
+                                         {128, 4, 3}, {256, 4, 1}, {512, 4, 1}, {512, 1, 1}};
+constexpr RowShape kBackwardElements[] = {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}};
 
 // x becomes y.
 template <class P, int kWidth>
@@ -40,7 +38,7 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
 }
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
-TIGON_KERNEL(kThreads<kLanes>, kBlocksPerSm)
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
@@ -56,7 +54,8 @@ forward_kernel(Forward<P> args) {
   for (int p = 0; p < kPieces; ++p)
     if (const int i = p * kLanes + lane; i < pieces)
       kept[p] = load_piece_stream<kWidth>(x + i * kWidth);
-  load_weights<kWidth, kLanes>(args, lane, weight);  // now: nothing is waited for after the sum
+  // Now, so that nothing is waited for after the sum.
+  load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
 
   float f[kWidth], squares[kWidth] = {};
   TIGON_UNROLL
@@ -86,33 +85,25 @@ forward_kernel(Forward<P> args) {
   if constexpr (kRest)
     for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
       unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
-      normalise<P>(args, load_weight<kWidth>(args, i), rstd, f);
+      normalise<P>(args, load_if_given<kWidth>(args.w.data, i), rstd, f);
       store_piece(y + i * kWidth, f);
     }
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
 
-// Blocks of backward's grid.
-template <int kLanes, int kBlocksPerSm>
-unsigned grid_blocks(int64_t rows) {
-  constexpr int64_t kMost = kBlocksPerSm * kMultiprocessors,
-                    kLeast = kMinRows * kRowsPerBlock<kLanes>;
-  return static_cast<unsigned>(std::min(kMost, ceil_div(rows, kLeast)));
-}
-
 template <class P, int kWidth>
 Status launch_forward(const Forward<P>& args, Stream stream) {
   const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
   const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
     const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
-    return launch({dim3(blocks), dim3(kThreads<kLanes>), 0, stream},
+    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
                   forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
   };
   if constexpr (kWidth == 1)
-    return with_shape<kForwardElements>(pieces, run);
+    return with_row_shape<kForwardElements>(pieces, run);
   else
-    return with_shape<kForwardVectors>(pieces, run);
+    return with_row_shape<kForwardVectors>(pieces, run);
 }
 
 template <class P, int kWidth>
@@ -121,19 +112,17 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
   float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
   unsigned blocks = 0;
   const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-    blocks = grid_blocks<kLanes, kBlocksPerSm>(rows);
-    return launch({dim3(blocks), dim3(kThreads<kLanes>), 0, stream},
+    blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
+    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
                   backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args, partials);
   };
   Status status;
   if constexpr (kWidth == 1)
-    status = with_shape<kBackwardElements>(h, run);
+    status = with_row_shape<kBackwardElements>(h, run);
   else
-    status = with_shape<kBackwardVectors>(h / kWidth, run);
+    status = with_row_shape<kBackwardVectors>(h / kWidth, run);
   if (!status.ok() || !args.dw) return status;
-  return launch(
-      {dim3(static_cast<unsigned>(ceil_div(h, int64_t{32}))), dim3(kSumThreads), 0, stream},
-      sum_partials_kernel<float>, partials, static_cast<int>(blocks), h, args.dw.data);
+  return launch_partial_sums(partials, blocks, h, args.dw.data, stream);
 }
 
 // Common to both passes. Block indices are 31 bits.
@@ -173,10 +162,11 @@ size_t workspace(const Backward<P>& args) {
   if (!args.dw) return 0;
   const int64_t t = args.x.shape[0], h = args.x.shape[1];
   const auto blocks = [&]<int kLanes, int, int kBlocksPerSm, bool> {
-    return grid_blocks<kLanes, kBlocksPerSm>(t);
+    return column_sum_blocks<kLanes, kBlocksPerSm>(t);
   };
-  const unsigned rows = std::max(with_shape<kBackwardVectors>(h / kVec<typename P::Elem>, blocks),
-                                 with_shape<kBackwardElements>(h, blocks));
+  const unsigned rows =
+      std::max(with_row_shape<kBackwardVectors>(h / kVec<typename P::Elem>, blocks),
+               with_row_shape<kBackwardElements>(h, blocks));
   return size_t{rows} * static_cast<size_t>(h) * sizeof(float);
 }
 

@@ -1,0 +1,92 @@
+// Sums over rows, as weight gradients need them, without atomics: each thread sums its columns in
+// registers, every block of a fixed grid writes one row of partial sums, and a second kernel adds
+// those in a fixed order. The same bits every time and on every device.
+#pragma once
+#include <algorithm>
+
+#include "kernels/device/launch.h"
+#include "kernels/device/row_lanes.h"
+
+namespace tigon {
+
+// As many blocks as run at once on the 132 SMs of an H200, whatever the device.
+inline constexpr int kColumnSumMultiprocessors = 132;
+// Rows of a group of lanes; with fewer, partial sums would be the traffic.
+inline constexpr int kMinRowsPerGroup = 4;
+inline constexpr int kPartialSumThreads = 256;
+
+// Blocks of the grid that walks over the rows.
+template <int kLanes, int kBlocksPerSm>
+unsigned column_sum_blocks(int64_t rows) {
+  constexpr int64_t kMost = kBlocksPerSm * kColumnSumMultiprocessors,
+                    kLeast = kMinRowsPerGroup * kRowsPerBlock<kLanes>;
+  return static_cast<unsigned>(std::min(kMost, (rows + kLeast - 1) / kLeast));
+}
+
+template <int kWidth>
+TIGON_DEVICE void store_sums(float* p, const float (&sums)[kWidth]) {
+  if constexpr (kWidth == 1) {
+    store(p, sums[0]);
+  } else {
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; j += 4)
+      store16(p + j, Vec<float>{{sums[j], sums[j + 1], sums[j + 2], sums[j + 3]}});
+  }
+}
+
+// Column sums of this block, [pieces * kWidth]: the sum over its groups of lanes, each of which has
+// seen some of the rows. May be called again at once.
+template <int kLanes, int kWidth, int kPieces>
+TIGON_DEVICE void store_partial(const float (&lane_sums)[kPieces][kWidth], int64_t pieces,
+                                float* partial) {
+  constexpr int kGroups = kRowsPerBlock<kLanes>, kColumns = kLanes * kPieces * kWidth;
+  const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  if constexpr (kGroups == 1) {
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (const int i = p * kLanes + lane; i < pieces)
+        store_sums(partial + i * kWidth, lane_sums[p]);
+  } else {
+    TIGON_SHARED(float, sums, [kGroups][kColumns]);
+    __syncthreads();
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p) {
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j)
+        sums[group][(p * kLanes + lane) * kWidth + j] = lane_sums[p][j];
+    }
+    __syncthreads();
+    for (int column = threadIdx.x; column < pieces * kWidth; column += kRowThreads<kLanes>) {
+      float sum = 0.0f;
+      for (int g = 0; g < kGroups; ++g) sum += sums[g][column];
+      store(partial + column, sum);
+    }
+  }
+}
+
+// sums[h] = sum over blocks of partials[block, h]; a warp adds every eighth row of 32 columns.
+template <class Accum>
+TIGON_KERNEL(kPartialSumThreads)
+sum_partials_kernel(const Accum* partials, int blocks, int64_t h, Accum* result) {
+  constexpr int kWarps = kPartialSumThreads / 32;
+  TIGON_SHARED(Accum, sums, [kWarps][32]);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
+  Accum sum = 0;
+  for (int block = warp; block < blocks && column < h; block += kWarps)
+    sum += load(partials + block * h + column);
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || column >= h) return;
+  for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
+  store(result + column, sum);
+}
+
+// Adds partials [blocks, h] into sums [h].
+inline Status launch_partial_sums(const float* partials, unsigned blocks, int64_t h, float* sums,
+                                  Stream stream) {
+  return launch({dim3(static_cast<unsigned>((h + 31) / 32)), dim3(kPartialSumThreads), 0, stream},
+                sum_partials_kernel<float>, partials, static_cast<int>(blocks), h, sums);
+}
+
+}  // namespace tigon
