@@ -1,10 +1,11 @@
 // All that a kernel file includes besides its signature: CUDA spelling for both compilers, loads
-// and stores, math, reductions, clusters, asynchronous copies, launch.
+// and stores, math, reductions, clusters, asynchronous copies, launch, planted faults.
 #pragma once
 #include "kernels/device/async.h"
 #include "kernels/device/cluster.h"
 #include "kernels/device/launch.h"
 #include "kernels/device/math.h"
+#include "kernels/device/mutant.h"
 #include "kernels/device/platform.h"
 #include "kernels/device/reduce.h"
 #include "kernels/device/vec.h"

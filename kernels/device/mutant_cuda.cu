@@ -1,0 +1,35 @@
+// The chosen fault of a process with a GPU: launchers read it here, kernels in their module.
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/device/mutant.h"
+#include "kernels/device/mutant_switch.h"
+
+namespace tigon {
+
+namespace {
+
+uint32_t chosen = 0;
+
+std::vector<const void*>& symbols() {
+  static std::vector<const void*> all;  // filled before main
+  return all;
+}
+
+}  // namespace
+
+void device::add_fault_symbol(const void* symbol) { symbols().push_back(symbol); }
+
+uint32_t device::fault_of_host() { return chosen; }
+
+void plant(const char* name) {
+  chosen = *name == '\0' ? 0 : FaultId::hash(name);
+  for (const void* symbol : symbols()) {
+    const cudaError_t error = cudaMemcpyToSymbol(symbol, &chosen, sizeof chosen);
+    if (error != cudaSuccess)
+      throw std::runtime_error(std::string("cannot plant a fault: ") + cudaGetErrorString(error));
+  }
+}
+
+}  // namespace tigon
