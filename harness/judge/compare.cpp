@@ -6,26 +6,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+
+#include "harness/judge/judge_fault.h"
+#include "harness/judge/pattern.h"
 
 namespace tigon {
 
 namespace {
 
-constexpr double kLambda = 4;                  // sqrt(n) u bounds a sum's error with near certainty
-constexpr double kAccumulator = 0x1p-24;       // sums are kept in fp32
 constexpr int64_t kRmsElements = 1000;         // fewer say nothing about a root mean square
 constexpr size_t kPatternElements = 1u << 20;  // failing indices kept for the pattern
-
-// Slack for approximate functions: a quarter of a rounding of a 16-bit output, none in fp32.
-double phi(DType output) {
-  const double u = unit_roundoff(output);
-  return u > 0x1p-20 ? u / 4 : 0;
-}
-
-// A GPU flushes fp32 subnormals to zero, in the output and on the way to it.
-double eta(DType output) { return std::max(smallest_subnormal(output), 0x1p-124); }
+constexpr int64_t kNeighbours = 2;             // shown on either side of the worst element
 
 double largest_finite(DType t) {
   switch (t) {
@@ -40,28 +34,6 @@ double largest_finite(DType t) {
   }
 }
 
-// What storing intermediates in the element type adds where they are below its normal range.
-double lost_bits(const Budget& b, const Magnitudes& m) {
-  const double stored =
-      b.roundings - 1 + kLambda / 2 * b.intermediate_roundings + b.element_roundings;
-  return stored * smallest_subnormal(b.element) * m.underflow;
-}
-
-// Expected spread of a correct element's error. Roundings of the output itself are independent, so
-// a third of their square; those of a stored intermediate may be one and the same for all elements
-// (the gradient of a mean's targets is one number), so all of it and a quarter for chance.
-double sigma(const Budget& b, const Magnitudes& m) {
-  const double u_out = unit_roundoff(b.output), u_element = unit_roundoff(b.element);
-  const double rounded = b.roundings * u_out * m.value;
-  const double stored = b.intermediate_roundings * u_element * m.intermediate;
-  const double chain = b.element_roundings * u_element * m.scale;
-  const double sums = (std::sqrt(b.reduction) + b.elementary) * kAccumulator * m.scale;
-  const double functions = phi(b.output) * m.value / 3;
-  const double tiny = lost_bits(b, m) + eta(b.output);
-  return std::sqrt(rounded * rounded / 3 + 1.25 * stored * stored + chain * chain + sums * sums +
-                   functions * functions + tiny * tiny);
-}
-
 std::vector<int64_t> unravel(int64_t index, const std::vector<int64_t>& shape) {
   std::vector<int64_t> at(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {
@@ -71,92 +43,160 @@ std::vector<int64_t> unravel(int64_t index, const std::vector<int64_t>& shape) {
   return at;
 }
 
-std::string place(const std::string& name, const std::vector<int64_t>& at) {
-  return fmt::format("{}[{}]", name, fmt::join(at, ","));
-}
-
 // Which class a value is in: 0 finite, 1 NaN, 2 +inf, 3 -inf.
 int classify(double v) {
   if (std::isnan(v)) return 1;
-  if (std::isinf(v)) return v > 0 ? 2 : 3;
+  if (std::isinf(v)) return v > 0 || planted(JudgeFault::kAnySignOfInfinity) ? 2 : 3;
   return 0;
 }
 
 // An infinity where the oracle's finite value, within its budget, is beyond the output's range.
 bool overflows(double got, double want, double allowed, DType output) {
+  if (planted(JudgeFault::kInfinityForFinite) && std::isinf(got)) return true;
   return std::isinf(got) && std::isfinite(want) && std::signbit(got) == std::signbit(want) &&
          std::abs(want) + allowed > largest_finite(output);
 }
 
 // The oracle's infinity in double cannot be a finite number; its finite overflow may be either.
 bool same_class(double got, double want, double allowed, DType output) {
+  if (planted(JudgeFault::kAcceptsNan) && std::isnan(got)) return true;
+  if (planted(JudgeFault::kSkipsNonfiniteOracle) && !std::isfinite(want)) return true;
   return classify(got) == classify(want) || overflows(got, want, allowed, output);
 }
 
-struct Indices {
-  std::vector<int64_t> sorted;  // distinct, ascending
-  explicit Indices(std::vector<int64_t> all) : sorted(std::move(all)) {
-    std::sort(sorted.begin(), sorted.end());
-    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+bool within(double ratio) {
+  return planted(JudgeFault::kNanBudgetAllows) ? !(ratio > 1) : ratio <= 1;
+}
+
+// One pass over the elements.
+class Scan {
+ public:
+  Scan(const std::vector<double>& got, const Expected& expected, const Budget& budget,
+       OutputResult* result)
+      : got_(got), expected_(expected), budget_(budget), result_(*result) {}
+
+  void run() {
+    int64_t end = result_.elements;
+    if (planted(JudgeFault::kFirstElements)) end = std::min<int64_t>(end, 1024);
+    if (planted(JudgeFault::kAnySize)) end = std::min(end, static_cast<int64_t>(got_.size()));
+    for (int64_t i = 0; i < end; ++i) element(i);
+    if (judged_ >= kRmsElements)
+      result_.rms_over_budget = std::sqrt(sum_of_squares_ / static_cast<double>(judged_));
+    result_.bias = variance_ > 0 ? signed_error_ / std::sqrt(variance_) : 0;
   }
-  int64_t first() const { return sorted.front(); }
-  int64_t count() const { return static_cast<int64_t>(sorted.size()); }
+
+  // The first element whose class is wrong, else the one with the largest ratio; -1 for none.
+  int64_t shown() const { return bad_class_ >= 0 ? bad_class_ : worst_; }
+  bool wrong_class() const { return bad_class_ >= 0; }
+  bool has_rms() const { return judged_ >= kRmsElements; }
+  const std::vector<int64_t>& failing() const { return failing_; }
+
+ private:
+  void element(int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    const double want = expected_.value[at], got = got_[at];
+    Magnitudes m = magnitudes_of(expected_, at);
+    if (planted(JudgeFault::kRelativeToCandidate)) m.value = m.scale = std::abs(got);
+    const double allowed = allowed_error(budget_, m);
+    if (!same_class(got, want, allowed, budget_.output)) {
+      if (bad_class_ < 0) bad_class_ = i;
+      fail(i);
+      return;
+    }
+    if (!std::isfinite(got) || !std::isfinite(want)) return;  // the same kind of non-finite
+    const double error = got - want, ratio = std::abs(error) / allowed;
+    if (!within(ratio)) fail(i);
+    if (worst_ < 0 || !(ratio <= result_.error_over_budget)) {
+      worst_ = i;
+      result_.error_over_budget = ratio;
+    }
+    result_.largest_error = std::max(result_.largest_error, std::abs(error));
+    const double spread = expected_spread(budget_, m);
+    sum_of_squares_ += (error / spread) * (error / spread);
+    signed_error_ += want < 0 ? -error : error;
+    variance_ += spread * spread;
+    ++judged_;
+  }
+
+  void fail(int64_t i) {
+    ++result_.failing;
+    if (failing_.size() < kPatternElements) failing_.push_back(i);
+  }
+
+  const std::vector<double>& got_;
+  const Expected& expected_;
+  const Budget& budget_;
+  OutputResult& result_;
+  std::vector<int64_t> failing_;
+  int64_t bad_class_ = -1, worst_ = -1, judged_ = 0;
+  double sum_of_squares_ = 0, signed_error_ = 0, variance_ = 0;
 };
 
-// "only columns >= 120 of 127" and the like; empty when they are spread all over the dimension.
-std::string one_dimension(const char* what, const Indices& indices, int64_t length) {
-  const int64_t first = indices.first(), count = indices.count();
-  if (count == length || length == 1) return "";
-  if (count == 1) return fmt::format("only {} {} of {}", what, first, length);
-  if (first + count == length) return fmt::format("only {}s >= {} of {}", what, first, length);
-  if (first == 0 && indices.sorted.back() == count - 1)
-    return fmt::format("only {}s < {} of {}", what, count, length);
-  int64_t step = 0;
-  for (size_t i = 1; i < indices.sorted.size(); ++i)
-    step = std::gcd(step, indices.sorted[i] - indices.sorted[i - 1]);
-  if (step > 1 && count >= 3)
-    return fmt::format("only every {}th {} from {}", step, what, first % step);
-  return "";
+// The elements on either side of `index` in its row.
+std::vector<Neighbour> neighbours_of(int64_t index, const std::vector<double>& got,
+                                     const std::vector<double>& want,
+                                     const std::vector<int64_t>& shape) {
+  std::vector<Neighbour> all;
+  const int64_t columns = shape.empty() ? 1 : shape.back(), column = index % columns;
+  const int64_t last = std::min(columns - 1, column + kNeighbours);
+  for (int64_t c = std::max<int64_t>(0, column - kNeighbours); c <= last; ++c)
+    if (const auto at = static_cast<size_t>(index - column + c); c != column && at < got.size())
+      all.push_back({c, got[at], want[at]});
+  return all;
+}
+
+// "; beside it got 1 2 [nan] 4 5 want 1 2 [3] 4 5", the worst element in brackets.
+std::string beside(const OutputResult& r) {
+  if (r.neighbours.empty()) return "";
+  std::string got, want;
+  const int64_t column = r.worst_index.back();
+  const auto add = [&](const char* format, double g, double w) {
+    got += fmt::format(fmt::runtime(format), g);
+    want += fmt::format(fmt::runtime(format), w);
+  };
+  bool shown = false;
+  for (const Neighbour& n : r.neighbours) {
+    if (n.column > column && !shown) add(" [{:.4g}]", r.got, r.want);
+    shown = n.column > column;
+    add(" {:.4g}", n.got, n.want);
+  }
+  if (!shown) add(" [{:.4g}]", r.got, r.want);
+  return fmt::format("; beside it got{} want{}", got, want);
+}
+
+std::string where_of(const Scan& scan, const OutputResult& r, const std::vector<int64_t>& shape) {
+  // Of failures beyond those that are kept nothing is known.
+  if (r.failing > static_cast<int64_t>(scan.failing().size())) return "";
+  const std::string pattern = failure_pattern(scan.failing(), shape);
+  return pattern.empty() ? "" : "; " + pattern;
+}
+
+void decide(const Scan& scan, const std::vector<int64_t>& shape, Comparison* c) {
+  OutputResult& r = c->result;
+  const std::string place = fmt::format("{}[{}]", r.name, fmt::join(r.worst_index, ","));
+  if (scan.wrong_class()) {
+    c->verdict = Verdict::kNonfinite;
+    r.error_over_budget = std::numeric_limits<double>::infinity();
+    c->reason = fmt::format("{}: got {:.9g} want {:.9g}; {} of {} elements wrong{}{}", place, r.got,
+                            r.want, r.failing, r.elements, where_of(scan, r, shape), beside(r));
+  } else if (r.failing > 0 || !within(r.error_over_budget)) {
+    c->verdict = Verdict::kIncorrectNumerical;
+    c->reason = fmt::format(
+        "{}: got {:.9g} want {:.9g}, error {:.3g} of its budget; {} of {} elements over it, bias "
+        "{:+.1f}{}{}",
+        place, r.got, r.want, r.error_over_budget, r.failing, r.elements, r.bias,
+        where_of(scan, r, shape), beside(r));
+  } else if (scan.has_rms() && !(r.rms_over_budget <= 1) &&
+             !planted(JudgeFault::kNoRootMeanSquare)) {
+    c->verdict = Verdict::kIncorrectNumerical;
+    c->reason = fmt::format(
+        "{}: root mean square error {:.3g} of its budget (no element is over its own), bias "
+        "{:+.1f}",
+        r.name, r.rms_over_budget, r.bias);
+  }
 }
 
 }  // namespace
-
-Magnitudes magnitudes_of(const Expected& expected, size_t element) {
-  Magnitudes m;
-  m.value = std::abs(expected.value[element]);
-  m.scale = expected.scale.empty() ? m.value : std::abs(expected.scale[element]);
-  if (!expected.intermediate.empty()) m.intermediate = expected.intermediate[element];
-  if (!expected.underflow.empty()) m.underflow = expected.underflow[element];
-  return m;
-}
-
-double allowed_error(const Budget& b, const Magnitudes& m) {
-  const double u_out = unit_roundoff(b.output), u_element = unit_roundoff(b.element);
-  return (b.roundings * u_out + phi(b.output)) * m.value +
-         (kLambda * std::sqrt(b.reduction) + b.elementary) * kAccumulator * m.scale +
-         kLambda * b.intermediate_roundings * u_element * m.intermediate +
-         b.element_roundings * u_element * m.scale + lost_bits(b, m) + eta(b.output);
-}
-
-std::string failure_pattern(const std::vector<int64_t>& failing,
-                            const std::vector<int64_t>& shape) {
-  const int64_t size =
-      std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  if (failing.empty() || size <= 1) return "";
-  if (static_cast<int64_t>(failing.size()) == size) return "every element";
-  const int64_t columns = shape.back();
-  std::vector<int64_t> row_of, column_of;
-  for (int64_t i : failing) {
-    row_of.push_back(i / columns);
-    column_of.push_back(i % columns);
-  }
-  const Indices rows(row_of), cols(column_of);
-  if (shape.size() == 1) return one_dimension("element", cols, columns);
-  std::string text = one_dimension("row", rows, size / columns);
-  const std::string by_column = one_dimension("column", cols, columns);
-  if (!text.empty() && !by_column.empty()) text += ", ";
-  return text + by_column;
-}
 
 Comparison compare(const std::string& name, const std::vector<double>& got,
                    const Expected& expected, const std::vector<int64_t>& shape,
@@ -166,76 +206,32 @@ Comparison compare(const std::string& name, const std::vector<double>& got,
   r.name = name;
   r.elements = static_cast<int64_t>(expected.value.size());
   r.rms_over_budget = std::numeric_limits<double>::quiet_NaN();
-  if (got.size() != expected.value.size()) {
+  const int64_t size =
+      std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  if ((got.size() != expected.value.size() || size != r.elements) &&
+      !planted(JudgeFault::kAnySize)) {
     out.verdict = Verdict::kIncorrectNumerical;
-    out.reason = fmt::format("{} has {} elements, the oracle {}", name, got.size(), r.elements);
+    r.error_over_budget = std::numeric_limits<double>::infinity();
+    out.reason = fmt::format("{} has {} elements, the oracle {}, its shape {}", name, got.size(),
+                             r.elements, size);
     return out;
   }
-
-  std::vector<int64_t> failing;
-  int64_t bad_class = -1, worst = -1, judged = 0;
-  double sum_of_squares = 0, signed_error = 0, variance = 0;
-  for (int64_t i = 0; i < r.elements; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const double want = expected.value[at], value = got[at];
-    const Magnitudes m = magnitudes_of(expected, at);
-    const double allowed = allowed_error(budget, m);
-    if (!same_class(value, want, allowed, budget.output)) {
-      if (bad_class < 0) bad_class = i;
-      ++r.failing;
-      if (failing.size() < kPatternElements) failing.push_back(i);
-      continue;
-    }
-    if (!std::isfinite(value) || !std::isfinite(want)) continue;  // the same kind of non-finite
-    const double error = value - want;
-    const double ratio = std::abs(error) / allowed;
-    if (!(ratio <= 1)) {
-      ++r.failing;
-      if (failing.size() < kPatternElements) failing.push_back(i);
-    }
-    if (worst < 0 || !(ratio <= r.error_over_budget)) {
-      worst = i;
-      r.error_over_budget = ratio;
-    }
-    const double spread = sigma(budget, m);
-    sum_of_squares += (error / spread) * (error / spread);
-    signed_error += want < 0 ? -error : error;
-    variance += spread * spread;
-    ++judged;
-  }
-  if (judged >= kRmsElements)
-    r.rms_over_budget = std::sqrt(sum_of_squares / static_cast<double>(judged));
-  r.bias = variance > 0 ? signed_error / std::sqrt(variance) : 0;
-
-  const int64_t shown = bad_class >= 0 ? bad_class : worst;
-  if (shown >= 0) {
+  Scan scan(got, expected, budget, &r);
+  scan.run();
+  if (const int64_t shown = scan.shown(); shown >= 0) {
     r.worst_index = unravel(shown, shape);
     r.got = got[static_cast<size_t>(shown)];
     r.want = expected.value[static_cast<size_t>(shown)];
+    r.neighbours = neighbours_of(shown, got, expected.value, shape);
   }
-  const std::string pattern = failure_pattern(failing, shape);
-  const std::string where = pattern.empty() ? "" : "; " + pattern;
-  if (bad_class >= 0) {
-    out.verdict = Verdict::kNonfinite;
-    r.error_over_budget = std::numeric_limits<double>::infinity();
-    out.reason =
-        fmt::format("{}: got {:.9g} want {:.9g}; {} of {} elements wrong{}",
-                    place(name, r.worst_index), r.got, r.want, r.failing, r.elements, where);
-  } else if (r.failing > 0 || !(r.error_over_budget <= 1)) {
-    out.verdict = Verdict::kIncorrectNumerical;
-    out.reason = fmt::format(
-        "{}: got {:.9g} want {:.9g}, error {:.3g} of its budget; {} of {} elements over it, bias "
-        "{:+.1f}{}",
-        place(name, r.worst_index), r.got, r.want, r.error_over_budget, r.failing, r.elements,
-        r.bias, where);
-  } else if (judged >= kRmsElements && !(r.rms_over_budget <= 1)) {
-    out.verdict = Verdict::kIncorrectNumerical;
-    out.reason = fmt::format(
-        "{}: root mean square error {:.3g} of its budget (no element is over its own), bias "
-        "{:+.1f}",
-        name, r.rms_over_budget, r.bias);
-  }
+  decide(scan, shape, &out);
   return out;
+}
+
+void Judgement::add(const Comparison& c) {
+  const bool first = !is_failure(verdict) || planted(JudgeFault::kLastVerdict);
+  if (first) reason = c.reason;
+  if (first || (is_failure(c.verdict) && verdict != Verdict::kNonfinite)) verdict = c.verdict;
 }
 
 }  // namespace tigon

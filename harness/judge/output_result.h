@@ -1,10 +1,17 @@
 // What the judge says of one output tensor.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace tigon {
+
+// One element beside the worst one, in its row.
+struct Neighbour {
+  int64_t column = 0;
+  double got = 0, want = 0;
+};
 
 // How one output compares with the oracle. Ratios over budget are NaN when not computed.
 struct OutputResult {
@@ -13,8 +20,13 @@ struct OutputResult {
   double rms_over_budget = 0;    // passes iff <= 1; NaN below 1000 elements
   double bias = 0;               // mean signed error over its expected spread (a z score)
   std::vector<int64_t> worst_index;
-  double got = 0, want = 0;  // at worst_index
+  double got = 0, want = 0;           // at worst_index
+  std::vector<Neighbour> neighbours;  // up to two on either side of worst_index
   int64_t elements = 0, failing = 0;
+  double largest_error = 0;  // absolute, of the finite elements
+  // largest_error over that of the naive implementation on the same inputs; NaN when unknown.
+  // Information only: the yardstick shares mistakes.
+  double naive_ratio = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace tigon

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/judge/judge_fault.h"
+
 namespace tigon {
 
 namespace {
@@ -51,7 +53,7 @@ ExitCode exit_code_of(Verdict verdict) {
 }
 
 void Tally::add(Verdict verdict) {
-  if (verdict == Verdict::kPassed) {
+  if (verdict == Verdict::kPassed || (planted(JudgeFault::kSkipIsPass) && is_skip(verdict))) {
     ++passed_;
   } else if (is_skip(verdict)) {
     ++skipped_;
@@ -63,8 +65,9 @@ void Tally::add(Verdict verdict) {
 }
 
 ExitCode Tally::exit_code() const {
+  if (planted(JudgeFault::kExitsWell)) return passed_ > 0 ? kExitOk : kExitNothing;
   if (failed_ > 0) return worst_;
-  return passed_ > 0 ? kExitOk : kExitNothing;
+  return passed_ > 0 || planted(JudgeFault::kNothingIsGreen) ? kExitOk : kExitNothing;
 }
 
 std::string Tally::line() const {

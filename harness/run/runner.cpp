@@ -165,18 +165,18 @@ void require_same(const Problem& problem, const OutputBytes& first, const Output
 
 void judge(const Problem& problem, const std::map<std::string, Expected>& expected,
            const OutputBytes& outputs, CheckResult* result) {
+  Judgement judgement;
   for (const CaseTensor& t : problem.tensors) {
     if (!t.is_output) continue;
     const auto& bytes = outputs.at(t.info->name);
     const auto got = widen(bytes.data(), bytes.size() / size_of(t.dtype), t.dtype);
     Comparison c =
         compare(t.info->name, got, expected.at(t.info->name), t.shape, budget_of(problem, t));
+    judgement.add(c);
     result->outputs.push_back(std::move(c.result));
-    if (c.verdict == Verdict::kPassed) continue;
-    // The first output that fails gives the reason; NaN in any of them the verdict.
-    if (result->verdict == Verdict::kPassed) result->reason = c.reason;
-    if (result->verdict != Verdict::kNonfinite) result->verdict = c.verdict;
   }
+  result->verdict = judgement.verdict;
+  result->reason = judgement.reason;
 }
 
 bool supports(const Problem& problem) {
@@ -190,7 +190,6 @@ void run_problem(const Problem& problem, const std::string& save_folder, CheckRe
   double second_seconds = 0;
   const OutputBytes first = placed.run(0, &result->seconds);
   const auto expected = run_oracle(problem);
-  result->verdict = Verdict::kPassed;
   judge(problem, expected, first, result);
   if (!save_folder.empty()) save_case(save_folder, problem, expected, first, *result);
   const OutputBytes second = placed.run(1, &second_seconds);

@@ -101,6 +101,31 @@ std::string text_of(const Json& j) {
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// `write` turns a number into JSON.
+template <class Number>
+Json neighbours_json(const OutputResult& o, Number write) {
+  Json all = Json::array();
+  for (const Neighbour& n : o.neighbours)
+    all.push_back({{"column", n.column}, {"got", write(n.got)}, {"want", write(n.want)}});
+  return all;
+}
+
+Json output_json(const OutputResult& o) {
+  Json j = {{"name", o.name},
+            {"error_over_budget", o.error_over_budget},
+            {"rms_over_budget", o.rms_over_budget},
+            {"bias", o.bias},
+            {"worst_index", o.worst_index},
+            {"got", o.got},
+            {"want", o.want},
+            {"elements", o.elements},
+            {"failing", o.failing},
+            {"largest_error", o.largest_error}};
+  if (o.failing > 0) j["neighbours"] = neighbours_json(o, [](double v) { return Json(v); });
+  if (!std::isnan(o.naive_ratio)) j["naive_ratio"] = o.naive_ratio;
+  return j;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const CheckResult& r) {
@@ -112,16 +137,7 @@ nlohmann::ordered_json to_json(const CheckResult& r) {
   j["verdict"] = name_of(r.verdict);
   j["reason"] = r.reason;
   j["outputs"] = Json::array();
-  for (const OutputResult& o : r.outputs)
-    j["outputs"].push_back({{"name", o.name},
-                            {"error_over_budget", o.error_over_budget},
-                            {"rms_over_budget", o.rms_over_budget},
-                            {"bias", o.bias},
-                            {"worst_index", o.worst_index},
-                            {"got", o.got},
-                            {"want", o.want},
-                            {"elements", o.elements},
-                            {"failing", o.failing}});
+  for (const OutputResult& o : r.outputs) j["outputs"].push_back(output_json(o));
   j["seconds_s"] = r.seconds;
   j["repro"] = r.repro;
   return j;
@@ -172,8 +188,10 @@ std::string encode(const CheckResult& r, bool last) {
                             {"at", o.worst_index},
                             {"got", number(o.got)},
                             {"want", number(o.want)},
+                            {"beside", neighbours_json(o, number)},
                             {"elements", o.elements},
-                            {"failing", o.failing}});
+                            {"failing", o.failing},
+                            {"largest", number(o.largest_error)}});
   return text_of(j);
 }
 
@@ -197,6 +215,9 @@ CheckResult decode_check(const std::string& line, bool* last) {
     out.want = number_of(o.at("want"));
     out.elements = o.at("elements");
     out.failing = o.at("failing");
+    out.largest_error = number_of(o.at("largest"));
+    for (const Json& n : o.at("beside"))
+      out.neighbours.push_back({n.at("column"), number_of(n.at("got")), number_of(n.at("want"))});
     r.outputs.push_back(std::move(out));
   }
   return r;

@@ -5,8 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
-#include "harness/run/inputs.h"
+#include "harness/judge/pattern.h"
 
 namespace tigon {
 namespace {
@@ -72,6 +73,44 @@ TEST(Compare, overflow_of_the_output_type_is_its_infinity) {
 
 TEST(Compare, a_missing_element_fails) {
   EXPECT_EQ(verdict_of({1}, {1, 2}), Verdict::kIncorrectNumerical);
+  EXPECT_EQ(verdict_of({1, 2, 3}, {1, 2}), Verdict::kIncorrectNumerical);
+  // As many elements as the oracle's, but not as the shape's.
+  EXPECT_EQ(compare("y", {1, 2}, {{1, 2}}, {3}, {}).verdict, Verdict::kIncorrectNumerical);
+}
+
+TEST(Compare, every_element_counts) {
+  for (const size_t size : {1u, 7u, 1025u, 70000u}) {
+    const std::vector<double> want(size, 1);
+    for (const size_t wrong : {size_t{0}, size / 2, size - 1}) {
+      std::vector<double> got = want;
+      got[wrong] = 1.5;
+      EXPECT_EQ(verdict_of(got, want), Verdict::kIncorrectNumerical) << wrong << " of " << size;
+    }
+  }
+}
+
+TEST(Compare, the_budget_is_relative_to_the_oracle) {
+  // 50 times too large, judged by its own size, would be within 98%.
+  Budget loose;
+  loose.reduction = 0x1p44;  // allows 4 * 2^22 * 2^-24 = 1
+  EXPECT_EQ(verdict_of({50}, {1}, loose), Verdict::kIncorrectNumerical);
+  EXPECT_EQ(verdict_of({1.9}, {1}, loose), Verdict::kPassed);
+}
+
+TEST(Compare, a_small_value_has_a_small_budget) {
+  // An absolute tolerance above the size of the values would accept zeros.
+  EXPECT_EQ(verdict_of({0}, {1e-5}), Verdict::kIncorrectNumerical);
+  EXPECT_EQ(verdict_of({0}, {1e-30}), Verdict::kIncorrectNumerical);
+  EXPECT_EQ(verdict_of({0}, {0x1p-125}), Verdict::kPassed);  // flushed
+}
+
+TEST(Compare, roundings_are_of_the_value_and_sums_of_the_scale) {
+  Budget bf;
+  bf.output = DType::kBF16;
+  // Great cancellation: fp32 noise of the scale is allowed, roundings of it are not.
+  const Expected cancelled{{1}, {1000}};
+  EXPECT_EQ(compare("y", {1.5}, cancelled, {1}, bf).verdict, Verdict::kIncorrectNumerical);
+  EXPECT_EQ(compare("y", {1.003}, cancelled, {1}, bf).verdict, Verdict::kPassed);
 }
 
 TEST(Compare, empty_passes) { EXPECT_EQ(verdict_of({}, {}), Verdict::kPassed); }
@@ -81,8 +120,9 @@ TEST(Compare, errors_that_are_all_near_their_bound_fail_by_the_root_mean_square)
   bf.output = DType::kBF16;
   bf.element = DType::kBF16;
   std::vector<double> want, nearest, short_of;
-  for (uint64_t i = 0; i < 4096; ++i) {
-    want.push_back(1 + std::abs(random_normal(1, i)));
+  std::mt19937 bits(1);
+  for (int i = 0; i < 4096; ++i) {
+    want.push_back(1 + bits() * 0x1p-31);
     nearest.push_back(static_cast<double>(bf16(want.back())));
     short_of.push_back(want.back() * (1 - 0.95 * 0x1p-8));
   }
@@ -110,6 +150,40 @@ TEST(Compare, names_the_worst_element) {
   EXPECT_NE(c.reason.find("dx[1,1]: got 1.5 want 1,"), std::string::npos) << c.reason;
 }
 
+TEST(Compare, shows_the_neighbours_of_the_worst_element) {
+  std::vector<double> want(14);
+  for (size_t i = 0; i < want.size(); ++i) want[i] = static_cast<double>(i + 1);
+  std::vector<double> got = want;
+  got[10] = kNan;
+  const Comparison c = compare("y", got, {want}, {2, 7}, {});
+  ASSERT_EQ(c.result.neighbours.size(), 4u);
+  EXPECT_EQ(c.result.neighbours[0].column, 1);
+  EXPECT_EQ(c.result.neighbours[3].want, 13);
+  EXPECT_NE(c.reason.find("beside it got 9 10 [nan] 12 13 want 9 10 [11] 12 13"), std::string::npos)
+      << c.reason;
+  got = want;
+  got[7] = 1;
+  EXPECT_NE(compare("y", got, {want}, {2, 7}, {}).reason.find("got [1] 9 10 want [8] 9 10"),
+            std::string::npos);
+}
+
+Comparison with_verdict(Verdict verdict, const char* reason) { return {{}, verdict, reason}; }
+
+TEST(Judgement, one_bad_output_is_enough) {
+  Judgement j;
+  EXPECT_NE(j.verdict, Verdict::kPassed);  // nothing compared yet
+  j.add(with_verdict(Verdict::kPassed, ""));
+  EXPECT_EQ(j.verdict, Verdict::kPassed);
+  EXPECT_EQ(j.reason, "");
+  j.add(with_verdict(Verdict::kIncorrectNumerical, "first"));
+  j.add(with_verdict(Verdict::kPassed, ""));
+  EXPECT_EQ(j.verdict, Verdict::kIncorrectNumerical);
+  j.add(with_verdict(Verdict::kNonfinite, "second"));
+  j.add(with_verdict(Verdict::kIncorrectNumerical, "third"));
+  EXPECT_EQ(j.verdict, Verdict::kNonfinite);
+  EXPECT_EQ(j.reason, "first");
+}
+
 TEST(Pattern, says_where_the_failures_lie) {
   EXPECT_EQ(failure_pattern({0, 1, 2, 3}, {2, 2}), "every element");
   EXPECT_EQ(failure_pattern({6, 7, 14, 15}, {2, 8}), "only columns >= 6 of 8");
@@ -117,7 +191,11 @@ TEST(Pattern, says_where_the_failures_lie) {
   EXPECT_EQ(failure_pattern({0, 1, 8, 9, 16, 17}, {3, 8}), "only columns < 2 of 8");
   EXPECT_EQ(failure_pattern({8, 9, 10, 11, 12, 13, 14, 15}, {4, 8}), "only row 1 of 4");
   EXPECT_EQ(failure_pattern({1, 3, 9, 11, 17, 19, 5, 13, 21}, {3, 8}),
-            "only every 2th column from 1");
+            "only every 2nd column from 1");
+  EXPECT_EQ(failure_pattern({10, 11, 12, 26, 27, 28}, {2, 16}), "only columns 10 to 12 of 16");
+  EXPECT_EQ(
+      failure_pattern({16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}, {5, 8}),
+      "only rows 2 to 3 of 5");
   EXPECT_EQ(failure_pattern({0, 9, 18}, {3, 8}), "only columns < 3 of 8");
   EXPECT_EQ(failure_pattern({3}, {9}), "only element 3 of 9");
   EXPECT_EQ(failure_pattern({0, 3, 4, 8}, {9}), "");

@@ -4,9 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
-
-#include "harness/run/convert.h"
 
 namespace tigon {
 namespace {
@@ -103,21 +100,6 @@ TEST(Fill, rotary_angles_are_those_of_the_paper) {
 
 TEST(Fill, an_unknown_distribution_is_an_error) {
   EXPECT_THROW(filled({"x", "gaussian"}, {1}), std::logic_error);
-}
-
-TEST(Convert, narrow_and_widen_round_once) {
-  for (DType t : {DType::kF64, DType::kF32, DType::kBF16, DType::kF16}) {
-    const std::vector<double> values = {0, 1, -1.0 / 3, 1e-3, 300};
-    const auto bytes = narrow(values, t);
-    ASSERT_EQ(bytes.size(), values.size() * size_of(t));
-    const auto back = widen(bytes.data(), values.size(), t);
-    for (size_t i = 0; i < values.size(); ++i)
-      EXPECT_LE(std::abs(back[i] - values[i]), unit_roundoff(t) * std::abs(values[i]));
-    EXPECT_EQ(narrow(back, t), bytes);
-  }
-  const std::vector<double> integers = {0, -100, 262143};
-  for (DType t : {DType::kI64, DType::kI32})
-    EXPECT_EQ(widen(narrow(integers, t).data(), 3, t), integers);
 }
 
 }  // namespace

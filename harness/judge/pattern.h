@@ -1,0 +1,13 @@
+// Where the failing elements of an output lie.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tigon {
+
+// One short sentence, e.g. "only columns >= 120 of 127", "only row 3 of 8", "only every 4th column
+// from 1"; empty when there is no simple pattern. `failing` are row-major indices.
+std::string failure_pattern(const std::vector<int64_t>& failing, const std::vector<int64_t>& shape);
+
+}  // namespace tigon
