@@ -60,7 +60,7 @@ std::filesystem::path latest_run() {
 }  // namespace
 
 int report_stage(const std::filesystem::path& results) {
-  const int code = run_program({interpreter(), "-m", "tigon_report", results.string()},
+  const int code = run_program({interpreter(), "-m", "tigon_report", "report", results.string()},
                                {"PYTHONPATH=" + build_info().source_dir + "/reports"});
   if (code == 127 || code == -1)
     fmt::print(stderr,

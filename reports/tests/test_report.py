@@ -28,7 +28,7 @@ class ReportTest(unittest.TestCase):
         """(exit code, stderr) of `tigon report` on the test's folder."""
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-            code = program.main([str(self.folder), "--recorded", str(self.folder / "recorded"), *arguments])
+            code = program.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded"), *arguments])
         return code, errors.getvalue()
 
     def test_page_has_every_section_and_every_picture_exists(self):

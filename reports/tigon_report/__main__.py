@@ -1,35 +1,31 @@
-"""python3 -m tigon_report RUN [--recorded FOLDER] [--out FOLDER]: writes the report of a run and prints where it is.
+"""python3 -m tigon_report COMMAND [ARGUMENTS]: the commands of tigon that read records; `./tigon COMMAND` calls this.
 
-Exit codes: 0 written, 2 usage, 4 the run's data are missing or damaged, 5 the report cannot be written.
+Exit codes: 0 done, 1 wrong numbers, 2 usage, 3 slower, 4 data missing or damaged, 5 cannot read or write, 130 Ctrl-C.
 """
-import argparse
-import pathlib
+import importlib
 import sys
 
-from . import load, page
+from . import command
 
-RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
+# Command -> (module with main(argv) -> exit code, what it does). A module is imported only when it is called, so that
+# the commands on records work without matplotlib and jinja2.
+COMMANDS = {
+    "report": ("report", "the static report of one run"),
+}
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="tigon report", description="Write the report of a run.",
-                                     epilog="example: ./tigon report results/20260101T120000Z-1a2b3c4d")
-    parser.add_argument("run", help="a results folder, or a records.jsonl file")
-    parser.add_argument("--recorded", default=RECORDED, help="folder of recorded GPU runs (default: reports/recorded)")
-    parser.add_argument("--out", help="folder for index.html (default: the run's folder)")
-    arguments = parser.parse_args(argv)
-    try:
-        run = load.load_run(arguments.run)
-        recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
-        written = page.write(run, recorded, arguments.out or run.path.parent)
-    except load.DataError as error:
-        print(f"tigon report: {error}", file=sys.stderr)
-        return 4
-    except OSError as error:
-        print(f"tigon report: cannot write the report: {error}", file=sys.stderr)
-        return 5
-    print(f"report: {written}")
-    return 0
+    words = sys.argv[1:] if argv is None else argv
+    if not words or words[0] in ("-h", "--help"):
+        print("./tigon COMMAND [ARGUMENTS], of")
+        print("\n".join(f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()))
+        return command.EXIT_OK if words else command.EXIT_USAGE
+    name, rest = words[0], words[1:]
+    if name not in COMMANDS:
+        command.say(name, f"no such command; there are {', '.join(COMMANDS)}")
+        return command.EXIT_USAGE
+    module = importlib.import_module(f".{COMMANDS[name][0]}", __package__)
+    return command.run(name, module.main, rest)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,7 @@ import dataclasses
 import json
 import pathlib
 
-
-class DataError(Exception):
-    """A run that cannot be read; the message says what, where and what would be right."""
+from .errors import DataError
 
 
 @dataclasses.dataclass

@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 from . import load
+from .errors import DataError
 
 CHECK_KEYS = ("record", "run_id", "case_id", "op", "pass", "impl", "dtype", "executor", "verdict", "reason")
 OUTPUT_KEYS = ("name", "error_over_budget", "rms_over_budget")
@@ -33,7 +34,7 @@ def main(argv):
         return 2
     try:
         run = load.load_run(argv[0])
-    except load.DataError as error:
+    except DataError as error:
         print(f"slim: {error}", file=sys.stderr)
         return 4
     kept = [record for line in run.path.read_text().splitlines() if (record := slim(json.loads(line)))]

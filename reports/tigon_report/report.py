@@ -1,0 +1,21 @@
+"""tigon report: the static report of one run.
+
+Exit codes: 0 written, 2 usage, 4 the run's data are missing or damaged, 5 the report cannot be written.
+"""
+import pathlib
+
+from . import load, page
+from .command import Parser
+
+RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
+
+
+def main(argv):
+    parser = Parser("report", "Write the report of a run.", ["", "results/20260101T120000Z-1a2b3c4d"])
+    parser.add_argument("run", help="a results folder, or a records.jsonl file")
+    parser.add_argument("--recorded", default=RECORDED, help="folder of recorded GPU runs (default: reports/recorded)")
+    parser.add_argument("--out", help="folder for index.html (default: the run's folder)")
+    arguments = parser.parse_args(argv)
+    run = load.load_run(arguments.run)
+    recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
+    print(f"report: {page.write(run, recorded, arguments.out or run.path.parent)}")
