@@ -48,17 +48,18 @@ TIGON_DEVICE void store_partial(const float (&lane_sums)[kPieces][kWidth], int64
         store_sums(partial + i * kWidth, lane_sums[p]);
   } else {
     TIGON_SHARED(float, sums, [kGroups][kColumns]);
-    __syncthreads();
+    if (!planted("column_sums.no_barrier_before")) __syncthreads();
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j)
         sums[group][(p * kLanes + lane) * kWidth + j] = lane_sums[p][j];
     }
-    __syncthreads();
+    if (!planted("column_sums.no_barrier_after")) __syncthreads();
     for (int column = threadIdx.x; column < pieces * kWidth; column += kRowThreads<kLanes>) {
       float sum = 0.0f;
-      for (int g = 0; g < kGroups; ++g) sum += sums[g][column];
+      for (int g = planted("column_sums.group_lost") ? 1 : 0; g < kGroups; ++g)
+        sum += sums[g][column];
       store(partial + column, sum);
     }
   }
@@ -73,10 +74,11 @@ sum_partials_kernel(const Accum* partials, int blocks, int64_t h, Accum* result)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
   Accum sum = 0;
+  if (planted("column_sums.block_lost")) --blocks;
   for (int block = warp; block < blocks && column < h; block += kWarps)
     sum += load(partials + block * h + column);
   sums[warp][lane] = sum;
-  __syncthreads();
+  if (!planted("column_sums.no_barrier_in_sum")) __syncthreads();
   if (warp != 0 || column >= h) return;
   for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
   store(result + column, sum);

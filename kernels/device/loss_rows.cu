@@ -42,16 +42,18 @@ TIGON_DEVICE Slice slice_of(const T* x, int columns, unsigned rank, unsigned blo
   const int vectors = (columns - head) / kWidth;
   const int share = (vectors + static_cast<int>(blocks) - 1) / static_cast<int>(blocks);
   const int first = min(vectors, static_cast<int>(rank) * share);
-  return {head, head + vectors * kWidth, first, min(vectors, first + share)};
+  const int last = min(vectors, first + share) - (planted("loss.last_vector_lost") ? 1 : 0);
+  return {head, head + vectors * kWidth, first, last};
 }
 
 // Calls f(column) for the columns of head and tail that this thread owns.
 template <int kThreads, class F>
 TIGON_DEVICE void for_each_end(const Slice& s, int columns, unsigned rank, F f) {
   if (rank != 0) return;
-  const int count = s.head + columns - s.tail;
+  int count = s.head + columns - s.tail;
+  if (planted("loss.tail_lost")) count = s.head;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
-    f(i < s.head ? i : s.tail + i - s.head);
+    if (!planted("loss.head_lost") || i >= s.head) f(i < s.head ? i : s.tail + i - s.head);
 }
 
 // Largest logit, sum of exp(x - max) and sum of x over some columns. max starts at the smallest
@@ -67,13 +69,16 @@ TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
   float max = s.max;
   TIGON_UNROLL
   for (int j = 0; j < kCount; ++j) max = fmaxf(max, x[j]);
+  if (planted("loss.max_not_subtracted")) max = 0.0f;
   float exp_sum = 0.0f, sum = 0.0f;
   TIGON_UNROLL
   for (int j = 0; j < kCount; ++j) {
+    if (planted("loss.nan_swallowed") && x[j] != x[j]) continue;
     exp_sum += fast_exp_flushed(x[j] - max);
     sum += x[j];
   }
-  s.exp_sum = s.exp_sum * fast_exp_flushed(s.max - max) + exp_sum;
+  const float rescale = fast_exp_flushed(s.max - max);
+  s.exp_sum = s.exp_sum * (planted("loss.sum_not_rescaled") ? 1.0f : rescale) + exp_sum;
   s.max = max;
   s.sum += sum;
 }
@@ -81,6 +86,7 @@ TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
 struct Join {
   TIGON_DEVICE Statistics operator()(const Statistics& a, const Statistics& b) const {
     const float max = fmaxf(a.max, b.max);
+    if (planted("loss.join_without_rescale")) return {max, a.exp_sum + b.exp_sum, a.sum + b.sum};
     return {max,
             a.exp_sum * fast_exp_flushed(a.max - max) + b.exp_sum * fast_exp_flushed(b.max - max),
             a.sum + b.sum};
@@ -91,11 +97,12 @@ struct Join {
 TIGON_DEVICE Statistics join_cluster(const Statistics& block) {
   TIGON_SHARED(Statistics, mine, [1]);
   if (threadIdx.x == 0) mine[0] = block;
-  cluster_sync();
+  if (!planted("loss.no_cluster_sync_before")) cluster_sync();
   Statistics all = *cluster_map(&mine[0], 0);
   for (unsigned rank = 1; rank < cluster_size(); ++rank)
     all = Join{}(all, *cluster_map(&mine[0], rank));
-  cluster_sync();  // nobody leaves while others read its shared memory
+  // Nobody leaves while others read its shared memory.
+  if (!planted("loss.cluster_leaves_early")) cluster_sync();
   return all;
 }
 
@@ -113,9 +120,11 @@ struct Gradient {
   Softcap<kSoftcap> softcap;
   float lse, scale, offset;
   TIGON_DEVICE float operator()(float x, float at_target) const {
+    if (planted("loss.other_gradients_zero") && at_target == 0.0f) return 0.0f;
     if constexpr (!kSoftcap) return scale * fast_exp_flushed(x - lse) - offset - at_target;
     const float t = fast_tanh(x * softcap.inverse);
-    return (scale * fast_exp_flushed(softcap.cap * t - lse) - offset - at_target) * (1.0f - t * t);
+    const float slope = planted("loss.softcap_slope_missing") ? 1.0f : 1.0f - t * t;
+    return (scale * fast_exp_flushed(softcap.cap * t - lse) - offset - at_target) * slope;
   }
 };
 
@@ -175,7 +184,11 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
       for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f);
     } else {
       TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], column + j == y ? at_target : 0.0f);
+      for (int j = 0; j < kWidth; ++j) {
+        f[j] = gradient(f[j], column + j == y ? at_target : 0.0f);
+        if (planted("loss.target_gradient_rounded") && column + j == y)
+          f[j] = to_float(from_float<T>(f[j] + at_target)) - at_target;
+      }
     }
     store16(x + column, pack<T>(f));
   };
@@ -191,7 +204,9 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
 template <class T>
 TIGON_DEVICE float upstream(const LossRows<T>& a, int64_t row) {
   float g = 1.0f;
-  if (a.dloss != nullptr) g = load(a.dloss + (a.options.reduction == Reduction::kNone ? row : 0));
+  const bool per_row =
+      a.options.reduction == Reduction::kNone && !planted("loss.dloss_of_first_row");
+  if (a.dloss != nullptr && !planted("loss.dloss_ignored")) g = load(a.dloss + (per_row ? row : 0));
   if (a.options.reduction == Reduction::kMean) g /= static_cast<float>(load(a.counted));
   return g;
 }
@@ -201,7 +216,8 @@ TIGON_DEVICE float row_loss(const LossRows<T>& a, const Statistics& s, float lse
   const float smoothing = a.options.label_smoothing;
   float loss = (1.0f - smoothing) * (lse - target) + a.options.z_loss * lse * lse;
   // Only then, because the mean of a row with a logit of -inf is -inf.
-  if (smoothing != 0.0f) loss += smoothing * (lse - s.sum / static_cast<float>(a.columns));
+  const float sum = planted("loss.smoothing_sum_missing") ? 0.0f : s.sum;
+  if (smoothing != 0.0f) loss += smoothing * (lse - sum / static_cast<float>(a.columns));
   return loss;
 }
 
@@ -212,28 +228,34 @@ loss_rows_kernel(LossRows<T> a, int kept) {
   const unsigned blocks = cluster_size(), rank = cluster_rank();
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.columns);
-  T* const x = a.logits + row * a.stride;
+  T* const x = a.logits + row * (planted("loss.stride_ignored") ? a.columns : a.stride);
   const Slice slice = slice_of(x, columns, rank, blocks);
   const bool writes_row = rank == 0 && threadIdx.x == 0;
   const bool forward = a.pass != LossPass::kBackward, backward = a.pass != LossPass::kForward;
-  const int64_t target = load(a.target + row);
-  if (target == a.options.ignore_index) {
-    if (backward) fill_zero<T, kThreads>(x, slice, columns, rank);
+  int64_t target = load(a.target + row);
+  if (target == a.options.ignore_index && !planted("loss.ignore_index_unused")) {
+    if (backward && !planted("loss.ignored_gradient_kept"))
+      fill_zero<T, kThreads>(x, slice, columns, rank);
     if (forward && writes_row) {
       store(a.loss + row, 0.0f);
       store(a.lse + row, 0.0f);
     }
     return;
   }
+  if (planted("loss.target_off_by_one") && target + 1 < a.columns) ++target;
   const bool valid = target >= 0 && target < a.columns;
   const Softcap<kSoftcap> softcap = {a.options.softcap, 1.0f / a.options.softcap};
   float lse;
   if (forward) {
     // Read before the first barrier: after it, the gradient takes the logit's place.
-    const float x_y = writes_row && valid ? softcap(to_float(load(x + target))) : NAN;
+    float x_y = writes_row && valid ? softcap(to_float(load(x + target))) : NAN;
+    if (planted("loss.target_without_softcap") && writes_row && valid)
+      x_y = to_float(load(x + target));
     Statistics s = read_row<kThreads>(x, slice, columns, rank, keep, kept, softcap);
     s = block_reduce<kThreads>(s, Join{});
-    if (blocks > 1) s = join_cluster(s);
+    if (planted("loss.target_read_late") && writes_row && valid)
+      x_y = softcap(to_float(load(x + target)));
+    if (blocks > 1 && !planted("loss.cluster_not_joined")) s = join_cluster(s);
     lse = s.max + logf(s.exp_sum);
     if (writes_row) {
       store(a.lse + row, lse);
@@ -243,20 +265,25 @@ loss_rows_kernel(LossRows<T> a, int kept) {
     lse = load(a.lse + row);
   }
   if (!backward) return;
-  const float g = valid ? upstream(a, row) : NAN;  // an invalid target makes the row NaN
+  float g = valid ? upstream(a, row) : NAN;  // an invalid target makes the row NaN
+  if (planted("loss.invalid_target_ignored") && !valid) g = 0.0f;
+  const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : a.options.z_loss;
+  const float smoothing = a.options.label_smoothing;
   const Gradient<kSoftcap> gradient = {
-      softcap, lse, g * (1.0f + 2.0f * a.options.z_loss * lse),
-      g * (a.options.label_smoothing / static_cast<float>(columns))};
+      softcap, lse, g * (1.0f + 2.0f * z_loss * lse),
+      g * (planted("loss.smoothing_slope_missing") ? 0.0f
+                                                   : smoothing / static_cast<float>(columns))};
   write_gradient<kThreads>(x, slice, columns, rank, keep, forward ? kept : 0, gradient,
                            valid ? static_cast<int>(target) : -1,
-                           g * (1.0f - a.options.label_smoothing));
+                           g * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing));
+  if (planted("loss.row_overrun") && writes_row) store(x + columns, from_float<T>(0.0f));
 }
 
 TIGON_KERNEL(kReduceThreads)
 count_rows_kernel(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted) {
   int64_t n = 0;
   for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads)
-    n += load(target + i) != ignore_index ? 1 : 0;
+    n += load(target + i) != ignore_index || planted("loss.ignored_counted") ? 1 : 0;
   n = block_reduce<kReduceThreads>(n, Sum{});
   if (threadIdx.x == 0) store(counted, n);
 }
@@ -267,7 +294,7 @@ reduce_loss_kernel(const float* row_loss, int64_t rows, const int64_t* counted, 
   for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) sum += load(row_loss + i);
   sum = block_sum<kReduceThreads>(sum);
   if (threadIdx.x != 0) return;
-  const int64_t n = counted != nullptr ? load(counted) : 1;
+  const int64_t n = counted != nullptr && !planted("loss.sum_for_mean") ? load(counted) : 1;
   store(loss, n != 0 ? sum / static_cast<float>(n) : 0.0f);
 }
 
@@ -297,11 +324,13 @@ Status launch_rows(const LossRows<Elem>& a, const Placement& p, Stream stream) {
   const int64_t blocks = a.rows * p.cluster;
   if (blocks > INT_MAX) return unsupported("loss: rows times blocks per row must be below 2^31");
   const int kept = static_cast<int>(p.kept / sizeof(Vec<Elem>));
-  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(blocks)),
-                            .block = dim3(kThreads),
-                            .shared_bytes = static_cast<size_t>(kept) * sizeof(Vec<Elem>),
-                            .stream = stream,
-                            .cluster = p.cluster};
+  const LaunchConfig config{
+      .grid = dim3(static_cast<unsigned>(blocks)),
+      .block = dim3(kThreads),
+      .shared_bytes = (static_cast<size_t>(kept) - (planted("loss.shared_too_small") && kept > 0)) *
+                      sizeof(Vec<Elem>),
+      .stream = stream,
+      .cluster = p.cluster};
   if (a.options.softcap > 0.0f)
     return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, true>, a, kept);
   return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, false>, a, kept);
@@ -321,6 +350,7 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
 
 Status count_rows(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted,
                   Stream stream) {
+  if (planted("loss.count_skipped")) return {};
   return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
                 count_rows_kernel, target, rows, ignore_index, counted);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/device/mutant.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -33,7 +34,8 @@ TIGON_DEVICE T shuffle_xor(T v, int lanes) {
   unsigned words[sizeof(T) / 4];
   memcpy(words, &v, sizeof v);
   TIGON_UNROLL
-  for (unsigned& w : words) w = __shfl_xor_sync(0xffffffffu, w, lanes);
+  for (unsigned& w : words)
+    w = __shfl_xor_sync(planted("reduce.half_mask") ? 0xffffu : 0xffffffffu, w, lanes);
   memcpy(&v, words, sizeof v);
   return v;
 }
@@ -61,7 +63,9 @@ template <int kLanes = 32, class T, class Op>
 TIGON_DEVICE T warp_reduce(T v, Op op) {
 #if !TIGON_GPU
   T r;
-  if (simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>)) return r;
+  if (!planted("reduce.half_mask") &&
+      simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>))
+    return r;
 #endif
   TIGON_UNROLL
   for (int step = kLanes / 2; step > 0; step /= 2) v = op(v, device::shuffle_xor(v, step));
@@ -86,9 +90,9 @@ TIGON_DEVICE T block_reduce(T v, Op op, T* scratch) {
   static_assert(kThreads % 32 == 0 && kWarps >= 1 && kWarps <= 32);
   v = warp_reduce(v, op);
   if constexpr (kWarps == 1) return v;
-  __syncthreads();
+  if (!planted("reduce.no_barrier_before")) __syncthreads();
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
-  __syncthreads();
+  if (!planted("reduce.no_barrier_after")) __syncthreads();
   if constexpr ((kWarps & (kWarps - 1)) == 0) {
     return warp_reduce<kWarps>(scratch[threadIdx.x % kWarps], op);
   } else {

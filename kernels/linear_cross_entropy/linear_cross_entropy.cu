@@ -114,7 +114,7 @@ Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .out_type = kType,
           .a = p.logits,
           .b = a.w.data,
-          .c = row_of(a.dx, c.first),
+          .c = row_of(a.dx, planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.first),
           .lda = p.stride,
           .ldb = a.w.stride[0],
           .ldc = a.dx.stride[0]};
@@ -124,6 +124,8 @@ template <class Args>
 Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
   constexpr DType kType = dtype_of<typename Args::Elem>;
   const bool direct = !p.sums_dw;
+  const bool adds = (c.first != 0 && !planted("linear_cross_entropy.dw_of_last_chunk")) ||
+                    planted("linear_cross_entropy.dw_not_cleared");
   return {.m = a.w.shape[0],
           .n = a.x.shape[1],
           .k = c.rows,
@@ -136,7 +138,7 @@ Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .ldb = a.x.stride[0],
           .ldc = direct ? a.dw.stride[0] : a.x.shape[1],
           .transpose_a = true,
-          .beta = c.first == 0 ? 0.0f : 1.0f};
+          .beta = adds ? 1.0f : 0.0f};
 }
 
 // Calls f(gemm) for the GEMMs of a chunk until one fails. The row sweep comes after the first.
@@ -164,7 +166,8 @@ PlanOf<Args> plan(const Args& a, void* data) {
   if (a.reduction != Reduction::kNone) p.row_loss = parts.take<float>(rows);
   if (rows > 0) p.logits = parts.take<Elem>(p.chunk * p.stride);
   if constexpr (WritesGradients<Args>) {
-    p.sums_dw = a.dw && p.chunks > 1 && !std::is_same_v<Elem, float>;
+    p.sums_dw = a.dw && p.chunks > 1 && !std::is_same_v<Elem, float> &&
+                !planted("linear_cross_entropy.dw_summed_as_stored");
     if (p.sums_dw) p.dw_sum = parts.take<float>(a.w.shape[0] * a.x.shape[1]);
   }
   size_t& gemm_bytes = p.gemm.bytes;
@@ -263,15 +266,17 @@ Status sweep(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
       .rows = c.rows,
       .columns = a.w.shape[0],
       .logits = p.logits,
-      .stride = p.stride,
-      .target = a.target.data + c.first,
+      .stride = planted("linear_cross_entropy.padding_ignored") ? a.w.shape[0] : p.stride,
+      .target =
+          a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.first),
       .counted = p.counted,
       .loss = (none ? a.loss.data : p.row_loss) + c.first,
       .lse = a.lse.data + c.first,
   };
   if constexpr (WritesGradients<Args>) {
     if (a.dx || a.dw) rows.pass = LossPass::kForwardBackward;
-    if (a.dloss) rows.dloss = a.dloss.data + (none ? c.first : 0);
+    const bool moves = none && !planted("linear_cross_entropy.dloss_of_first_chunk");
+    if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.first : 0);
   }
   return loss_rows(rows, stream);
 }
@@ -294,7 +299,8 @@ Status run(const Args& a, Stream stream) {
     const Status s = count_rows(a.target.data, rows, a.ignore_index, p.counted, stream);
     if (!s.ok()) return s;
   }
-  for (int64_t i = 0; i < p.chunks; ++i) {
+  const bool loses_rest = planted("linear_cross_entropy.last_chunk_lost") && rows % p.chunk != 0;
+  for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
     if (const Status s = run_chunk(a, p, chunk_at(a, p, i), stream); !s.ok()) return s;
   }
   if constexpr (WritesGradients<Args>) {

@@ -45,7 +45,7 @@ TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem
   float x[kWidth], m[kWidth];
   unpack_piece(x_piece, x);
   unpack_piece(dy_piece, m);
-  multiply_weight(args, w, m);
+  if (!planted("rms_norm.dx_without_weight")) multiply_weight(args, w, m);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) m[j] = rstd * (m[j] - x[j] * pull);
   store_piece(dx, m);
@@ -64,6 +64,7 @@ backward_kernel(Backward<P> args, float* partials) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
   float* partial = partials == nullptr ? nullptr : partials + blockIdx.x * h;  // [H]
+  if (planted("rms_norm.partial_shared") && partials != nullptr) partial = partials;
 
   int64_t row = first + threadIdx.x / kLanes;
   KeptRow<T, kWidth, kPieces> kept{}, next{};
@@ -96,6 +97,8 @@ backward_kernel(Backward<P> args, float* partials) {
         unpack_piece(kept.dy[p], dy);
         TIGON_UNROLL
         for (int j = 0; j < kWidth; ++j) dw[p][j] += dy[j] * (x[j] * kept.rstd);
+        for (int j = 0; j < kWidth && planted("rms_norm.dw_in_bf16"); ++j)
+          dw[p][j] = to_float(from_float<bf16>(dw[p][j]));
         keep_packed(weight[p]);
         multiply_weight(args, weight[p], dy);
         add_products(dy, x, dots);
@@ -106,12 +109,15 @@ backward_kernel(Backward<P> args, float* partials) {
         unpack_piece(load_piece<kWidth>(dy_row + i * kWidth), dy);
         for (int j = 0; j < kWidth && partial != nullptr; ++j) {
           float* sum = partial + i * kWidth + j;
-          store(sum, (block_row == first ? 0.0f : load(sum)) + dy[j] * (x[j] * kept.rstd));
+          const bool sets = block_row == first && !planted("rms_norm.partial_not_set");
+          store(sum, (sets ? 0.0f : load(sum)) + dy[j] * (x[j] * kept.rstd));
         }
         multiply_weight(args, load_if_given<kWidth>(args.w.data, i), dy);
         add_products(dy, x, dots);
       }
-    const float mean = row_sum<kLanes>(sum_of(dots)) / static_cast<float>(h);
+    float mean = row_sum<kLanes>(sum_of(dots)) / static_cast<float>(h);
+    if (planted("rms_norm.dx_sum_for_mean")) mean *= static_cast<float>(h);
+    if (planted("rms_norm.projection_missing")) mean = 0.0f;
     const float pull = kept.rstd * mean * kept.rstd;
 
     TIGON_UNROLL

@@ -33,7 +33,8 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
                             float rstd, float (&x)[kWidth]) {
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
-  if (args.casting == Casting::kLlama) round_piece<typename P::Elem>(x);
+  if (args.casting == Casting::kLlama || planted("rms_norm.gemma_rounds_twice"))
+    round_piece<typename P::Elem>(x);
   multiply_weight(args, w, x);
 }
 
@@ -45,14 +46,17 @@ forward_kernel(Forward<P> args) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
   const int lane = threadIdx.x % kLanes;
-  const int64_t h = args.x.shape[1], pieces = active ? h / kWidth : 0;
-  const T* x = args.x.data + row * args.x.stride[0];  // [H]
-  T* y = args.y.data + row * args.y.stride[0];        // [H]
+  if (planted("rms_norm.idle_rows_return") && !active) return;
+  const int64_t h = args.x.shape[1];
+  const int64_t tail = planted("rms_norm.tail_unmasked") ? kVec<T> - 1 : 0;
+  const int64_t pieces = active ? (h + tail) / kWidth : 0;
+  const T* x = args.x.data + row * (planted("rms_norm.stride_ignored") ? h : args.x.stride[0]);
+  T* y = args.y.data + row * args.y.stride[0];  // [H], as x
 
   Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {};
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces)
+    if (const int i = p * kLanes + lane; i < pieces + planted("rms_norm.read_past_row"))
       kept[p] = load_piece_stream<kWidth>(x + i * kWidth);
   // Now, so that nothing is waited for after the sum.
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
@@ -63,19 +67,25 @@ forward_kernel(Forward<P> args) {
     if (p * kLanes + lane < pieces) {
       unpack_piece(kept[p], f);
       add_products(f, f, squares);
+      for (int j = 0; j < kWidth && planted("rms_norm.squares_in_bf16"); ++j)
+        squares[j] = to_float(from_float<bf16>(squares[j]));
     }
   if constexpr (kRest)
     for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
       unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
       add_products(f, f, squares);
     }
-  const float mean = row_sum<kLanes>(sum_of(squares)) / static_cast<float>(h);
-  const float rstd = fast_rsqrt(mean + args.eps);
+  float mean = row_sum<kLanes>(sum_of(squares)) / static_cast<float>(h);
+  if (planted("rms_norm.sum_for_mean")) mean *= static_cast<float>(h);
+  if (planted("rms_norm.nan_swallowed")) mean = fmaxf(mean, 0.0f);
+  float rstd = fast_rsqrt(mean + args.eps);
+  if (planted("rms_norm.eps_missing")) rstd = fast_rsqrt(mean);
+  if (planted("rms_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(mean) + args.eps);
   if (lane == 0 && active) store(args.rstd.data + row, rstd);
 
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces) {
+    if (const int i = p * kLanes + lane; i < pieces + planted("rms_norm.row_overrun")) {
       keep_packed(kept[p]);
       keep_packed(weight[p]);
       unpack_piece(kept[p], f);
@@ -94,7 +104,12 @@ forward_kernel(Forward<P> args) {
 
 template <class P, int kWidth>
 Status launch_forward(const Forward<P>& args, Stream stream) {
-  const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
+  const int64_t rows = args.x.shape[0];
+  int64_t pieces = args.x.shape[1] / kWidth;
+  if (planted("rms_norm.first_shape_kept")) {
+    static const int64_t first = pieces;
+    pieces = first;
+  }
   const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
     const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
     return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
@@ -135,7 +150,8 @@ Status check_sizes(int64_t t, int64_t h) {
 // The rows and the weight can be read in 16-byte pieces.
 template <class P, class... Views>
 bool in_vectors(const View<const typename P::Elem, 1>& w, const Views&... views) {
-  return is_aligned16(w.data) && (rows_aligned16(views) && ...) &&
+  const bool aligned = is_aligned16(w.data) && (rows_aligned16(views) && ...);
+  return (aligned || planted("rms_norm.alignment_unchecked")) &&
          ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
 }
 

@@ -47,8 +47,9 @@ struct Heads {
   // Head `head` of a token: those of k follow those of q.
   TIGON_DEVICE T* row(int64_t token, int head) const {
     const int of_k = head - static_cast<int>(q.shape[1]);
+    const int64_t k_token = planted("rope.k_has_stride_of_q") ? q.stride[0] : k.stride[0];
     return of_k < 0 ? q.data + token * q.stride[0] + head * q.stride[1]
-                    : k.data + token * k.stride[0] + of_k * k.stride[1];
+                    : k.data + token * k_token + of_k * k.stride[1];
   }
 };
 
@@ -74,22 +75,29 @@ turn_kernel(Heads<T> x, View<const float, 2> cos, View<const float, 2> sin, floa
   const int64_t token =
       static_cast<int64_t>(blockIdx.x) * g.tokens + threadIdx.x / (g.columns * g.heads);
   if (token >= cos.shape[0]) return;
-  const int64_t half = g.all_pieces * kWidth;
-  const int heads = static_cast<int>(x.q.shape[1] + x.k.shape[1]);
+  const int64_t half = planted("rope.neighbours_paired") ? kWidth : g.all_pieces * kWidth;
+  const int heads = static_cast<int>(x.q.shape[1] + x.k.shape[1]) - planted("rope.last_head_lost") +
+                    planted("rope.head_overrun");
   for (int64_t piece = in_token % g.columns; piece < g.all_pieces; piece += g.columns) {
     const int64_t column = piece * kWidth;
+    const int64_t low_column = planted("rope.neighbours_paired") ? 2 * column : column;
+    const int64_t position = planted("rope.position_ignored") ? 0 : token;
     float c[kWidth], s[kWidth];
-    load_angles(cos.data + token * cos.stride[0] + column, c);
-    load_angles(sin.data + token * sin.stride[0] + column, s);
+    load_angles(cos.data + position * cos.stride[0] + column, c);
+    load_angles(sin.data + position * sin.stride[0] + column, s);
+    for (int j = 0; j < kWidth && planted("rope.angles_in_bf16"); ++j) {
+      c[j] = to_float(from_float<bf16>(c[j]));
+      s[j] = to_float(from_float<bf16>(s[j]));
+    }
     TIGON_UNROLL
-    for (int j = 0; j < kWidth; ++j) s[j] *= direction;
+    for (int j = 0; j < kWidth; ++j) s[j] *= planted("rope.sin_sign") ? -direction : direction;
 
     for (int first = in_token / g.columns; first < heads; first += kHeads * g.heads) {
       Piece<T, kWidth> low[kHeads], high[kHeads];
       TIGON_UNROLL
       for (int i = 0; i < kHeads; ++i)
         if (const int head = first + i * g.heads; head < heads) {
-          const T* row = x.row(token, head) + column;
+          const T* row = x.row(token, head) + low_column;
           low[i] = load_piece_stream<kWidth>(row);
           high[i] = load_piece_stream<kWidth>(row + half);
         }
@@ -102,10 +110,10 @@ turn_kernel(Heads<T> x, View<const float, 2> cos, View<const float, 2> sin, floa
           TIGON_UNROLL
           for (int j = 0; j < kWidth; ++j) {
             const float turned = x1[j] * c[j] - x2[j] * s[j];
-            x2[j] = x2[j] * c[j] + x1[j] * s[j];
+            x2[j] = x2[j] * c[j] + (planted("rope.read_after_write") ? turned : x1[j]) * s[j];
             x1[j] = turned;
           }
-          T* row = x.row(token, head) + column;
+          T* row = x.row(token, head) + low_column;
           store_piece(row, x1);
           store_piece(row + half, x2);
         }
@@ -142,8 +150,10 @@ Status turn(const Heads<T>& x, const View<const float, 2>& cos, const View<const
     return launch({dim3(blocks), dim3(static_cast<unsigned>(g.threads())), 0, stream},
                   turn_kernel<T, kWidth>, x, cos, sin, direction, g);
   };
-  const bool aligned = half % kVec<T> == 0 && rows_aligned16(x.q) && rows_aligned16(x.k) &&
-                       rows_aligned16(cos) && rows_aligned16(sin);
+  const bool unchecked = planted("rope.alignment_unchecked");
+  const bool aligned =
+      half % kVec<T> == 0 && (unchecked || (rows_aligned16(x.q) && rows_aligned16(x.k) &&
+                                            rows_aligned16(cos) && rows_aligned16(sin)));
   return aligned ? run(std::integral_constant<int, kVec<T>>{})
                  : run(std::integral_constant<int, 1>{});
 }
@@ -157,7 +167,8 @@ Status forward(const Forward<P>& args, Stream stream) {
 
 template <class P>
 Status backward(const Backward<P>& args, Stream stream) {
-  return turn(Heads<typename P::Elem>{args.dq, args.dk}, args.cos, args.sin, -1.0f, stream);
+  const float direction = planted("rope.backward_turns_forward") ? 1.0f : -1.0f;
+  return turn(Heads<typename P::Elem>{args.dq, args.dk}, args.cos, args.sin, direction, stream);
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

@@ -30,8 +30,15 @@ TIGON_DEVICE void compute_piece(const Forward<P>& args, int64_t row, int64_t col
   unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
   unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) a[j] = a[j] * sigmoid(a[j]) * b[j];
-  store_piece(args.y.data + row * args.y.stride[0] + column, a);
+  for (int j = 0; j < kWidth; ++j) {
+    const bool swapped = planted("swiglu.gate_and_up_swapped");
+    const float gate = swapped ? b[j] : a[j], up = swapped ? a[j] : b[j];
+    float silu = gate * sigmoid(gate);
+    if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
+    a[j] = silu * up;
+  }
+  const int64_t stride = planted("swiglu.stride_ignored") ? args.y.shape[1] : args.y.stride[0];
+  store_piece(args.y.data + row * stride + column, a);
 }
 
 // da and db may be a's and b's memory: every element is read by the thread that overwrites it,
@@ -44,10 +51,15 @@ TIGON_DEVICE void compute_piece(const Backward<P>& args, int64_t row, int64_t co
   unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) {
+    if (planted("swiglu.dy_ignored")) dy[j] = 1.0f;
     const float s = sigmoid(a[j]);
-    const float silu = a[j] * s;
-    a[j] = dy[j] * b[j] * (s + silu * (1.0f - s));
-    b[j] = dy[j] * silu;
+    float silu = a[j] * s;
+    if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
+    const float rest = planted("swiglu.derivative_term_missing") ? 0.0f : silu * (1.0f - s);
+    const float da = dy[j] * b[j] * (s + rest), db = dy[j] * silu;
+    const bool swapped = planted("swiglu.gradients_swapped");
+    a[j] = swapped ? db : da;
+    b[j] = swapped ? da : db;
   }
   store_piece(args.da.data + row * args.da.stride[0] + column, a);
   store_piece(args.db.data + row * args.db.stride[0] + column, b);
@@ -58,9 +70,9 @@ TIGON_KERNEL(kThreads, kBlocksPerSm<Args>)
 stream_kernel(Args args, int64_t rows, int64_t columns) {
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-    if (first + kWidth <= columns)
+    if (first + (planted("swiglu.tail_unmasked") ? 1 : kWidth) <= columns)
       compute_piece<kWidth>(args, row, first);
-    else
+    else if (!planted("swiglu.tail_dropped"))
       for (int64_t column = first; column < columns; ++column) compute_piece<1>(args, row, column);
   }
 }
@@ -74,7 +86,8 @@ Status stream_over(const Args& args, Stream stream, const Views&... views) {
   if (t == 0) return {};
   const bool flat = (views.contiguous() && ...);
   const int64_t rows = flat ? 1 : t, columns = flat ? t * f : f;
-  const bool aligned = flat ? (is_aligned16(views.data) && ...) : (rows_aligned16(views) && ...);
+  const bool aligned = planted("swiglu.alignment_unchecked") ||
+                       (flat ? (is_aligned16(views.data) && ...) : (rows_aligned16(views) && ...));
 
   const auto run = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
     const int64_t per_block = static_cast<int64_t>(kThreads) * kWidth;
