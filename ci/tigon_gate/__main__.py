@@ -1,0 +1,184 @@
+"""tigon gate: is this commit slower than that one? `./tigon gate` calls this (python3 -m tigon_gate).
+
+Exit codes: 0 passed, 2 usage, 3 slower (or a static number that blocks), 5 infrastructure, 6 inconclusive, 130 Ctrl-C.
+"""
+import dataclasses
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+from tigon_report import command
+from tigon_report.errors import InfrastructureError, UsageError
+
+from . import build, cells, decide, history, pairs, records, simulate, suite
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
+
+
+def parser():
+    parse = command.Parser("gate", "Is this tree slower than another commit?", [
+        "--base main                     on a GPU: pairs of processes of both programs",
+        "--base main --op rms_norm --budget 5m",
+        "--aa                            how often the gate blocks identical programs, what it can find",
+        "--static --base main            without a GPU: traffic, registers, spills, code size"])
+    add = parse.add_argument
+    add("--base", metavar="REF", help="the commit to compare with; it is built in build/gate")
+    add("--aa", action="store_true", help="the same program against itself")
+    add("--static", action="store_true", help="what can be said without a GPU")
+    add("--op", action="append", default=[], help="only cells of this op (repeatable)")
+    add("--filter", default="", metavar="REGEX", help="only cells whose case id it is found in")
+    add("--case", action="append", default=[], metavar="ID", help="exactly this case instead (repeatable)")
+    add("--budget", metavar="TIME", help="stop, inconclusive, when it cannot be done in this time (10m, 90s)")
+    add("--pairs", type=int, metavar="N", help="process pairs (12; more when there are more than 20 cells; --aa: 24)")
+    add("--samples", type=int, default=pairs.SAMPLES, metavar="N", help="samples per cell and process (%(default)s)")
+    add("--suites", type=int, default=1000, metavar="N", help="--aa: suites to make of the measured pairs (%(default)s)")
+    add("--floor", default="1us", metavar="TIME", help="no smaller change counts (%(default)s)")
+    add("--history", action="append", default=[], metavar="PATH",
+        help="records of A/A runs, for the margins (results and reports/recorded)")
+    add("--base-dir", metavar="DIR", help="a source tree in place of --base")
+    add("--base-program", metavar="FILE", help="a built program in place of --base")
+    add("--head-program", metavar="FILE", help="a built program in place of this tree")
+    add("--out", metavar="DIR", help="folder of the records (results/RUN)")
+    add("--json", metavar="FILE", help="records file in place of the folder's")
+    add("--seed", type=int, default=42, help="of resampling and simulation")
+    add("--simulate", metavar="FILE", help="TEST MODE: made-up programs with these times and this noise; measures nothing")
+    return parse
+
+
+def duration(text, option):
+    match = re.fullmatch(r"([0-9.]+)(us|ms|s|m|h)", text)
+    if not match:
+        raise UsageError(f"{option} '{text}' is no time; right would be 90s, 10m or 2us")
+    return float(match[1]) * UNITS[match[2]]
+
+
+def check_options(options):
+    modes = [name for name in ("aa", "static") if getattr(options, name)]
+    bases = [name for name in ("base", "base_dir", "base_program") if getattr(options, name)]
+    if len(modes) > 1:
+        raise UsageError("--aa and --static exclude each other")
+    if len(bases) > 1:
+        raise UsageError("give one of --base, --base-dir, --base-program")
+    if not modes and not bases and not options.simulate:
+        raise UsageError("compare with what? give --base REF, or --aa, or --static; see ./tigon gate --help")
+    if options.aa and bases:
+        raise UsageError("--aa runs one program against itself; it takes no base")
+    for name in ("pairs", "samples", "suites"):
+        if getattr(options, name) is not None and getattr(options, name) < 1:
+            raise UsageError(f"--{name} must be at least 1")
+
+
+def say(text):
+    command.say("gate", text)
+
+
+def simulated(options, chosen):
+    """The runner of the hidden test mode: {"base_s": 1e-4, "slow": {REGEX: 0.03}, "noise": {...}, "seconds": 0}."""
+    try:
+        wanted = json.loads(pathlib.Path(options.simulate).read_text())
+        noise = simulate.Noise(**wanted.get("noise", {}))
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"--simulate {options.simulate}: {error}") from error
+    slow = {} if options.aa else {cell.case_id: change for pattern, change in wanted.get("slow", {}).items()
+                                  for cell in chosen if re.search(pattern, cell.case_id)}
+    failing = {(side, cell.case_id): reason for side, pattern, reason in wanted.get("failing", [])
+               for cell in chosen if re.search(pattern, cell.case_id)}
+    say("TEST MODE: simulated programs, nothing is measured")
+    return simulate.Runner({cell.case_id: wanted.get("base_s", 1e-4) for cell in chosen}, slow, noise, options.seed,
+                           failing, wanted.get("seconds", 0.0))
+
+
+def programs_of(options):
+    """(programs by side, commits): given, or built from this tree and the base."""
+    commits = [None, records.commit_of(ROOT)[0]]
+    head = options.head_program
+    if not head and not build.have_gpu():
+        raise InfrastructureError("speed needs an NVIDIA GPU and there is none here (times taken on a CPU are never kernel "
+                                  "speed); what can be judged without one: ./tigon gate --static")
+    if not head:
+        say("building this tree")
+        head = build.build(ROOT, ROOT / "build/gate/head/cuda", True, ["tigon"]) / "tigon"
+    if options.aa:
+        return {"base": head, "head": head}, commits
+    if options.base_program:
+        return {"base": options.base_program, "head": head}, commits
+    if options.base_dir:
+        tree, folder = pathlib.Path(options.base_dir).resolve(), ROOT / "build/gate/base-dir"
+        if not (tree / "CMakeLists.txt").is_file():
+            raise UsageError(f"--base-dir {tree} is no source tree of Tigon")
+    else:
+        commits[0] = build.commit_named(ROOT, options.base)
+        tree, folder = build.base_tree(ROOT, commits[0]), ROOT / "build/gate" / commits[0][:12]
+    say(f"building the base, {commits[0] or tree}")
+    return {"base": build.build(tree, folder / "cuda", True, ["tigon"]) / "tigon", "head": head}, commits
+
+
+def present(programs, chosen):
+    """The cells whose op, pass and type both programs know; the others are named."""
+    known = {}
+    for side, program in programs.items():
+        listed = subprocess.run([str(program), "list"], capture_output=True, text=True, check=False)
+        if listed.returncode != 0:
+            raise InfrastructureError(f"{side}: {program} list: {listed.stderr.strip() or listed.returncode}")
+        rows = [line.split() for line in listed.stdout.splitlines()]
+        known[side] = {(row[0], row[1], row[2]) for row in rows if len(row) > 3}
+    left = []
+    for cell in chosen:
+        missing = [side for side in known if tuple(cell.case_id.split("/")[:3]) not in known[side]]
+        if missing:
+            say(f"not compared, {' and '.join(sorted(set(missing)))} lacks it: {cell.name}")
+        else:
+            left.append(cell)
+    if not left:
+        raise UsageError("no cell is known to both programs")
+    return left
+
+
+def main(argv):
+    options = parser().parse_args(argv)
+    check_options(options)
+    begun = time.monotonic()
+    budget = duration(options.budget, "--budget") if options.budget else None
+    rule = decide.Rule(floor_s=duration(options.floor, "--floor"))
+    if options.pairs and not options.aa:
+        rule = dataclasses.replace(rule, pairs=options.pairs)
+    try:
+        chosen = cells.selected(options.op, options.filter, options.case)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if options.static:
+        from . import static  # noqa: PLC0415: imports nothing that pairs need
+        return static.run(options, ROOT, say)
+    try:
+        commits = (None, None)
+        if options.simulate:
+            runner = simulated(options, chosen)
+        else:
+            programs, commits = programs_of(options)
+            chosen = present(programs, chosen)
+            runner = pairs.ProgramRunner(programs, options.samples)
+        known = history.load(options.history or [ROOT / "results", ROOT / "reports/recorded"])
+
+        def recorder_of():
+            like = next(iter(getattr(runner, "headers", {}).values()), None)
+            run_folder = options.out or ROOT / "results" / records.new_run_id()
+            return records.Recorder(options.json or pathlib.Path(run_folder) / "records.jsonl",
+                                    ["./tigon", "gate", *argv], ROOT, like)
+
+        deadline = begun + budget if budget else None
+        if options.aa:
+            return suite.run_aa(runner, chosen, rule, recorder_of, say, options.pairs or 2 * rule.pairs, options.suites,
+                                options.seed, deadline)
+        return suite.run_gate(runner, chosen, rule, known, recorder_of, say, deadline, commits)
+    except build.UnknownRef as error:
+        raise UsageError(str(error)) from error
+    except (build.BuildError, pairs.RunnerError, ValueError) as error:
+        raise InfrastructureError(str(error)) from error
+
+
+if __name__ == "__main__":
+    sys.exit(command.run("gate", main, sys.argv[1:]))
