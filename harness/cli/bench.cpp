@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/stages.h"
@@ -82,6 +83,66 @@ std::string line_of(const std::string& kind, const Json& r) {
                      show_rate(r["value"], r["unit"] == "bytes_per_s" ? "B/s" : "FLOP/s"));
 }
 
+// Records and counts. A cell is recorded whole or not at all: an interrupted run measures it again
+// when it goes on.
+class BenchRecords {
+ public:
+  explicit BenchRecords(Session* session) : session_(session) {}
+  void add(const std::string& kind, const Json& fields) {
+    if (kind == "bench" || kind == "memory") {
+      cell_.emplace_back(kind, fields);
+      return;
+    }
+    session_->record(kind, fields);
+    if (kind == "trace") count(fields);
+  }
+  void seal(const std::string& cell) {
+    for (const auto& [kind, fields] : cell_) {
+      session_->record(kind, fields);
+      if (kind == "bench") count(fields);
+    }
+    cell_.clear();
+    session_->seal("bench " + cell);
+  }
+  void count(const Json& fields) {
+    tally_.add(counted(fields));
+    session_->count(counted(fields));
+  }
+  int exit_code() const { return tally_.exit_code(); }
+
+ private:
+  Session* session_;
+  std::vector<std::pair<std::string, Json>> cell_;  // its records, until it is done
+  Tally tally_;
+};
+
+// Is this cell (kind "bench") or this case's trace in the run that is continued?
+bool is_recorded(const Session& session, const std::string& kind, const std::string& id) {
+  if (kind == "bench") return session.is_sealed("bench " + id);
+  return session.resumed() != nullptr && session.resumed()->find(kind, id) != nullptr;
+}
+
+// The records of sealed cells that count.
+std::vector<Json> sealed_results(const Session& session, const std::vector<Cell>& cells) {
+  std::vector<Json> found;
+  if (session.resumed() == nullptr) return found;
+  std::set<std::string> ids[2];  // of benches, of traces
+  for (const Cell& cell : cells)
+    for (const std::string& name : cell.implementations) {
+      Case c = cell.c;
+      c.impl = name;
+      if (session.is_sealed("bench " + case_id(cell.c))) ids[0].insert(case_id(c));
+      ids[1].insert(case_id(c));
+    }
+  for (const int i : {0, 1})
+    for (const Json* record : session.resumed()->all(i == 0 ? "bench" : "trace")) {
+      const auto id = record->find("case_id");
+      if (id != record->end() && id->is_string() && ids[i].count(id->get<std::string>()))
+        found.push_back(*record);
+    }
+  return found;
+}
+
 }  // namespace
 
 int bench_stage(Session& session, const BenchOptions& options) {
@@ -99,25 +160,30 @@ int bench_stage(Session& session, const BenchOptions& options) {
         if (!excluded(case_id(c))) request.select.cases.push_back(c);
       }
   }
-  const size_t cells = options.select.exclude.empty() || !request.select.cases.empty()
-                           ? sweep_cells(request.select, request.size, host).size()
-                           : 0;
-  if (cells == 0) {
+  const std::vector<Cell> cells = options.select.exclude.empty() || !request.select.cases.empty()
+                                      ? sweep_cells(request.select, request.size, host)
+                                      : std::vector<Cell>{};
+  if (cells.empty()) {
     fmt::print("nothing to measure: no case is selected\n");
     return kExitNothing;
   }
-  Tally tally;
-  Progress progress("bench", static_cast<int>(cells));
+  Progress progress("bench", static_cast<int>(cells.size()));
+  BenchRecords records(&session);
+  for (const Json& sealed : sealed_results(session, cells)) records.count(sealed);
+  request.is_recorded = [&](const std::string& kind, const std::string& id) {
+    return is_recorded(session, kind, id);
+  };
   run_bench(request, {.on_record =
                           [&](const std::string& kind, const Json& fields) {
-                            session.record(kind, fields);
+                            records.add(kind, fields);
                             progress.line(line_of(kind, without_nonfinite(fields)));
-                            if (kind != "bench" && kind != "trace") return;
-                            tally.add(counted(fields));
-                            session.count(counted(fields));
                           },
-                      .on_cell = [&](const std::string& label, int) { progress.step(label); }});
-  return tally.exit_code();
+                      .on_cell =
+                          [&](const std::string& label, int) {
+                            records.seal(label);
+                            progress.step(label);
+                          }});
+  return records.exit_code();
 }
 
 void add_bench(CLI::App* app, Program* program) {
@@ -144,6 +210,7 @@ void add_bench(CLI::App* app, Program* program) {
   CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
   command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
   add_output(command, output.get());
+  add_resume(command);
   command->callback([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());

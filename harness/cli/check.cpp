@@ -108,6 +108,20 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   return requests;
 }
 
+// Takes the cases that are sealed in the run that is continued out of a request; their results.
+std::vector<CheckResult> take_sealed(const Session& session, CheckRequest* request) {
+  std::vector<CheckResult> sealed;
+  if (session.resumed() == nullptr) return sealed;
+  const std::string executor = request->executor.empty() ? default_executor() : request->executor;
+  std::erase_if(request->cases, [&](const Case& c) {
+    const Json* record = session.resumed()->find("check", case_id(c), executor);
+    auto result = record == nullptr ? std::nullopt : check_of_record(*record);
+    if (result) sealed.push_back(std::move(*result));
+    return result.has_value();
+  });
+  return sealed;
+}
+
 // Reads the --gtest_ flags. Those that make no sense for cases in child processes are not accepted.
 void init_googletest(const std::vector<std::string>& flags) {
   const std::vector<std::string> known = {
@@ -139,7 +153,7 @@ void run_through_googletest(const CheckRequest& request, const CheckSink& sink) 
 }  // namespace
 
 int check_stage(Session& session, const CheckOptions& options) {
-  const std::vector<CheckRequest> requests = requests_of(options);
+  std::vector<CheckRequest> requests = requests_of(options);
   size_t total = 0;
   for (const CheckRequest& request : requests) total += request.cases.size();
   if (total == 0) {
@@ -149,15 +163,24 @@ int check_stage(Session& session, const CheckOptions& options) {
   Tally tally;
   Progress progress("check", static_cast<int>(total));
   CheckPrinter printer(&progress, options.verbose);
-  const CheckSink sink = [&](const CheckResult& r) {
-    session.record("check", to_json(r));
+  const CheckSink count = [&](const CheckResult& r) {
     session.junit(junit_case(r));
     session.count(r.verdict);
     tally.add(r.verdict);
     printer.add(r);
   };
-  for (size_t i = 0; i + 1 < requests.size() && !interrupted(); ++i) run_checks(requests[i], sink);
-  if (!interrupted()) run_through_googletest(requests.back(), sink);
+  const CheckSink sink = [&](const CheckResult& r) {
+    session.record("check", to_json(r));
+    count(r);
+  };
+  for (size_t i = 0; i < requests.size() && !interrupted(); ++i) {
+    for (const CheckResult& r : take_sealed(session, &requests[i])) count(r);
+    if (requests[i].cases.empty()) continue;
+    if (i + 1 < requests.size())
+      run_checks(requests[i], sink);
+    else
+      run_through_googletest(requests[i], sink);
+  }
   return tally.exit_code();
 }
 
@@ -173,6 +196,7 @@ void add_check(CLI::App* app, Program* program) {
       "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
       "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
+      "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
       "On the host the tiny cases also run in the executor that checks every access of a kernel.\n"
       "--gtest_filter, --gtest_output and the other flags of GoogleTest work too.");
   const auto options = std::make_shared<CheckOptions>();
@@ -192,6 +216,7 @@ void add_check(CLI::App* app, Program* program) {
   command->add_flag("--full", *full, "all cases (the default)")->excludes(quick);
   command->add_flag("-v,--verbose", options->verbose, "a line for every case");
   add_output(command, output.get());
+  add_resume(command);
   command->callback([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());

@@ -9,8 +9,9 @@
 namespace tigon::cli {
 
 struct Program {
-  std::vector<std::string> command;      // as typed, "./tigon" first
-  std::vector<std::string> gtest_flags;  // --gtest_*, which check hands on to GoogleTest
+  std::vector<std::string> command;        // as typed, "./tigon" first
+  std::vector<std::string> gtest_flags;    // --gtest_*, which check hands on to GoogleTest
+  std::shared_ptr<const Resumed> resumed;  // of --resume RUN, whose options are parsed
   int exit_code = 0;
 };
 
@@ -29,6 +30,8 @@ struct Output {
   std::vector<std::string> tags;
 };
 void add_output(CLI::App* command, Output* output);
+// --resume RUN, of commands that resume.h can continue; it is taken out before parsing.
+void add_resume(CLI::App* command);
 // Throws UsageError for a malformed tag.
 SessionOptions session_options(const Program& program, const Output& output, uint64_t seed);
 

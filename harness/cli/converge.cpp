@@ -202,6 +202,14 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
 
 int converge_stage(Session& session, const cv::ConvergeRequest& request) {
   ConvergeListener listener(&session);
+  const std::string unit = "converge " + request.config;
+  if (session.is_sealed(unit)) {
+    for (const Json* verdict : session.resumed()->all("converge_verdict"))
+      if (verdict->value("config", "") == request.config)
+        listener.count(
+            parse_verdict(verdict->value("verdict", "")).value_or(Verdict::kRuntimeError));
+    return listener.tally().exit_code();
+  }
   const WorkerEnd end = run_in_child([&](const Emit& emit) { train(request, emit); },
                                      [&](const Json& line) { listener(line); }, kSilenceS);
   if (end.kind == WorkerEnd::kInterrupted) return kExitInterrupted;
@@ -212,7 +220,10 @@ int converge_stage(Session& session, const cv::ConvergeRequest& request) {
                    : end.kind == WorkerEnd::kTimeout ? Verdict::kTimeout
                                                      : Verdict::kRuntimeError);
   }
-  if (!error.empty()) fmt::print(stderr, "tigon: converge: {}\n", error);
+  if (error.empty())
+    session.seal(unit);
+  else
+    fmt::print(stderr, "tigon: converge: {}\n", error);
   return listener.error_code() != 0 ? listener.error_code() : listener.tally().exit_code();
 }
 

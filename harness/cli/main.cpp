@@ -77,11 +77,15 @@ int run_program(int argc, char** argv) {
   add_list(&app, &program);
   add_describe(&app, &program);
   add_doctor(&app, &program);
+  std::vector<std::string> typed(argv + 1, argv + argc);
+  if (auto resumed = resumed_run(typed)) {
+    typed = resumed->words();
+    program.resumed = std::make_shared<const Resumed>(std::move(*resumed));
+  }
   // CLI11 takes the words from the back.
   std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i)
-    (std::string_view(argv[i]).rfind("--gtest_", 0) == 0 ? program.gtest_flags : words)
-        .emplace_back(argv[i]);
+  for (auto word = typed.rbegin(); word != typed.rend(); ++word)
+    (word->rfind("--gtest_", 0) == 0 ? program.gtest_flags : words).push_back(*word);
   try {
     app.parse(words);
   } catch (const CLI::Success& help) {

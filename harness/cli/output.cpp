@@ -15,6 +15,12 @@ void add_output(CLI::App* command, Output* output) {
       ->allow_extra_args(false);
 }
 
+void add_resume(CLI::App* command) {
+  command->add_option_function<std::string>(
+      "--resume", [](const std::string&) {},
+      "go on with this run (folder or name) where it ended; alone, with its options");
+}
+
 SessionOptions session_options(const Program& program, const Output& output, uint64_t seed) {
   SessionOptions options;
   options.out = output.out;
@@ -28,6 +34,7 @@ SessionOptions session_options(const Program& program, const Output& output, uin
   }
   options.seed = seed;
   options.command = program.command;
+  options.resumed = program.resumed;
   return options;
 }
 

@@ -106,6 +106,7 @@ void add_run(CLI::App* app, Program* program) {
   command->add_option("--steps", options->converge.request.steps, "training steps");
   command->add_flag("--quick", options->quick, "tiny cases, few cells, a short training");
   add_output(command, output.get());
+  add_resume(command);
   command->callback([=] {
     prepare(options.get());
     const convergence::ConvergeRequest training = checked_request(options->converge);

@@ -2,6 +2,7 @@
 #include "harness/cli/session.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,24 +11,56 @@
 #include "harness/record/environment.h"
 #include "harness/record/run_id.h"
 #include "harness/run/check.h"
-#include "kernels/device/runtime.h"
 
 namespace tigon::cli {
 namespace {
 
 std::filesystem::path records_path(const SessionOptions& options, const std::string& run_id) {
-  if (!options.json.empty()) return options.json;
-  return std::filesystem::path(options.out.empty() ? "results/" + run_id : options.out) /
-         "records.jsonl";
+  if (options.resumed) return options.resumed->path();
+  std::filesystem::path path = options.json;
+  if (path.empty())
+    path = std::filesystem::path(options.out.empty() ? "results/" + run_id : options.out) /
+           "records.jsonl";
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored) &&
+      std::filesystem::file_size(path, ignored) > 0)
+    throw UsageError(fmt::format(
+        "{} holds another run, which is kept; choose another folder or file, or continue it with "
+        "--resume",
+        path.string()));
+  return path;
+}
+
+std::string device_name(const Json& device) {
+  if (!device.is_object()) return "";
+  const auto text = [&](const char* key) {
+    return device.contains(key) && device[key].is_string() ? device[key].get<std::string>() : "";
+  };
+  return text("kind") + " " + text("name") + " " + text("uuid");
 }
 
 }  // namespace
 
 Session::Session(SessionOptions options)
     : options_(std::move(options)),
-      run_id_(new_run_id()),
-      writer_(records_path(options_, run_id_), run_id_) {
-  record("run", run_fields(options_.command, options_.seed, device_block(), options_.tags));
+      run_id_(options_.resumed ? options_.resumed->run_id() : new_run_id()),
+      writer_(records_path(options_, run_id_), run_id_,
+              options_.resumed ? RecordWriter::Start::kContinue : RecordWriter::Start::kNew) {
+  const Json device = device_block();
+  if (!options_.resumed) {
+    record("run", run_fields(options_.command, options_.seed, device, options_.tags));
+    return;
+  }
+  const Json& run = options_.resumed->run();
+  const std::string then = run.contains("device") ? device_name(run["device"]) : "";
+  if (then != device_name(device))
+    throw UsageError(fmt::format("--resume: the run was made on {}, not on {}; start a new run",
+                                 then, device_name(device)));
+  if (options_.resumed->damaged_lines() > 0)
+    fmt::print(stderr, "tigon: {}: {} damaged lines are left out; what they held runs again\n",
+               writer_.path().string(), options_.resumed->damaged_lines());
+  record("resume",
+         {{"command", options_.command}, {"damaged_lines", options_.resumed->damaged_lines()}});
 }
 
 std::filesystem::path Session::folder() const {
@@ -53,17 +86,35 @@ int combined(int a, int b) {
   return std::min(a, b);
 }
 
+namespace {
+
+// The body's exit code; what it throws is one line on stderr, and the run still gets its end.
+int guarded(const std::function<int(Session&)>& body, Session& session) {
+  try {
+    return body(session);
+  } catch (const RecordError&) {
+    throw;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "tigon: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tigon: {}\n", error.what());
+    return kExitInfrastructure;
+  }
+}
+
+}  // namespace
+
 int run_session(SessionOptions options, const std::function<int(Session&)>& body,
                 const std::function<int(Session&)>& after) {
+  // A reader that goes away (tigon check | head) and a file that may not grow are errors of a write
+  // and not the end of the program.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   Session session(std::move(options));
   int code = kExitOk;
   try {
-    try {
-      code = body(session);
-    } catch (const DeviceError& error) {
-      fmt::print(stderr, "tigon: {}\n", error.what());
-      code = kExitInfrastructure;
-    }
+    code = guarded(body, session);
     if (interrupted()) code = kExitInterrupted;
     session.finish(code);
     if (after) code = combined(code, after(session));
@@ -71,7 +122,9 @@ int run_session(SessionOptions options, const std::function<int(Session&)>& body
     fmt::print(stderr, "tigon: {}\n", error.what());
     code = kExitInfrastructure;
   }
-  if (code == kExitInterrupted) fmt::print("interrupted; what was done is kept\n");
+  if (code == kExitInterrupted)
+    fmt::print("interrupted; what was done is kept, go on with --resume {}\n",
+               session.folder().string());
   fmt::print("results: {}\n{}\n", session.records().string(), session.tally().line());
   return code;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/cli/resume.h"
 #include "harness/judge/verdict.h"
 #include "harness/record/junit.h"
 #include "harness/record/record_writer.h"
@@ -21,13 +22,24 @@ struct SessionOptions {
   std::string junit;  // JUnit file; empty: none
   std::map<std::string, std::string> tags;
   uint64_t seed = 42;
-  std::vector<std::string> command;  // as typed: "./tigon", "check", ...
+  std::vector<std::string> command;        // as typed: "./tigon", "check", ...
+  std::shared_ptr<const Resumed> resumed;  // the run to continue, if any
 };
 
 class Session {
  public:
-  // Creates the records file and writes the "run" record. Throws RecordError.
+  // Creates the records file and writes the "run" record, or the "resume" record of a run that is
+  // continued. Throws RecordError; UsageError when the file holds another run, or when the run that
+  // is continued was made on another device.
   explicit Session(SessionOptions options);
+
+  // The run that is continued, or null.
+  const Resumed* resumed() const { return options_.resumed.get(); }
+  // Says that all records of a unit of work (a cell of a bench, a training) are written.
+  void seal(const std::string& unit) { record("sealed", {{"unit", unit}}); }
+  bool is_sealed(const std::string& unit) const {
+    return resumed() != nullptr && resumed()->find("sealed", unit) != nullptr;
+  }
 
   void record(std::string_view kind, const Json& fields) { writer_.write(kind, fields); }
   // A verdict that counts in the last line and the exit code.

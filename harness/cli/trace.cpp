@@ -45,6 +45,13 @@ int trace_stage(Session& session, const CheckOptions& options) {
       c.impl = name;
       const bool asked = !options.select.implementations.empty() || !options.select.cases.empty();
       if ((name == "naive" && !asked) || excluded(case_id(c)) || interrupted()) continue;
+      if (const Json* sealed =
+              session.resumed() ? session.resumed()->find("trace", case_id(c)) : nullptr) {
+        const auto verdict = parse_verdict(sealed->value("verdict", ""));
+        session.count(verdict.value_or(Verdict::kRuntimeError));
+        tally.add(verdict.value_or(Verdict::kRuntimeError));
+        continue;
+      }
       const TraceResult trace = run_trace(c, request.timeout_s);
       const Json fields = to_json(trace);
       session.record("trace", fields);

@@ -88,25 +88,31 @@ size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings
 }
 
 // Counted traffic of the kernels: what a machine without a GPU can say about their speed.
-void trace_cells(const std::vector<Cell>& cells, double timeout_s, const BenchObserver& observer) {
+void trace_cells(const std::vector<Cell>& cells, const BenchRequest& request,
+                 const BenchObserver& observer) {
   for (const Cell& cell : cells)
     for (const std::string& name : cell.implementations) {
       if (name == "naive") continue;  // Eigen on the host: nothing that the executor could count
       if (interrupted()) return;
       Case c = cell.c;
       c.impl = name;
-      observer.on_record("trace", to_json(run_trace(c, timeout_s)));
+      if (request.is_recorded && request.is_recorded("trace", case_id(c))) continue;
+      observer.on_record("trace", to_json(run_trace(c, request.select.timeout_s)));
     }
 }
 
 }  // namespace
 
 void run_bench(const BenchRequest& request, const BenchObserver& observer) {
-  const std::vector<Cell> cells = sweep_cells(request.select, request.size, !on_gpu());
-  const Ceilings ceilings = ceilings_of_this_run(observer);
+  const std::vector<Cell> all = sweep_cells(request.select, request.size, !on_gpu());
+  std::vector<Cell> cells = all;
+  if (request.is_recorded)
+    std::erase_if(cells,
+                  [&](const Cell& cell) { return request.is_recorded("bench", case_id(cell.c)); });
+  const Ceilings ceilings = cells.empty() ? Ceilings() : ceilings_of_this_run(observer);
   for (size_t next = 0; next < cells.size() && !interrupted();)
     next = measure_from(next, cells, ceilings, request, observer);
-  if (!on_gpu()) trace_cells(cells, request.select.timeout_s, observer);
+  if (!on_gpu()) trace_cells(all, request, observer);
 }
 
 }  // namespace tigon

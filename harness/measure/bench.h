@@ -12,6 +12,9 @@ struct BenchRequest {
   CheckRequest select;  // ops, passes, implementations, dtypes, axes, filter, cases, shard, seed
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;  // of timing; 0: 0.4 on a GPU, 0.1 on the host
+  // Of a run that is continued: what is not measured again. `kind` is bench, then `id` is that of
+  // the cell's case, or trace.
+  std::function<bool(const std::string& kind, const std::string& id)> is_recorded = {};
 };
 
 // What a bench tells as it goes.

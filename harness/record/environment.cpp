@@ -14,6 +14,7 @@
 #include <fstream>
 #include <memory>
 
+#include "harness/record/build_hash.h"
 #include "harness/record/build_info.h"
 #include "harness/record/run_id.h"
 
@@ -99,7 +100,8 @@ Json build_block() {
   Json block = {{"preset", build.preset},
                 {"compiler", build.compiler},
                 {"flags", build.flags},
-                {"type", build.type}};
+                {"type", build.type},
+                {"hash", build_hash()}};
   if (!build.cuda_compiler.empty()) block["cuda_compiler"] = build.cuda_compiler;
   return block;
 }

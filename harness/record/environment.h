@@ -22,7 +22,7 @@ Commit current_commit();
 // Name, operating system, kernel, processor, usable cores and memory of this machine.
 Json host_block();
 
-// Preset, compilers, flags.
+// Preset, compilers, flags, hash of the program.
 Json build_block();
 
 // Versions of the libraries: of the headers built with, and in a CUDA build of the cuDNN and

@@ -3,14 +3,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <utility>
 
+#include "harness/record/record_reader.h"
 #include "harness/record/run_id.h"
 
 namespace tigon {
@@ -18,10 +22,15 @@ namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, int error) {
   throw RecordError(fmt::format("cannot write {}: {}{}", path.string(), std::strerror(error),
-                                error == ENOSPC ? "; what was finished is kept, free some space "
-                                                  "or choose another folder with --out DIR"
-                                                : ""));
+                                error == ENOSPC || error == EDQUOT || error == EFBIG
+                                    ? "; what was finished is kept, free some space and continue "
+                                      "with --resume, or choose another folder with --out DIR"
+                                    : ""));
 }
+
+// The worker of a killed run dies with it, but not in the same instant.
+constexpr int kLockTries = 40;
+constexpr std::chrono::milliseconds kLockPause{50};
 
 // Length of the file up to and including its last newline.
 off_t end_of_last_line(int file, off_t size) {
@@ -53,18 +62,46 @@ Json without_nonfinite(Json record) {
   return record;
 }
 
-RecordWriter::RecordWriter(std::filesystem::path path, std::string run_id)
+RecordWriter::RecordWriter(std::filesystem::path path, std::string run_id, Start start)
     : path_(std::move(path)), run_id_(std::move(run_id)) {
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
   if (error) fail(path_.parent_path(), error.value());
-  file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
   if (file_ < 0) fail(path_, errno);
+  try {
+    prepare(start);
+  } catch (...) {  // no destructor follows
+    ::close(file_);
+    throw;
+  }
+}
+
+void RecordWriter::prepare(Start start) {
   struct stat info {};
   if (fstat(file_, &info) != 0) fail(path_, errno);
   if (!S_ISREG(info.st_mode)) return;
+  lock();
+  if (fstat(file_, &info) != 0) fail(path_, errno);  // the holder of the lock may have written
+  if (start == Start::kNew && info.st_size > 0)
+    throw RecordError(fmt::format(
+        "{} holds another run, which is kept; choose another file, or continue it with --resume",
+        path_.string()));
   const off_t whole = end_of_last_line(file_, info.st_size);
   if (whole != info.st_size && ftruncate(file_, whole) != 0) fail(path_, errno);
+}
+
+void RecordWriter::lock() {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    // Some network file systems have no locks; the run's own name still keeps runs apart.
+    if (errno != EWOULDBLOCK && errno != EINTR) return;
+    std::this_thread::sleep_for(kLockPause);
+  }
+  throw RecordError(
+      fmt::format("{} is being written by another run; wait for its end or choose "
+                  "another folder with --out DIR",
+                  path_.string()));
 }
 
 RecordWriter::~RecordWriter() {
@@ -79,9 +116,9 @@ void RecordWriter::write(std::string_view kind, const Json& fields) {
                  {"run_id", run_id_},
                  {"time", utc_now()}};
   for (const auto& [key, value] : fields.items()) record[key] = value;
-  append(without_nonfinite(std::move(record))
-             .dump(-1, ' ', false, Json::error_handler_t::replace)
-             .append("\n"));
+  append(with_sum(without_nonfinite(std::move(record))
+                      .dump(-1, ' ', false, Json::error_handler_t::replace)) +
+         "\n");
 }
 
 void RecordWriter::append(const std::string& line) {

@@ -20,14 +20,17 @@ struct RecordError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Every line starts with record, schema_version, run_id and time; `fields` follow. Writing is
-// thread-safe, and lines of several processes that append to one file do not mix (one write per
-// line with O_APPEND).
+// Every line starts with record, schema_version, run_id and time; `fields` follow, and then "sum",
+// the checksum of the line (record_reader.h). Writing is thread-safe. The file is locked as long as
+// the writer lives, so two runs never write to one file.
 class RecordWriter {
  public:
-  // Creates the file and its folder, or appends to it; a torn last line of a killed run is cut off.
-  // Throws RecordError.
-  RecordWriter(std::filesystem::path path, std::string run_id);
+  enum class Start {
+    kContinue,  // appends to what is there; a torn last line of a killed run is cut off
+    kNew,       // a file that already holds something is an error
+  };
+  // Creates the file and its folder where they are missing. Throws RecordError.
+  RecordWriter(std::filesystem::path path, std::string run_id, Start start = Start::kContinue);
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
@@ -43,6 +46,8 @@ class RecordWriter {
   const std::string& run_id() const { return run_id_; }
 
  private:
+  void lock();
+  void prepare(Start start);
   void append(const std::string& line);
 
   std::filesystem::path path_;

@@ -22,6 +22,8 @@ namespace {
 
 constexpr size_t kTailBytes = 4096;  // of the child's stdout and stderr, kept for its last words
 constexpr int kTickMs = 100;         // how soon Ctrl-C is noticed
+// The longest reply has 10 kB. A library that writes to every descriptor must not fill our memory.
+constexpr size_t kMostReplyBytes = size_t{64} << 20;
 
 using Clock = std::chrono::steady_clock;
 
@@ -75,7 +77,7 @@ void Child::start() {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
   sigset_t defaults;
   sigemptyset(&defaults);
-  for (int s : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&defaults, s);
+  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, s);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
 
   std::vector<std::string> words = {program_,  "child",     "--executor",
@@ -147,6 +149,8 @@ Reply Child::wait_for_line(double timeout_s) {
     }
     if (descriptors[0].revents != 0 && !read_some(results_, &result_buffer_))
       return {Reply::kCrashed, how_it_ended()};
+    if (result_buffer_.size() > kMostReplyBytes)
+      return {Reply::kCrashed, "wrote garbage where results go, killed" + last_words()};
   }
   return {Reply::kAnswer, line};
 }
@@ -182,9 +186,11 @@ std::string Child::last_words() const {
 }
 
 std::string program_of(const std::string& executor) {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  // Not by its name: a build during the run replaces the file, and the children must stay the same.
+  const std::filesystem::path self = "/proc/self/exe";
   if (executor != "checked") return self.string();
-  const std::filesystem::path program = self.parent_path() / "tigon-checked";
+  const std::filesystem::path program =
+      std::filesystem::read_symlink(self).parent_path() / "tigon-checked";
   if (access(program.c_str(), X_OK) != 0)
     throw UsageError(
         fmt::format("executor checked: no program {}; it belongs to host builds (--device host)",

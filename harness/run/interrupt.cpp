@@ -1,4 +1,4 @@
-// Ctrl-C and termination.
+// Ctrl-C, termination and a closed terminal.
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,6 +23,9 @@ void install_interrupt_handler() {
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before = {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup asked to ignore
 }
 
 bool interrupted() { return signals.load() > 0; }

@@ -1,8 +1,8 @@
 // JSON of results, for records and between processes.
 #include "harness/run/wire.h"
 
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -30,9 +30,10 @@ double number_of(const Json& j) {
 Json options_json(const OptionSet& options) {
   Json j = Json::object();
   for (const auto& [name, value] : options) {
-    char* end = nullptr;
-    const double v = std::strtod(value.c_str(), &end);
-    if (!value.empty() && *end == '\0')
+    double v = 0;
+    const char* last = value.data() + value.size();
+    const auto [end, error] = std::from_chars(value.data(), last, v);  // the same in every locale
+    if (!value.empty() && end == last && error == std::errc())
       j[name] = v;
     else
       j[name] = value;

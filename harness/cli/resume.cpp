@@ -1,0 +1,170 @@
+// --resume RUN.
+#include "harness/cli/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "harness/cli/converge_options.h"
+#include "harness/record/environment.h"
+#include "harness/record/record_reader.h"
+
+namespace tigon::cli {
+namespace {
+
+constexpr const char* kFlag = "--resume";
+constexpr std::string_view kCommands[] = {"check", "bench", "run"};
+
+// The records file of a path or of a run's name.
+std::filesystem::path find_records(const std::string& run) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const fs::path& path : {fs::path(run), fs::path("results") / run}) {
+    const fs::path file = fs::is_directory(path, ignored) ? path / "records.jsonl" : path;
+    if (fs::is_regular_file(file, ignored)) return file;
+  }
+  throw MissingData(fmt::format(
+      "--resume {}: no such run; name a results folder with a records.jsonl, see ls results/",
+      run));
+}
+
+// A string member, empty when there is none.
+std::string text(const Json& object, const char* key) {
+  if (!object.is_object()) return "";
+  const auto member = object.find(key);
+  return member != object.end() && member->is_string() ? member->get<std::string>() : "";
+}
+
+double number(const Json& object, const char* key) {
+  const auto member = object.find(key);
+  return member != object.end() && member->is_number() ? member->get<double>()
+                                                       : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string key_of(const std::string& kind, const std::string& executor, const std::string& basis,
+                   const std::string& id) {
+  return kind + "\n" + executor + "\n" + basis + "\n" + id;
+}
+
+std::string key_of(const Json& r) {
+  const std::string kind = text(r, "record");
+  const std::string executor = kind == "check" ? text(r, "executor") : "";
+  const std::string id = kind == "sealed"             ? text(r, "unit")
+                         : kind == "converge_verdict" ? text(r, "config") + " " + text(r, "dtype")
+                                                      : text(r, "case_id");
+  return key_of(kind, executor, text(r, "basis"), id);
+}
+
+// What chooses cases without being on the command line.
+Json selection_of(const Json& environment) {
+  Json chosen = Json::object();
+  for (const char* name :
+       {"TIGON_FILTER", "TIGON_EXCLUDE", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+    chosen[name] = text(environment, name);
+  return chosen;
+}
+
+void require_same(const std::filesystem::path& path, const Json& run) {
+  const auto member = [&](const char* key) { return run.contains(key) ? run.at(key) : Json(); };
+  const std::string then = text(member("build"), "hash"), now = build_block()["hash"];
+  if (then != now)
+    throw UsageError(
+        fmt::format("--resume: {} was made by another build ({}, this one is {}); start a new run",
+                    path.string(), then.empty() ? "without a hash" : then, now));
+  const Json here = selection_of(environment_block()), there = selection_of(member("environment"));
+  for (const auto& [name, value] : there.items())
+    if (here[name] != value)
+      throw UsageError(fmt::format("--resume: {} was made with {}='{}'; set it the same",
+                                   path.string(), name, value.get<std::string>()));
+}
+
+}  // namespace
+
+Resumed::Resumed(const std::string& run) : path_(find_records(run)) {
+  RecordFile file = read_records(path_);
+  damaged_ = file.damaged;
+  records_ = std::move(file.records);
+  if (records_.empty() || text(records_[0], "record") != "run")
+    throw MissingData(fmt::format(
+        "--resume: {} does not begin with the record of its run; start a new one", path_.string()));
+  run_ = records_[0];
+  run_id_ = text(run_, "run_id");
+  require_same(path_, run_);
+  const auto command = run_.find("command");
+  if (run_id_.empty() || command == run_.end() || !command->is_array() || command->size() < 2 ||
+      !std::all_of(command->begin(), command->end(), [](const Json& w) { return w.is_string(); }))
+    throw MissingData(
+        fmt::format("--resume: {} does not say its command; start a new run", path_.string()));
+  for (size_t i = 1; i < command->size(); ++i) words_.push_back((*command)[i].get<std::string>());
+  for (size_t i = 0; i < records_.size(); ++i)
+    if (text(records_[i], "run_id") == run_id_) index_[key_of(records_[i])] = i;
+}
+
+const Json* Resumed::find(const std::string& kind, const std::string& id,
+                          const std::string& executor) const {
+  const auto found = index_.find(key_of(kind, executor, "", id));
+  return found == index_.end() ? nullptr : &records_[found->second];
+}
+
+std::vector<const Json*> Resumed::all(const std::string& kind) const {
+  std::vector<const Json*> found;
+  for (size_t i = 0; i < records_.size(); ++i) {
+    if (text(records_[i], "record") != kind) continue;
+    const auto last = index_.find(key_of(records_[i]));
+    if (last != index_.end() && last->second == i) found.push_back(&records_[i]);
+  }
+  return found;
+}
+
+std::optional<Resumed> resumed_run(const std::vector<std::string>& words) {
+  const std::string with_value = std::string(kFlag) + "=";
+  const auto flag = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
+    return word == kFlag || word.rfind(with_value, 0) == 0;
+  });
+  if (flag == words.end() || words.size() < 2) return std::nullopt;
+  for (const char* help : {"-h", "--help"})
+    if (std::find(words.begin(), words.end(), help) != words.end()) return std::nullopt;
+  const std::string& command = words[0];
+  if (std::find(std::begin(kCommands), std::end(kCommands), command) == std::end(kCommands))
+    throw UsageError(
+        fmt::format("{}: only check, bench and run can be continued with {}", command, kFlag));
+  const bool apart = *flag == kFlag;
+  if (flag != words.begin() + 1 || words.size() != (apart ? 3u : 2u))
+    throw UsageError(fmt::format(
+        "{} goes on with the options of its run: write ./tigon {} {} RUN and nothing else", kFlag,
+        command, kFlag));
+  Resumed run(apart ? words[2] : flag->substr(with_value.size()));
+  if (run.words()[0] != command)
+    throw UsageError(fmt::format("{} was made by ./tigon {}; write ./tigon {} {} RUN",
+                                 run.path().string(), run.words()[0], run.words()[0], kFlag));
+  return run;
+}
+
+std::optional<CheckResult> check_of_record(const Json& record) {
+  CheckResult r;
+  try {
+    r.c = parse_case(text(record, "case_id"));
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+  const auto verdict = parse_verdict(text(record, "verdict"));
+  if (!verdict) return std::nullopt;
+  r.verdict = *verdict;
+  r.executor = text(record, "executor");
+  r.reason = text(record, "reason");
+  r.repro = text(record, "repro");
+  r.seconds = number(record, "seconds_s");
+  const auto outputs = record.find("outputs");
+  if (outputs == record.end() || !outputs->is_array()) return r;
+  for (const Json& output : *outputs) {
+    if (!output.is_object()) return std::nullopt;
+    OutputResult o;
+    o.name = text(output, "name");
+    o.error_over_budget = number(output, "error_over_budget");
+    r.outputs.push_back(o);
+  }
+  return r;
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,56 @@
+// --resume RUN: what an interrupted run has sealed so far, and the words that go on with it.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/record/record_writer.h"
+#include "harness/run/check.h"
+
+namespace tigon::cli {
+
+// A run that is continued: in its own file, under its own name, with its own options. Its sealed
+// records stand; a case whose line is torn or damaged runs again.
+class Resumed {
+ public:
+  // Reads `run`: a results folder, a records file or the name of a run below results/. Throws
+  // MissingData (no such run, no run record), UsageError (made by another build or with another
+  // environment) and RecordError (cannot be read).
+  explicit Resumed(const std::string& run);
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::string& run_id() const { return run_id_; }
+  const Json& run() const { return run_; }
+  // The words of its command line behind the program's name.
+  const std::vector<std::string>& words() const { return words_; }
+  size_t damaged_lines() const { return damaged_; }
+
+  // The sealed record of a case, or null. `kind` is check, trace or sealed (of which `id` is the
+  // unit); `executor` is of a check.
+  const Json* find(const std::string& kind, const std::string& id,
+                   const std::string& executor = "") const;
+  // The sealed records of one kind in file order, the last one of each case.
+  std::vector<const Json*> all(const std::string& kind) const;
+
+ private:
+  std::filesystem::path path_;
+  std::string run_id_;
+  Json run_;
+  std::vector<std::string> words_;
+  std::vector<Json> records_;
+  std::map<std::string, size_t> index_;  // kind, executor, basis and id -> the last such record
+  size_t damaged_ = 0;
+};
+
+// The run that `words` ("check --resume RUN") continue; nothing when --resume is not among them.
+// Throws UsageError when it is not alone with a command that can be continued, and what Resumed
+// throws.
+std::optional<Resumed> resumed_run(const std::vector<std::string>& words);
+
+// A check's result as its record tells it: the case, verdict, reason and head-room. Nothing when
+// the record is not one of a case of this build.
+std::optional<CheckResult> check_of_record(const Json& record);
+
+}  // namespace tigon::cli
