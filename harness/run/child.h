@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,10 @@ namespace tigon {
 
 // The other side of Child: `tigon child --executor NAME --threads N`. main() calls it first thing
 // when argv[1] is "child". Reads one JSON request per line from stdin and writes one JSON line per
-// reply to file descriptor kResultDescriptor; returns when stdin ends.
-int child_main(int argc, char** argv);
+// reply to file descriptor kResultDescriptor; returns when stdin ends. `prepare`, if any, sees
+// every request line before it is done.
+int child_main(int argc, char** argv,
+               const std::function<void(const std::string& line)>& prepare = {});
 inline constexpr int kResultDescriptor = 3;
 
 // A request asks for one case: {"id": ..., "save": folder} or {"id": ..., "trace": true}.

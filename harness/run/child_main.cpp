@@ -78,7 +78,7 @@ bool read_line(FILE* file, std::string* line) {
 
 }  // namespace
 
-int child_main(int argc, char** argv) {
+int child_main(int argc, char** argv, const std::function<void(const std::string&)>& prepare) {
   int threads = 1;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string_view flag = argv[i];
@@ -100,8 +100,10 @@ int child_main(int argc, char** argv) {
   if (open("/dev/null", O_RDONLY) != STDIN_FILENO || !requests) return kExitInfrastructure;
 
   bool last = false;
-  for (std::string line; !last && read_line(requests, &line);)
+  for (std::string line; !last && read_line(requests, &line);) {
+    if (prepare) prepare(line);
     if (!write_line(results, answer(line, &last))) return kExitInfrastructure;
+  }
   std::fclose(requests);
   return kExitOk;
 }
