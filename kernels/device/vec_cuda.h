@@ -102,9 +102,11 @@ template <class T>
 TIGON_DEVICE Vec<T> load_vec_stream(const T* p) {
   return raw_cast<Vec<T>>(load_no_allocate(reinterpret_cast<const uint4*>(p)));
 }
+// The intrinsic, because nvcc may split an assignment: that of swiglu became four stores of four
+// bytes.
 template <class T>
 TIGON_DEVICE void store_vec(T* p, const Vec<T>& v) {
-  *reinterpret_cast<uint4*>(p) = raw_cast<uint4>(v);
+  __stwb(reinterpret_cast<uint4*>(p), raw_cast<uint4>(v));
 }
 template <class T>
 TIGON_DEVICE void store_vec_stream(T* p, const Vec<T>& v) {
