@@ -11,6 +11,8 @@ from . import command
 # the commands on records work without matplotlib and jinja2.
 COMMANDS = {
     "report": ("report", "the static report of one run"),
+    "merge": ("merge", "records of several runs or shards as one file"),
+    "simulate": ("simulate", "a seeded made-up history, for tests of what reads histories"),
 }
 
 

@@ -1,7 +1,8 @@
 """python3 -m tigon_report.slim RUN FILE: a run's records without what the report does not show, for reports/recorded/.
 
 Keeps every record but the steps of a training (its losses are in the converge record), drops the samples behind a
-median, and of a check keeps its name, verdict and head-room. No number is changed; the run record says "slim": true.
+median and the sums of lines, and of a check keeps its name, verdict and head-room. No number is changed; the run
+record says "slim": true.
 """
 import json
 import pathlib
@@ -20,12 +21,12 @@ def slim(record):
     if kind == "converge_step":
         return None
     if kind == "run":
-        return {**record, "slim": True}
+        return {key: value for key, value in record.items() if key != "sum"} | {"slim": True}
     if kind == "check":
         kept = {key: record[key] for key in CHECK_KEYS if record.get(key) not in (None, "")}
         kept["outputs"] = [{key: output.get(key) for key in OUTPUT_KEYS} for output in record.get("outputs") or []]
         return kept
-    return {key: value for key, value in record.items() if key != "samples_s"}
+    return {key: value for key, value in record.items() if key not in ("samples_s", "sum")}
 
 
 def main(argv):

@@ -1,0 +1,57 @@
+"""What the tests of commands share: a folder, and a command run as ./tigon runs it."""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent)]
+
+import sample  # noqa: E402
+from tigon_report import __main__ as program  # noqa: E402
+from tigon_report import records  # noqa: E402
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def tigon(self, *words):
+        """(exit code, stdout, stderr) of ./tigon WORDS."""
+        out, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            code = program.main([str(word) for word in words])
+        return code, out.getvalue(), errors.getvalue()
+
+    def write(self, name, items):
+        """A file of records (dicts) or of whole lines (bytes)."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(item + b"\n" if isinstance(item, bytes) else sample.text([item]).encode() for item in items))
+        return path
+
+    def refused(self, code, says, *words):
+        """The command must fail with `code` and one line that says `says`."""
+        got, _, errors = self.tigon(*words)
+        self.assertEqual(got, code, errors)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertIn(says, errors)
+
+
+def full(record, run_id="20260101T120000Z-1a2b3c4d", time="2026-01-01T12:00:01.000Z"):
+    """A sample record with the keys that every record of a run has."""
+    result = {"schema_version": "1.0.0", "run_id": run_id, "time": time, **record}
+    if "case_id" not in result and "axes" in result and record["record"] in ("bench", "memory"):
+        shape = ",".join(f"{key}={value}" for key, value in result["axes"].items())
+        result["case_id"] = f"{result['op']}/{result['pass']}/{result['impl']}/{result['dtype']}/{shape},inputs=normal,seed=42"
+    if "case_id" in result:
+        result["case_key"] = records.case_key(result["case_id"])
+    return result
+
+
+def full_run(run_id="20260101T120000Z-1a2b3c4d", records_of=sample.gpu_run):
+    return [full({**record, "run_id": run_id}, run_id, f"2026-01-01T12:00:{index % 60:02d}.000Z")
+            for index, record in enumerate(records_of())]

@@ -1,0 +1,188 @@
+"""Figures of the dashboard: matplotlib draws each once, and its colours become CSS variables, so the page's theme rules.
+
+The SVG is put into the page itself: links in it work without a script, and light and dark need one drawing.
+"""
+import io
+import itertools
+import re
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+from .. import figures as report  # noqa: E402
+
+# Stand-in colours, replaced by CSS variables of the same name when a figure is written.
+_NAMES = ["text", "line", "bad", "good", "dim", "fill", "c-fused", "c-naive", "c-cudnn", "c-torch", "c-compile", "c-liger",
+          "c-other", *(f"h{level}" for level in range(9))]
+_STAND_IN = {name: f"#0a0b{number + 16:02x}" for number, name in enumerate(_NAMES)}
+_VARIABLE = {colour: f"var(--{name})" for name, colour in _STAND_IN.items()}
+_COLOUR = re.compile("|".join(_VARIABLE))
+_ID = re.compile(r'\b(id="|href="#|url\(#)([^")]+)')
+STYLE = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
+         "text.color": _STAND_IN["text"], "axes.labelcolor": _STAND_IN["text"], "xtick.color": _STAND_IN["text"],
+         "ytick.color": _STAND_IN["text"], "axes.edgecolor": _STAND_IN["line"], "grid.color": _STAND_IN["line"],
+         "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+         "legend.frameon": False, "axes.facecolor": "none", "path.simplify": True}
+THEME = {"text": _STAND_IN["text"], "grid": _STAND_IN["line"], "limit": _STAND_IN["bad"],
+         "colours": {name[2:]: _STAND_IN[name] for name in _NAMES if name.startswith("c-")}}
+LINK = "tigon-row:"  # a link to a row of the same page: told apart from references between parts of the drawing
+
+
+def colour(name):
+    return _STAND_IN[name]
+
+
+def row_link(row):
+    return LINK + row
+
+
+class Inline:
+    """Draws figures for one page. Has the interface of the report's Figures, and returns {svg, alt, light: ''}."""
+
+    def __init__(self):
+        self._numbers = itertools.count(1)
+
+    def draw(self, name, alt, drawing, size=(7.2, 3.6), panels=1, layout="constrained"):
+        with matplotlib.rc_context(STYLE):
+            figure = Figure(figsize=size, layout=layout)
+            FigureCanvasSVG(figure)
+            axes = figure.subplots(1, panels, squeeze=False)[0]
+            drawing(axes if panels > 1 else axes[0], THEME)
+            return {"svg": self._markup(figure, alt), "alt": alt, "name": name}
+
+    def bare(self, name, alt, drawing, size):
+        """As draw, but drawing(figure) places its own axes: cheaper by half for hundreds of figures."""
+        with matplotlib.rc_context(STYLE):
+            figure = Figure(figsize=size)
+            FigureCanvasSVG(figure)
+            drawing(figure)
+            return {"svg": self._markup(figure, alt), "alt": alt, "name": name}
+
+    def _markup(self, figure, alt):
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        svg = stream.getvalue()
+        svg = svg[svg.index("<svg"):]
+        svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.S)
+        svg = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', self._head(figure, alt), svg, count=1, flags=re.S)
+        prefix = f"f{next(self._numbers)}-"
+        svg = _ID.sub(lambda match: match[1] + prefix + match[2], svg)
+        svg = _COLOUR.sub(lambda match: _VARIABLE[match[0]], svg).replace("xlink:href", "href")
+        return svg.replace(f'href="{LINK}', 'href="#').replace(' target="_blank"', "")
+
+    @staticmethod
+    def _head(figure, alt):
+        width, height = figure.get_size_inches() * 96
+        label = alt.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+        return f'<svg viewBox="\\1" width="{width:.0f}" role="img" aria-label="{label}" style="aspect-ratio:{width:.0f}/{height:.0f}">'
+
+
+def case_figure(inline, series, shown):
+    """History of one case: ratio to the anchor in percent of its level at the end, band, change points, linked points.
+
+    `shown` holds the indices drawn as points; between them only their line is drawn.
+    """
+    import numpy
+    level = float(series.centre[-1])
+    percent = 100 * numpy.expm1(series.ratio - level)
+    centre = 100 * numpy.expm1(series.centre - level)
+    half = 100 * series.half
+    x = numpy.arange(len(percent))
+
+    def drawing(figure):
+        axes = figure.add_axes((0.07, 0.16, 0.92, 0.76))
+        steps = numpy.array(sorted({0, len(x) - 1, *shown, *[c.index for c in series.changes],
+                                    *[c.index - 1 for c in series.changes]}))
+        axes.fill_between(steps, (centre - half)[steps], (centre + half)[steps], color=colour("fill"), linewidth=0)
+        axes.plot(steps, centre[steps], color=colour("dim"), linewidth=1)
+        axes.plot(shown, percent[shown], color=colour("c-fused"), linewidth=0.7)
+        dots = axes.scatter(shown, percent[shown], s=14, color=colour("c-fused"), zorder=3)
+        dots.set_urls([row_link(series.runs[index].id) for index in shown])
+        for change, label in zip(series.changes, series.labels):
+            tone = colour("dim" if label.cause == "noise" else "bad" if change.change > 0 else "good")
+            axes.axvline(change.index - 0.5, color=tone, linewidth=1.2, linestyle="--")
+            axes.annotate(f"{100 * change.change:+.1f} % {label.cause}", (change.index - 0.5, 1.01), fontsize=8, color=tone,
+                          xycoords=("data", "axes fraction"), ha="center", va="bottom")
+        date_ticks(axes, series.runs)
+        axes.set_ylabel("% from now's level")
+        low, high = _limits(percent[shown], centre, half)
+        axes.set_ylim(low, high)
+
+    what = f"ratio to {series.anchor} of the same run" if series.anchor else "time"
+    return inline.bare(series.slug, f"{series.name} {series.cell.basis}: {what} over runs, with noise band and change points",
+                       drawing, (10, 3.2))
+
+
+def _limits(values, centre, half):
+    low = min(float((centre - 1.5 * half).min()), float(values.min()))
+    high = max(float((centre + 1.5 * half).max()), float(values.max()))
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def date_ticks(axes, runs):
+    """About seven dates under an axis of run numbers; runs are equally far apart, whatever the calendar says."""
+    count = len(runs)
+    places = sorted({round(i * (count - 1) / 6) for i in range(7)}) if count > 1 else [0]
+    axes.set_xticks(places, [runs[place].started[:10] for place in places])
+    axes.set_xlim(-0.5 - 0.01 * count, count - 0.5 + 0.01 * count)
+
+
+def heat_map(inline, rows, columns, values, links, name, alt):
+    """op.pass.impl by shape; a cell's colour is the relative change (positive is slower), its text the number."""
+    from matplotlib.patches import Rectangle
+
+    def drawing(figure):
+        width, height = figure.get_size_inches()
+        left = 2.6 / width
+        axes = figure.add_axes((left, 0.02, 1 - left - 0.01, 1 - 1.25 / height - 0.02))
+        axes.grid(False)
+        for (row, column), value in values.items():
+            box = Rectangle((column, row), 0.96, 0.92, color=colour(f"h{heat_level(value)}"), linewidth=0)
+            box.set_url(links[row, column])
+            axes.add_patch(box)
+            text = axes.text(column + 0.48, row + 0.5, f"{100 * value:+.1f}", ha="center", va="center", fontsize=7)
+            text.set_url(links[row, column])
+        axes.set_xlim(0, max(1, len(columns)))
+        axes.set_ylim(len(rows), 0)
+        axes.set_yticks([i + 0.46 for i in range(len(rows))], rows, fontsize=8)
+        axes.set_xticks([i + 0.48 for i in range(len(columns))], columns, fontsize=7, rotation=50, ha="left")
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        for side in axes.spines.values():
+            side.set_visible(False)
+
+    return inline.bare(name, alt, drawing, (max(6.0, 3.0 + 0.52 * len(columns)), 1.4 + 0.25 * len(rows)))
+
+
+def heat_level(change):
+    """0 (faster by 5 % and more) to 8 (slower by 5 % and more), 4 within 1 %."""
+    limits = (-0.05, -0.03, -0.02, -0.01, 0.01, 0.02, 0.03, 0.05)
+    return sum(change > limit for limit in limits)
+
+
+def ceilings_figure(inline, runs):
+    """Ceilings over runs: what the machine could do, by name, as a share of their median."""
+    import statistics
+    names = sorted({name for run in runs for name in run.ceilings})
+    if len(runs) < 2 or not names:
+        return None
+
+    def drawing(axes, theme):
+        shades = ["fused", "naive", "cudnn", "torch", "compile", "liger"]
+        for name, shade in zip(names, itertools.cycle(shades)):
+            have = [(index, run.ceilings[name]) for index, run in enumerate(runs) if name in run.ceilings]
+            middle = statistics.median(value for _, value in have)
+            axes.plot([index for index, _ in have], [100 * value / middle for _, value in have], linewidth=0.8, label=name,
+                      color=theme["colours"][shade])
+        date_ticks(axes, runs)
+        axes.set_ylabel("% of the median")
+        axes.legend(fontsize=8, ncols=3)
+
+    return inline.draw("ceilings", "Measured ceilings of every run, as a share of their median", drawing, size=(10, 3))
+
+
+__all__ = ["Inline", "case_figure", "heat_map", "ceilings_figure", "colour", "row_link", "report"]
