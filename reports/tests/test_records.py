@@ -147,6 +147,11 @@ class MergeTest(CommandTest):
         resume = full({"record": "resume", "command": [], "damaged_lines": 0}, time="2026-01-01T12:59:00.000Z")
         a, b = self.write("a.jsonl", run), self.write("b.jsonl", [*run, resume, again])
         self.assertEqual(self.merged(a, b).count(b"\n"), len(run) + 2)
+        parts = self.write("c.jsonl", [*run, resume]), self.write("d.jsonl", [again])
+        self.assertEqual(self.merged(*parts).count(b"\n"), len(run) + 2)
+        forged = self.write("e.jsonl", [{**again, "median_s": 1.0}])
+        self.refused(4, "differ in median_s", "merge", a, *parts, forged, "-o", self.folder / "out")
+        self.merged(a, b)
         lines = list(records.read([self.folder / "merged.jsonl"], print))
         kept = [l.record for l in records.latest(lines) if l.record.get("case_key") == bench["case_key"]]
         self.assertEqual([r["median_s"] for r in kept if r["record"] == "bench"], [again["median_s"]])
@@ -201,7 +206,7 @@ class SimulateTest(CommandTest):
         for event in steps:
             ratio = {index[run]: t * copies[run] for run, t in series[event["case_key"]].items()}
             mean = lambda runs: sorted(ratio[i] for i in runs if i in ratio)  # noqa: E731
-            before, after = mean(range(event["run"] - 15, event["run"])), mean(range(event["run"], event["run"] + 15))
+            before, after = mean(range(event["run"] - 5, event["run"])), mean(range(event["run"], event["run"] + 5))
             self.assertAlmostEqual(after[len(after) // 2] / before[len(before) // 2] - 1, event["size"], delta=0.012)
 
     def test_usage(self):
