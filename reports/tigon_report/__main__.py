@@ -12,6 +12,7 @@ from . import command
 COMMANDS = {
     "report": ("report", "the static report of one run"),
     "merge": ("merge", "records of several runs or shards as one file"),
+    "index": ("index", "an SQLite or PostgreSQL database of records"),
     "simulate": ("simulate", "a seeded made-up history, for tests of what reads histories"),
 }
 

@@ -97,7 +97,9 @@ def axes_of(record):
 
 
 def _is(value, types):
-    return isinstance(value, types) and not (isinstance(value, bool) and types in (NUMBER, int))
+    if isinstance(value, bool) and types in (NUMBER, int):
+        return False
+    return isinstance(value, types) and not (isinstance(value, int) and abs(value) >= 2**63)
 
 
 def problem_of(record):

@@ -1,0 +1,150 @@
+"""The landing page's answer: did main get worse, what, by how much; what failed and what is missing come first."""
+import collections
+import math
+
+from .. import units
+from . import changepoints, history
+
+HISTORY_OF_MISSING = 5   # a cell is missing when most of so many earlier runs of the same command timed it
+WATCH = 0.012            # newest points closer to their level than this are not worth a look, however narrow the band
+
+
+def repro(record):
+    """The command that repeats what a record says."""
+    if record.get("repro"):
+        return record["repro"]
+    return f"./tigon {'bench' if 'basis' in record else 'check'} --case '{record['case_id']}'"
+
+
+def newest_runs(store):
+    """The newest run of each device, GPUs first."""
+    newest = {run.device: run for run in store.runs}
+    return sorted(newest.values(), key=lambda run: (not run.on_gpu, run.device))
+
+
+def newest_timed(store):
+    """{device: its newest run that timed anything}."""
+    return {run.device: run for run in store.runs if run.timed or run.bad_cells}
+
+
+def _same_work(run, other):
+    return run.device == other.device and (run.header.get("command") or [])[1:] == (other.header.get("command") or [])[1:]
+
+
+def missing(store, every):
+    """[(series, run)] of cells that the newest timed run of a device lacks although its earlier runs had them."""
+    found = []
+    for device, newest in newest_timed(store).items():
+        earlier = [run for run in store.runs if run.timed and run is not newest and _same_work(run, newest)
+                   and run.started <= newest.started][-HISTORY_OF_MISSING:]
+        for series in every:
+            if series.cell.device == device and newest.id not in series.cell.points and earlier:
+                if 2 * sum(run.id in series.cell.points for run in earlier) > len(earlier):
+                    found.append((series, newest))
+    return found
+
+
+def failures(store, every):
+    """Rows of everything that failed or is missing in the newest run of each device."""
+    slugs = {(series.name, series.cell.basis, series.cell.device): series.slug for series in every}
+    from .scan import stable_id
+    rows, told = [], set()
+    for run in {run.id: run for run in [*newest_timed(store).values(), *newest_runs(store)]}.values():
+        for record in [*run.checks.failures, *run.bad_cells]:
+            slug = slugs.get((stable_id(record["case_id"]), record.get("basis"), run.device))
+            rows.append({"verdict": record["verdict"], "case_id": record["case_id"], "run": run, "slug": slug,
+                         "reason": record.get("reason") or "", "repro": repro(record)})
+            told.add((stable_id(record["case_id"]), record.get("basis"), run.device))
+        for record in run.records["converge_verdict"]:
+            if record["verdict"] not in ("passed", "unsupported", "skipped"):
+                rows.append({"verdict": record["verdict"], "case_id": f"training {record['config']} {record['dtype']}",
+                             "run": run, "slug": None, "reason": record.get("reason") or "",
+                             "repro": f"./tigon converge --config {record['config']} --dtype {record['dtype']}"})
+    gone = [{"verdict": "missing", "case_id": f"{series.name} {series.cell.basis}", "run": run, "slug": series.slug,
+             "reason": f"last timed {series.runs[-1].started[:10]}", "repro": repro(series.cell.record)}
+            for series, run in missing(store, every) if (series.name, series.cell.basis, run.device) not in told]
+    return gone + rows
+
+
+def recent_steps(every, days):
+    """(worse, moved): steps of the last `days` days that are still there and that code explains; and all others."""
+    worse, moved = [], []
+    for series in every:
+        newest = history.days(series.runs[-1])
+        for change, label in zip(series.changes, series.labels):
+            if not history.days(label.after) > newest - days:
+                continue
+            step = (series, change, label)
+            before = series.centre[change.index - 1]
+            stays = series.centre[-1] - before > changepoints.LEAST_STEP / 2
+            (worse if label.cause == "code" and change.change > 0 and stays else moved).append(step)
+    return (sorted(worse, key=lambda step: -step[1].change),
+            sorted(moved, key=lambda step: -abs(step[1].change)))
+
+
+def watch(every):
+    """Series whose newest point lies above its band, too new for a step; each gets `above`, its relative distance."""
+    found = []
+    for series in every:
+        series.above = math.expm1(float(series.ratio[-1] - series.centre[-1]))
+        if series.outside > 0 and series.above > WATCH and len(series.runs) >= 2 * changepoints.MINIMUM:
+            found.append(series)
+    return sorted(found, key=lambda series: -series.above)
+
+
+def summary(store, every, failed, worse, days):
+    """{bad, sentence, detail}: the answer in one sentence."""
+    parts = []
+    counts = collections.Counter("missing" if row["verdict"] == "missing" else "failed" for row in failed)
+    if counts["failed"]:
+        parts.append(f"{counts['failed']} failed")
+    if counts["missing"]:
+        parts.append(f"{counts['missing']} cells are missing")
+    cases = {series.slug for series, _, _ in worse}
+    if worse:
+        top, change, _ = worse[0]
+        parts.append(f"{len(cases)} of {len(every)} cases got slower by code in the last {days} days, "
+                     f"most of all {top.name} by {100 * change.change:.1f} %")
+    long_enough = [series for series in every if len(series.runs) >= 2 * changepoints.MINIMUM]
+    if parts:
+        return {"bad": True, "sentence": "Yes: " + "; ".join(parts) + ".", "detail": _history_note(every, long_enough)}
+    if not every:
+        return {"bad": False, "sentence": "Nothing failed; no GPU run is among the records, so nothing is known about speed.",
+                "detail": ""}
+    if not long_enough:
+        return {"bad": False, "sentence": "Nothing failed or is missing; there are too few runs to see steps.",
+                "detail": _history_note(every, long_enough)}
+    return {"bad": False, "sentence": f"No: nothing failed or is missing, and none of {len(long_enough)} cases got slower by "
+            f"code in the last {days} days.", "detail": _history_note(every, long_enough)}
+
+
+def _history_note(every, long_enough):
+    short = len(every) - len(long_enough)
+    return (f"{short} of {len(every)} cases have fewer than {2 * changepoints.MINIMUM} runs: no step can be seen in them."
+            if short else "")
+
+
+def map_cells(every):
+    """{device: (rows, columns, {(row, column): change}, {(row, column): link})} of the fused kernels' recent changes.
+
+    A row is an op and pass with the axes other than T, a column a T; over dtypes and bases the largest change counts.
+    """
+    devices = collections.defaultdict(dict)
+    for series in every:
+        record = series.cell.record
+        if not record["impl"].startswith("fused") or len(series.runs) < 2:
+            continue
+        axes = dict(record["axes"])
+        column = f"T={axes.pop('T')}" if "T" in axes else "other"
+        row = f"{record['op']} {record['pass']} {units.axes_text(axes)}".strip()
+        best = devices[series.cell.device].setdefault((row, column), series)
+        if abs(series.recent) > abs(best.recent):
+            devices[series.cell.device][row, column] = series
+    maps = {}
+    for device, cells in devices.items():
+        rows = sorted({row for row, _ in cells})
+        columns = sorted({column for _, column in cells}, key=lambda text: (text == "other", len(text), text))
+        place = {key: (rows.index(key[0]), columns.index(key[1])) for key in cells}
+        maps[device] = (rows, columns, {place[key]: series.recent for key, series in cells.items()},
+                        {place[key]: f"case/{series.slug}.html" for key, series in cells.items()})
+    return maps
