@@ -2,6 +2,7 @@
 #include "reference/rms_norm.h"
 
 #include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/rms_norm.h"
 
 namespace tigon::rms_norm {
@@ -72,7 +73,9 @@ OpSpec contract() {
                    .budget = {{"y", {.roundings = kRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
                    .flops = 4 * Expr(T) * H,
-                   .strided = {"x", "y"}}),
+                   .strided = {"x", "y"},
+                   .properties = {row_independence("T"),
+                                  scaling("power_of_two", {{"x", 1}}, {{"rstd", -1}}, {{"eps", 2}})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rms_norm::backward(a); }),
@@ -88,7 +91,10 @@ OpSpec contract() {
                    .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
                    .flops = 9 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .strided = {"dy", "x", "dx"}}),
+                   .strided = {"dy", "x", "dx"},
+                   .properties = {row_independence("T"),
+                                  scaling("power_of_two", {{"x", 1}, {"rstd", -1}}, {{"dx", -1}}),
+                                  gradient_scaling("dy", {"dx", "dw"})}}),
           },
   };
 }

@@ -2,6 +2,7 @@
 #include "reference/rope.h"
 
 #include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/rope.h"
 
 namespace tigon::rope {
@@ -52,7 +53,8 @@ OpSpec contract() {
                                                   }))},
                    .budget = {{"q", {}}, {"k", {}}},
                    .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
-                   .strided = {"q", "k"}}),
+                   .strided = {"q", "k"},
+                   .properties = {row_independence("T"), linearity({"q", "k"}, {"q", "k"})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rope::backward(a); }),
@@ -66,7 +68,8 @@ OpSpec contract() {
                                                    }))},
                    .budget = {{"dq", {}}, {"dk", {}}},
                    .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
-                   .strided = {"dq", "dk"}}),
+                   .strided = {"dq", "dk"},
+                   .properties = {row_independence("T"), linearity({"dq", "dk"}, {"dq", "dk"})}}),
           },
   };
 }

@@ -2,6 +2,7 @@
 #include "reference/swiglu.h"
 
 #include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/swiglu.h"
 
 namespace tigon::swiglu {
@@ -59,7 +60,8 @@ OpSpec contract() {
                                                   }))},
                    .budget = {{"y", {.elementary = kSigmoid}}},
                    .flops = 5 * Expr(T) * F,
-                   .strided = {"a", "b", "y"}}),
+                   .strided = {"a", "b", "y"},
+                   .properties = {row_independence("T"), linearity({"b"}, {"y"})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::swiglu::backward(a); }),
@@ -74,7 +76,9 @@ OpSpec contract() {
                                                    }))},
                    .budget = {{"da", {.elementary = kSigmoid}}, {"db", {.elementary = kSigmoid}}},
                    .flops = 12 * Expr(T) * F,
-                   .strided = {"dy", "a", "b", "da", "db"}}),
+                   .strided = {"dy", "a", "b", "da", "db"},
+                   .properties = {row_independence("T"), linearity({"b"}, {"da"}),
+                                  gradient_scaling("dy", {"da", "db"})}}),
           },
   };
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "harness/judge/verdict.h"
+#include "harness/run/properties.h"
 
 namespace tigon {
 
@@ -115,6 +116,7 @@ std::string case_id(const Case& c) {
   add("seed", c.seed);
   if (c.shift != 0) add("shift", c.shift);
   if (c.gap != 0) add("gap", c.gap);
+  if (!c.property.empty()) add("prop", c.property);
   return id;
 }
 
@@ -162,6 +164,12 @@ Case parse_case(std::string_view id) {
       c.shift = integer<int>(key, value);
     } else if (key == "gap") {
       c.gap = integer<int>(key, value);
+    } else if (key == "prop") {
+      if (!find_property(*pass, value))
+        throw UsageError(
+            fmt::format("{} {} has no property '{}'; known: {}", c.op, c.pass, value,
+                        known(properties_of(*pass), [](const Property& p) { return p.name; })));
+      c.property = value;
     } else {
       check_option(*op, *pass, key, value);
       c.options[key] = value;

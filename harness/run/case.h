@@ -19,13 +19,14 @@ struct Case {
   uint64_t seed = 42;
   int shift = 0;  // elements by which every tensor's address is off its 256-byte alignment
   int gap = 0;    // elements between the rows of the tensors whose rows may be strided
+  std::string property = {};  // of the pass, checked instead of comparing with the oracle
 };
 
 // "op/pass/impl/dtype/T=7,H=127,casting=gemma,inputs=small_rows,seed=42": axes in the contract's
-// order, then options, then inputs and seed; shift and gap only where they are not 0.
+// order, then options, then inputs and seed; shift, gap and prop only where they are given.
 std::string case_id(const Case& c);
 
-// The case of an id (order of the keys is free; inputs, seed, shift and gap may be left out).
+// The case of an id (order of the keys is free; inputs, seed, shift, gap and prop may be left out).
 // Throws UsageError, which names the part that is wrong and what would be right.
 Case parse_case(std::string_view id);
 

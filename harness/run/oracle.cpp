@@ -42,8 +42,9 @@ std::vector<double> rounded(const std::vector<double>& values, DType dtype) {
   return widen(bytes.data(), values.size(), dtype);
 }
 
+// Inputs that are given are taken as they are.
 std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& pass,
-                                   const Binding& binding) {
+                                   const Binding& binding, const Values& given = {}) {
   const InputSet& set = inputs_of(op, c.inputs);
   std::vector<CaseTensor> tensors;
   for (const TensorInfo& info : pass.tensors) {
@@ -54,7 +55,12 @@ std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& 
     t.shape = shape_of(info, binding);
     t.is_input = info.role == Role::kIn || info.role == Role::kInOut;
     t.is_output = info.role != Role::kIn;
-    if (t.is_input) {
+    if (const auto found = given.find(info.name); t.is_input && found != given.end()) {
+      if (found->second.size() != size_of_shape(t.shape))
+        throw std::logic_error(
+            fmt::format("{}: {} values for input {}", case_id(c), found->second.size(), info.name));
+      t.input = found->second;
+    } else if (t.is_input) {
       fill(plan_of(set, info.name), c.seed, t.shape, binding, &t.input);
       t.input = rounded(t.input, t.dtype);
     }
@@ -87,25 +93,8 @@ Values call(const Oracle& oracle, const Problem& problem) {
   return outputs;
 }
 
-// Replaces inputs such as rstd or lse by what the oracle of the pass before saves.
-void take_saved(Problem* problem) {
-  const Pass* source = find_pass(*problem->op, problem->pass->inputs_from);
-  if (!source)
-    throw std::logic_error(fmt::format("{}: no pass '{}' to take inputs from", problem->op->name,
-                                       problem->pass->inputs_from));
-  Problem before = *problem;
-  before.pass = source;
-  before.binding = binding_of(problem->c, *problem->op, *source);
-  before.tensors = tensors_of(problem->c, *problem->op, *source, before.binding);
-  const Values saved = call(source->oracle, before);
-  for (CaseTensor& t : problem->tensors)
-    if (const auto found = saved.find(t.info->name); t.is_input && found != saved.end())
-      t.input = rounded(found->second, t.dtype);
-}
-
-}  // namespace
-
-Problem make_problem(const Case& c) {
+// The case looked up, with the tensors that it names.
+Problem look_up(const Case& c) {
   Problem problem;
   problem.c = c;
   problem.op = find_op(c.op);
@@ -116,9 +105,38 @@ Problem make_problem(const Case& c) {
   if (!problem.implementation)
     throw UsageError(fmt::format("{} {} has no implementation '{}'", c.op, c.pass, c.impl));
   problem.binding = binding_of(c, *problem.op, *problem.pass);
-  problem.tensors = tensors_of(c, *problem.op, *problem.pass, problem.binding);
-  if (!problem.pass->inputs_from.empty()) take_saved(&problem);
   return problem;
+}
+
+}  // namespace
+
+Problem make_problem(const Case& c) {
+  Problem problem = look_up(c);
+  problem.tensors = tensors_of(c, *problem.op, *problem.pass, problem.binding);
+  if (!problem.pass->inputs_from.empty()) take_saved(&problem, {});
+  return problem;
+}
+
+Problem make_problem(const Case& c, const std::map<std::string, std::vector<double>>& inputs) {
+  Problem problem = look_up(c);
+  problem.tensors = tensors_of(c, *problem.op, *problem.pass, problem.binding, inputs);
+  return problem;
+}
+
+void take_saved(Problem* problem, const OptionSet& options) {
+  const Pass* source = find_pass(*problem->op, problem->pass->inputs_from);
+  if (!source)
+    throw std::logic_error(fmt::format("{}: no pass '{}' to take inputs from", problem->op->name,
+                                       problem->pass->inputs_from));
+  Problem before = *problem;
+  before.pass = source;
+  for (const auto& [name, value] : options) before.c.options[name] = value;
+  before.binding = binding_of(before.c, *problem->op, *source);
+  before.tensors = tensors_of(before.c, *problem->op, *source, before.binding);
+  const Values saved = call(source->oracle, before);
+  for (CaseTensor& t : problem->tensors)
+    if (const auto found = saved.find(t.info->name); t.is_input && found != saved.end())
+      t.input = rounded(found->second, t.dtype);
 }
 
 std::map<std::string, Expected> run_oracle(const Problem& problem) {

@@ -32,6 +32,14 @@ struct Problem {
 // (oracle, rounded to their type). Throws UsageError for a case that the contracts do not know.
 Problem make_problem(const Case& c);
 
+// The same case with these inputs, which are values of their types; one that is not named stays as
+// it would be generated.
+Problem make_problem(const Case& c, const std::map<std::string, std::vector<double>>& inputs);
+
+// The problem's inputs that the pass before saves (rstd, lse), computed again with these options of
+// that pass.
+void take_saved(Problem* problem, const OptionSet& options);
+
 // What the oracle says about every output.
 std::map<std::string, Expected> run_oracle(const Problem& problem);
 

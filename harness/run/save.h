@@ -7,11 +7,9 @@
 
 #include "harness/run/check.h"
 #include "harness/run/oracle.h"
+#include "harness/run/placed.h"
 
 namespace tigon {
-
-// An implementation's outputs by tensor name, packed.
-using OutputBytes = std::map<std::string, std::vector<std::byte>>;
 
 // Writes into `folder` (created): <tensor>.input.npy, <tensor>.oracle.npy, <tensor>.scale.npy,
 // <tensor>.intermediate.npy, <tensor>.underflow.npy (float64) and <tensor>.output.npy, in the

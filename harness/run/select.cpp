@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/run/check.h"
+#include "harness/run/properties.h"
 
 namespace tigon {
 
@@ -119,6 +120,8 @@ class Plan {
       if (applies(pass, set))
         for (const Shape& shape : small) push(shape, {}, set.name, cases);
     add_layouts(pass, small.back(), cases);
+    for (const Property& property : properties_of(pass))
+      if (impl.name != "naive" || property.naive) add_property(property, small, cases);
   }
 
  private:
@@ -143,6 +146,32 @@ class Plan {
     base_.gap = 3;
     push(shape, {}, plain.inputs, cases);
     base_ = plain;
+  }
+
+  void add_property(const Property& property, const std::vector<Shape>& small,
+                    std::vector<Case>* cases) {
+    const auto& policies = property.policies;
+    if (!policies.empty() &&
+        std::find(policies.begin(), policies.end(), base_.dtype) == policies.end())
+      return;
+    const Case plain = base_;
+    base_.property = property.name;
+    const std::string& inputs = property.inputs.empty() ? plain.inputs : property.inputs;
+    for (const Shape& shape : property.one_shape ? std::vector<Shape>{small.back()} : small)
+      for (const OptionSet& options : property.options) push(shape, options, inputs, cases);
+    // The same once more where rows can be read in vectors.
+    if (small.size() > 1 && !property.one_shape)
+      push(in_vectors(small.back()), property.options.front(), inputs, cases);
+    base_ = plain;
+  }
+
+  // Every axis but the first rounded up to a multiple of 16.
+  Shape in_vectors(Shape shape) const {
+    for (size_t a = 1; a < op_.axes.size(); ++a) {
+      int64_t& size = shape.at(op_.axes[a].axis.symbol);
+      size = (size + 15) / 16 * 16;
+    }
+    return shape;
   }
 
   void push(const Shape& shape, const OptionSet& options, const std::string& inputs,

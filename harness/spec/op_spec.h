@@ -83,6 +83,26 @@ struct OutputBudget {
   Expr intermediate_roundings = 0;  // k_int: values stored in the element type that feed a sum
 };
 
+// Options that differ from their defaults, and optional tensors that are left out (value "absent").
+using OptionSet = std::map<std::string, std::string>;
+
+// ---- properties ---------------------------------------------------------------------------------
+
+class Experiment;
+
+// An exact promise of a pass beside being near the oracle: a relation between several calls. Made
+// by the builders of properties.h; the harness checks it as a case with prop=<name>.
+struct Property {
+  std::string name;
+  std::string statement;                   // one line: what is promised
+  std::function<void(Experiment&)> check;  // throws what experiment.h says
+  std::vector<OptionSet> options = {{}};   // it is checked with each of them
+  std::string inputs = {};                 // an input set; empty: the first
+  std::vector<DType> policies = {};        // empty: all
+  bool naive = false;                      // the unfused baseline promises it too
+  bool one_shape = false;                  // a middle shape is enough
+};
+
 struct Pass {
   std::string name = {};  // forward, backward or forward_backward
   std::vector<TensorInfo> tensors = {};
@@ -98,6 +118,7 @@ struct Pass {
   std::optional<Expr> bytes = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
   std::vector<std::string> strided = {};  // tensors whose rows may lie apart
+  std::vector<Property> properties = {};  // beside those of properties.h that every pass has
 };
 
 // ---- test plan ----------------------------------------------------------------------------------
@@ -124,9 +145,6 @@ struct InputSet {
   std::string name;
   std::vector<InputPlan> plans;  // tensors not named get normal(0, 1)
 };
-
-// Options that differ from their defaults, and optional tensors that are left out (value "absent").
-using OptionSet = std::map<std::string, std::string>;
 
 struct OpSpec {
   std::string name;
