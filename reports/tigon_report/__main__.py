@@ -13,6 +13,7 @@ COMMANDS = {
     "report": ("report", "the static report of one run"),
     "merge": ("merge", "records of several runs or shards as one file"),
     "index": ("index", "an SQLite or PostgreSQL database of records"),
+    "compare": ("compare", "two runs, case by case"),
     "simulate": ("simulate", "a seeded made-up history, for tests of what reads histories"),
 }
 

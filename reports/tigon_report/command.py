@@ -16,6 +16,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=f"./tigon {name}", description=description, epilog=f"examples:\n{lines}",
                          formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
 
+    def parse_args(self, words=None, namespace=None):
+        """As ArgumentParser, but `--filter -x` takes -x as its value, as the rest of tigon does."""
+        joined, rest = [], list(words or [])
+        while rest:
+            word = rest.pop(0)
+            joined.append(f"{word}={rest.pop(0)}" if word in ("--filter", "--exclude") and rest else word)
+        return super().parse_args(joined, namespace)
+
     def error(self, message):
         raise UsageError(f"{message}; see {self.prog} --help")
 

@@ -33,7 +33,7 @@ def noise(values):
 
 
 def _median_filter(values, width):
-    padded = numpy.pad(values, width // 2, mode="edge")
+    padded = numpy.pad(values, width // 2, mode="reflect")
     return numpy.median(numpy.lib.stride_tricks.sliding_window_view(padded, width), axis=1)
 
 

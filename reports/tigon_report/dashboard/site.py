@@ -39,10 +39,17 @@ def style_sheet():
     return text + rules + (TEMPLATES / "dashboard.css").read_text(encoding="utf-8")
 
 
+def _absent_is_none(shown):
+    """Old and slimmed records lack fields; a filter shows them as it shows nothing."""
+    return lambda value, *arguments: shown(None if jinja2.is_undefined(value) else value, *arguments)
+
+
 def environment():
     made = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True,
-                              autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.StrictUndefined)
-    made.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent, number=units.number)
+                              autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.ChainableUndefined)
+    for name, shown in (("seconds", units.seconds), ("bytes", units.binary_bytes), ("percent", units.percent),
+                        ("number", units.number)):
+        made.filters[name] = _absent_is_none(shown)
     made.globals.update(rate=units.rate)
     return made
 
