@@ -13,7 +13,10 @@ COMMANDS = {
     "report": ("report", "the static report of one run"),
     "merge": ("merge", "records of several runs or shards as one file"),
     "index": ("index", "an SQLite or PostgreSQL database of records"),
+    "import": ("importers", "records of other tools' results"),
+    "export": ("exporters", "records in other tools' formats"),
     "compare": ("compare", "two runs, case by case"),
+    "dashboard": ("dashboard", "a static site of a history of runs"),
     "simulate": ("simulate", "a seeded made-up history, for tests of what reads histories"),
 }
 

@@ -211,7 +211,9 @@ def _speed_row(basis, a, b, confidence):
 
 
 def peak_bytes(record):
-    """Peak memory of a call: its tensors and what it allocates beside them."""
+    """Peak memory of a call: its tensors and what it allocates beside them; imported records know the sum only."""
+    if record.get("peak_bytes") is not None:
+        return record["peak_bytes"]
     beside = record.get("arena_bytes")
     if beside is None:
         beside = record.get("workspace_bytes")
@@ -249,7 +251,7 @@ def compare(a, b, confidence, labels):
             common += 1
             _add(result, kind, what, ours[key], theirs[key], confidence)
     if not common:
-        raise DataError("no case is in both; see the case ids with ./tigon export --format csv RUN")
+        raise DataError("no case is in both; see the case ids with ./tigon export RUN --format csv")
     for rows in (result.missing, result.new, result.wrong, result.fixed):
         rows.sort(key=lambda row: (row.kind, row.case_id, row.what))
     result.speed.sort(key=_damage)

@@ -69,6 +69,11 @@ def union(lines):
     return result.sorted()
 
 
+def union_text(lines):
+    """As union, of records as bytes that are not in a file yet."""
+    return union(records.Line("import", number, raw, records.parse(raw)) for number, raw in enumerate(lines, 1))
+
+
 def _same_content(places, is_resumed):
     """The bytes to drop of lines with one name: those that say the same in other bytes. Raises DataError.
 
@@ -115,8 +120,7 @@ def write_whole(path, chunks):
     """Writes bytes to `path` so that a reader sees all of it or what was there before. '-' is stdout."""
     if str(path) == "-":
         for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.flush()
+            sys.stdout.write(chunk.decode("utf-8"))
         return
     path = pathlib.Path(path)
     if path.is_dir():

@@ -33,7 +33,7 @@ OPTIONAL = {
     "schema_version": str, "time": str, "case_key": str, "axes": dict, "options": dict, "tags": dict, "tool": dict,
     "host": dict, "build": dict, "libraries": dict, "environment": dict, "outputs": list, "samples_s": list,
     "q1_s": NUMBER, "q3_s": NUMBER, "n": int, "tensors_bytes": NUMBER, "workspace_bytes": NUMBER,
-    "planned_bytes": NUMBER, "arena_bytes": NUMBER, "device_bytes": NUMBER, "host_bytes": NUMBER, "block": (int, str),
+    "planned_bytes": NUMBER, "arena_bytes": NUMBER, "device_bytes": NUMBER, "host_bytes": NUMBER, "peak_bytes": NUMBER, "block": (int, str),
     "reason": str, "repro": str, "shard": dict,
 }
 # The fields that name a record within its run, by kind. Two different records of one run with the same name contradict
@@ -144,6 +144,7 @@ def parse(raw):
     problem = problem_of(record)
     if problem:
         raise ValueError(problem)
+    record.pop("sum", None)  # it is of the line
     if "case_id" in record and "case_key" not in record:
         record["case_key"] = case_key(record["case_id"])
     return record

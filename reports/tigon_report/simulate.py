@@ -125,7 +125,9 @@ class History:
             return 0
         if index in self.plan.ooms.get(i, ()):
             writer.add("bench", f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":null,"q1_s":null,"q3_s":null,'
-                                f'"min_s":null,"max_s":null,"n":0,"verdict":"oom","reason":"simulated: out of memory"}}')
+                                f'"min_s":null,"max_s":null,"n":0,"samples_s":[],"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},'
+                                f'"bandwidth_bytes_per_s":null,"flop_rate_per_s":null,"share_of_copy":null,"share_of_gemm":null,'
+                                f'"bound":"{case.bound}","sets":0,"verdict":"oom","reason":"simulated: out of memory"}}')
             return 0
         shift = common + self._level(index, i) + r.gauss(0, noise)
         if r.random() < SPIKE_RATE:
@@ -139,7 +141,7 @@ class History:
         writer.add("bench", (
             f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":{median!r},"q1_s":{median * (1 - SPREAD * r.uniform(.5, 1))!r},'
             f'"q3_s":{median * (1 + SPREAD * r.uniform(.5, 1))!r},"min_s":{median * (1 - 2 * SPREAD)!r},'
-            f'"max_s":{median * (1 + 5 * SPREAD)!r},"n":{SAMPLES},"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},'
+            f'"max_s":{median * (1 + 5 * SPREAD)!r},"n":{SAMPLES},"samples_s":[],"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},'
             f'"bandwidth_bytes_per_s":{bandwidth!r},"flop_rate_per_s":{rate!r},"share_of_copy":{bandwidth / ceilings["copy"]!r},'
             f'"share_of_gemm":{rate / gemm!r},"bound":"{case.bound}","sets":4,"verdict":"passed","reason":""}}'))
         return 1

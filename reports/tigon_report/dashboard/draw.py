@@ -70,6 +70,7 @@ class Inline:
         svg = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', self._head(figure, alt), svg, count=1, flags=re.S)
         prefix = f"f{next(self._numbers)}-"
         svg = _ID.sub(lambda match: match[1] + prefix + match[2], svg)
+        svg = re.sub(r"(font: [^';]*)'DejaVu Sans'[^;\"]*", r"\1sans-serif", re.sub(r"\n\s*", " ", svg)).replace("> <", "><")
         svg = _COLOUR.sub(lambda match: _VARIABLE[match[0]], svg).replace("xlink:href", "href")
         return svg.replace(f'href="{LINK}', 'href="#').replace(' target="_blank"', "")
 

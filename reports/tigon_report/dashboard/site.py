@@ -116,7 +116,7 @@ def case_page(site, series, shown, raw):
              "machine": machine_text(series.runs[index]), "raw": raw[series.points[index].file, series.points[index].line]}
             for index in reversed(shown)]
     site.page(f"case/{series.slug}.html", "case.html.j2", s=series, rows=rows, steps=steps,
-              drawn=draw.case_figure(draw.Inline(), series, shown), repro=landing.repro(series.cell.record))
+              drawn=draw.case_figure(draw.Inline(), series, shown) if len(shown) > 1 else None, repro=landing.repro(series.cell.record))
     site.csv(f"case/{series.slug}.csv",
              ("run_id", "started", "commit", "device", "driver", "median_s", "q1_s", "q3_s", "ratio_to_anchor", "step"),
              ((run.id, run.started, run.commit, run.device, (run.header.get("device") or {}).get("driver"),
