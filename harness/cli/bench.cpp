@@ -150,6 +150,9 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.select = request_of(options.select);
   request.size = options.size;
   request.seconds_per_cell = options.seconds_per_cell;
+  request.samples = options.samples;
+  request.bases = options.bases;
+  request.ceilings = options.ceilings;
   const Exclusion excluded(options.select.exclude);
   const bool host = default_executor() != "cuda";
   if (!options.select.exclude.empty()) {
@@ -207,6 +210,13 @@ void add_bench(CLI::App* app, Program* program) {
   command
       ->add_option("--min-time", options->seconds_per_cell, "seconds of timing per cell and basis")
       ->check(CLI::NonNegativeNumber);
+  command->add_option("--samples", options->samples, "exactly so many samples per cell and basis")
+      ->check(CLI::PositiveNumber);
+  const std::map<std::string, Bases> bases = {
+      {"all", Bases::kAll}, {"cold", Bases::kCold}, {"graph", Bases::kGraph}};
+  command->add_option("--basis", options->bases, "on a GPU: all, cold or graph")
+      ->transform(CLI::CheckedTransformer(bases).description(""));
+  command->add_flag("!--no-ceilings", options->ceilings, "do not measure the GPU's ceilings first");
   CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
   command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
   add_output(command, output.get());
@@ -217,8 +227,9 @@ void add_bench(CLI::App* app, Program* program) {
     if (*quick) options->size = SweepSize::kQuick;
     if (*full) options->size = SweepSize::kFull;
     request_of(options->select);  // a wrong command line makes no results folder
-    program->exit_code = run_session(session_options(*program, *output, options->select.seed),
-                                     [&](Session& s) { return bench_stage(s, *options); });
+    SessionOptions session = session_options(*program, *output, options->select.seed);
+    session.shard = shard_of(options->select.shard);
+    program->exit_code = run_session(session, [&](Session& s) { return bench_stage(s, *options); });
   });
 }
 

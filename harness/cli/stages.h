@@ -6,6 +6,7 @@
 #include "convergence/converge.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/session.h"
+#include "harness/measure/measure_cell.h"
 #include "harness/measure/sweep.h"
 
 namespace tigon::cli {
@@ -14,14 +15,18 @@ struct CheckOptions {
   Selection select;
   std::string executor;  // empty: tiny cases checked and all cases fast on the host, all on a GPU
   std::string save;
+  std::string tier;  // tiny, check, sweep or huge; empty: check
   int jobs = 0;
-  bool quick = false, trace = false, verbose = false;
+  bool quick = false, trace = false, verbose = false, headroom = false;
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };
 struct BenchOptions {
   Selection select;
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;
+  int samples = 0;
+  Bases bases = Bases::kAll;
+  bool ceilings = true;
 };
 
 // Each validates its options before it does anything (UsageError), records and prints as it goes,

@@ -19,6 +19,7 @@ StoppingRule rule_of(const BenchRequest& request) {
   StoppingRule rule;
   if (!on_gpu()) rule = {.warm_up = 1, .least = 5, .most = 100, .seconds = 0.1, .agreement = 0.02};
   if (request.seconds_per_cell > 0) rule.seconds = request.seconds_per_cell;
+  if (request.samples > 0) rule.least = rule.most = static_cast<size_t>(request.samples);
   return rule;
 }
 
@@ -62,7 +63,7 @@ size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings
   const WorkerEnd end = run_in_child(
       [&](const Emit& emit) {
         for (size_t i = first; i < cells.size(); ++i) {
-          measure_cell(cells[i], ceilings, rule_of(request), emit);
+          measure_cell(cells[i], ceilings, rule_of(request), emit, request.bases);
           emit({{"cell", i}});
         }
       },
@@ -109,7 +110,8 @@ void run_bench(const BenchRequest& request, const BenchObserver& observer) {
   if (request.is_recorded)
     std::erase_if(cells,
                   [&](const Cell& cell) { return request.is_recorded("bench", case_id(cell.c)); });
-  const Ceilings ceilings = cells.empty() ? Ceilings() : ceilings_of_this_run(observer);
+  const bool wanted = request.ceilings && !cells.empty();
+  const Ceilings ceilings = wanted ? ceilings_of_this_run(observer) : Ceilings();
   for (size_t next = 0; next < cells.size() && !interrupted();)
     next = measure_from(next, cells, ceilings, request, observer);
   if (!on_gpu()) trace_cells(all, request, observer);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "harness/measure/measure_cell.h"
 #include "harness/measure/sweep.h"
 #include "harness/record/record_writer.h"
 
@@ -12,6 +13,9 @@ struct BenchRequest {
   CheckRequest select;  // ops, passes, implementations, dtypes, axes, filter, cases, shard, seed
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;  // of timing; 0: 0.4 on a GPU, 0.1 on the host
+  int samples = 0;              // exactly so many per implementation and basis; 0: by time
+  Bases bases = Bases::kAll;
+  bool ceilings = true;  // measured first; without them there are no shares of them
   // Of a run that is continued: what is not measured again. `kind` is bench, then `id` is that of
   // the cell's case, or trace.
   std::function<bool(const std::string& kind, const std::string& id)> is_recorded = {};

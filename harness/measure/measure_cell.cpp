@@ -111,13 +111,18 @@ std::optional<Contender> admit(const Case& c, const CallSet& set, const Emit& em
   }
 }
 
+// Replays are as long as cold times tell; three of those are enough for that alone.
 std::vector<Timing> time_all(std::vector<Contender>& contenders, Rotation& rotation,
-                             const StoppingRule& rule) {
+                             const StoppingRule& rule, Bases bases) {
   if (!on_gpu()) return time_wall(contenders, rotation, rule);
-  std::vector<Timing> timings = time_cold(contenders, rotation, rule);
+  const StoppingRule few = {.warm_up = 1, .least = 3, .most = 3};
+  std::vector<Timing> timings =
+      time_cold(contenders, rotation, bases == Bases::kGraph ? few : rule);
+  if (bases == Bases::kCold) return timings;
   std::vector<double> medians;
   for (const Timing& timing : timings) medians.push_back(summarize(timing.samples).median);
   const std::vector<Timing> graph = time_graph(contenders, rotation, medians, rule);
+  if (bases == Bases::kGraph) return graph;
   timings.insert(timings.end(), graph.begin(), graph.end());
   return timings;
 }
@@ -146,7 +151,7 @@ Json bench_without_samples(const Case& c, const char* basis, const std::string& 
 }
 
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
-                  const Emit& emit) {
+                  const Emit& emit, Bases bases) {
   std::vector<Case> cases;
   for (const std::string& name : cell.implementations) {
     cases.push_back(cell.c);
@@ -172,7 +177,7 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   if (contenders.empty()) return;
   const size_t least = on_gpu() ? 5 * device_info().l2_bytes : 0;
   Rotation rotation(cell.c, least, usable_bytes());
-  report(time_all(contenders, rotation, rule), contenders, rotation.size(), ceilings, emit);
+  report(time_all(contenders, rotation, rule, bases), contenders, rotation.size(), ceilings, emit);
 }
 
 }  // namespace tigon

@@ -7,10 +7,13 @@
 
 namespace tigon {
 
+// Which times are taken on a GPU.
+enum class Bases { kAll, kCold, kGraph };
+
 // Emits {"record": kind, "fields": {...}} for every "memory" and "bench" record. A cell or an
 // implementation that does not fit in memory gets the verdict oom. Throws DeviceError.
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
-                  const Emit& emit);
+                  const Emit& emit, Bases bases = Bases::kAll);
 
 // The record of an implementation that could not be timed.
 Json bench_without_samples(const Case& c, const char* basis, const std::string& verdict,
