@@ -13,7 +13,7 @@ import time
 from tigon_report import command
 from tigon_report.errors import InfrastructureError, UsageError
 
-from . import build, cells, decide, history, pairs, records, simulate, suite
+from . import build, cells, decide, history, pairs, records, simulate, static, suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
@@ -29,6 +29,7 @@ def parser():
     add("--base", metavar="REF", help="the commit to compare with; it is built in build/gate")
     add("--aa", action="store_true", help="the same program against itself")
     add("--static", action="store_true", help="what can be said without a GPU")
+    add("--only", choices=("kernels", "host"), help="--static: only what nvcc tells, or only the host executor")
     add("--op", action="append", default=[], help="only cells of this op (repeatable)")
     add("--filter", default="", metavar="REGEX", help="only cells whose case id it is found in")
     add("--case", action="append", default=[], metavar="ID", help="exactly this case instead (repeatable)")
@@ -146,13 +147,12 @@ def main(argv):
     rule = decide.Rule(floor_s=duration(options.floor, "--floor"))
     if options.pairs and not options.aa:
         rule = dataclasses.replace(rule, pairs=options.pairs)
+    if options.static:
+        return static.run(options, ROOT, say)
     try:
         chosen = cells.selected(options.op, options.filter, options.case)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if options.static:
-        from . import static  # noqa: PLC0415: imports nothing that pairs need
-        return static.run(options, ROOT, say)
     try:
         commits = (None, None)
         if options.simulate:
