@@ -22,6 +22,7 @@ void add_bench(CLI::App* app, Program* program);
 void add_converge(CLI::App* app, Program* program);
 void add_report(CLI::App* app, Program* program);
 void add_run(CLI::App* app, Program* program);
+void add_mutants(CLI::App* app, Program* program);
 void add_doctor(CLI::App* app, Program* program);
 
 // --out, --json, --junit, --tag.

@@ -76,6 +76,7 @@ int run_program(int argc, char** argv) {
   add_report(&app, &program);
   add_list(&app, &program);
   add_describe(&app, &program);
+  add_mutants(&app, &program);
   add_doctor(&app, &program);
   std::vector<std::string> typed(argv + 1, argv + argc);
   if (auto resumed = resumed_run(typed)) {

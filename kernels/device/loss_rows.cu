@@ -228,7 +228,9 @@ loss_rows_kernel(LossRows<T> a, int kept) {
   const unsigned blocks = cluster_size(), rank = cluster_rank();
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.columns);
-  T* const x = a.logits + row * (planted("loss.stride_ignored") ? a.columns : a.stride);
+  int64_t offset = row * (planted("loss.stride_ignored") ? a.columns : a.stride);
+  if (planted("loss.offset_in_int32")) offset = static_cast<int32_t>(offset);
+  T* const x = a.logits + offset;
   const Slice slice = slice_of(x, columns, rank, blocks);
   const bool writes_row = rank == 0 && threadIdx.x == 0;
   const bool forward = a.pass != LossPass::kBackward, backward = a.pass != LossPass::kForward;

@@ -87,7 +87,9 @@ backward_kernel(Backward<P> args, float* partials) {
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
     const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
-    T* dx_row = args.dx.data + row * args.dx.stride[0];        // [H]
+    const int64_t offset = row * args.dx.stride[0];
+    const bool narrow = planted("rms_norm.offset_in_int32");
+    T* dx_row = args.dx.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H]
 
     float dots[kWidth] = {};
     TIGON_UNROLL

@@ -51,7 +51,9 @@ forward_kernel(Forward<P> args) {
   const int64_t tail = planted("rms_norm.tail_unmasked") ? kVec<T> - 1 : 0;
   const int64_t pieces = active ? (h + tail) / kWidth : 0;
   const T* x = args.x.data + row * (planted("rms_norm.stride_ignored") ? h : args.x.stride[0]);
-  T* y = args.y.data + row * args.y.stride[0];  // [H], as x
+  const int64_t offset = row * args.y.stride[0];
+  const bool narrow = planted("rms_norm.offset_in_int32");
+  T* y = args.y.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H], as x
 
   Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {};
   TIGON_UNROLL

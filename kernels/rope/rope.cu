@@ -48,6 +48,8 @@ struct Heads {
   TIGON_DEVICE T* row(int64_t token, int head) const {
     const int of_k = head - static_cast<int>(q.shape[1]);
     const int64_t k_token = planted("rope.k_has_stride_of_q") ? q.stride[0] : k.stride[0];
+    if (planted("rope.offset_in_int32") && of_k < 0)
+      return q.data + static_cast<int32_t>(token * q.stride[0]) + head * q.stride[1];
     return of_k < 0 ? q.data + token * q.stride[0] + head * q.stride[1]
                     : k.data + token * k_token + of_k * k.stride[1];
   }

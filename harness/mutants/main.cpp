@@ -1,0 +1,16 @@
+// tigon-mutants, tigon-mutants-checked: children over kernels with planted faults. `tigon mutants`
+// starts them.
+#include <cstdio>
+#include <cstring>
+
+#include "harness/mutants/protocol.h"
+#include "harness/run/child.h"
+#include "kernels/device/mutant_switch.h"
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "child") == 0)
+    return tigon::child_main(
+        argc, argv, [](const std::string& line) { tigon::plant(tigon::fault_of(line).c_str()); });
+  std::fprintf(stderr, "tigon-mutants: started by ./tigon mutants, not by itself\n");
+  return tigon::kExitUsage;
+}

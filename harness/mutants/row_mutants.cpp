@@ -1,0 +1,106 @@
+// Planted faults of the norms: numbers.
+#include "harness/mutants/mutant.h"
+
+namespace tigon {
+
+namespace {
+
+const std::vector<MutantTarget> kForward = {{"rms_norm", {"forward"}}};
+const std::vector<MutantTarget> kBackward = {{"rms_norm", {"backward"}}};
+const std::vector<MutantTarget> kBoth = {{"rms_norm", {"forward", "backward"}}};
+
+}  // namespace
+
+std::vector<Mutant> row_mutants() {
+  return {
+      {.name = "rms_norm.eps_outside_root",
+       .catalogue = 2,
+       .what = "1 / (sqrt(mean) + eps)",
+       .targets = kForward,
+       .hint = "inputs=(small_rows|mixed_rows)|eps=0.01"},
+      {.name = "rms_norm.eps_missing",
+       .catalogue = 3,
+       .what = "1 / sqrt(mean)",
+       .targets = kForward,
+       .hint = "inputs=mixed_rows|eps=0.01"},
+      {.name = "rms_norm.sum_for_mean",
+       .catalogue = 4,
+       .what = "the sum of squares is not divided by n",
+       .targets = kForward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "rms_norm.projection_missing",
+       .catalogue = 5,
+       .what = "dx = rstd * m",
+       .targets = kBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "rms_norm.dx_sum_for_mean",
+       .catalogue = 6,
+       .what = "the sum of m * x is not divided by n",
+       .targets = kBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "column_sums.group_lost",
+       .catalogue = 7,
+       .what = "dw lacks the rows of the first group of lanes",
+       .targets = kBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "column_sums.block_lost",
+       .catalogue = 7,
+       .what = "dw lacks the rows of the last block",
+       .targets = kBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "rms_norm.partial_shared",
+       .catalogue = 7,
+       .what = "all blocks write the same row of partial sums",
+       .targets = kBackward,
+       .hint = "T=(129|257),H=\\d{1,3},"},
+      {.name = "rms_norm.dw_in_bf16",
+       .catalogue = 8,
+       .what = "each addition to dw is rounded to bf16",
+       .targets = kBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "rms_norm.squares_in_bf16",
+       .catalogue = 9,
+       .what = "each addition to the sum of squares is rounded to bf16",
+       .targets = kForward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "rms_norm.dx_without_weight",
+       .catalogue = 10,
+       .what = "dx ignores the weight outside the projection",
+       .targets = kBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "rms_norm.offset_ignored",
+       .what = "gemma's offset of the weight is not added",
+       .targets = kBoth,
+       .hint = "offset="},
+      {.name = "rms_norm.gemma_rounds_twice",
+       .what = "x * rstd is rounded before the weight although casting is gemma",
+       .targets = kForward,
+       .hint = "casting=gemma",
+       .equivalents = {{.dtypes = {DType::kF32},
+                        .proof = "x * rstd is a float and the element type is float: rounding it "
+                                 "changes no bit"}}},
+      {.name = "rms_norm.nan_swallowed",
+       .catalogue = 47,
+       .what = "fmaxf(mean, 0): a NaN in a row becomes a mean of 0",
+       .targets = kForward,
+       .hint = "inputs=.*(nan|finite)"},
+      {.name = "rms_norm.stride_ignored",
+       .catalogue = 43,
+       .what = "rows of x are taken to follow each other",
+       .targets = kForward,
+       .hint = "gap="},
+      {.name = "rms_norm.offset_in_int32",
+       .catalogue = 39,
+       .what = "the offset of a row of y or dx is 32 bits wide",
+       .targets = kBoth,
+       .hint = kFarRows,
+       .host_only = kHugeOnGpu},
+      {.name = "rms_norm.first_shape_kept",
+       .catalogue = 48,
+       .what = "the launcher keeps the row length of its first call",
+       .targets = kForward,
+       .hint = "T=1,H=1,inputs=normal|T=3,H=33,inputs=normal"},
+  };
+}
+
+}  // namespace tigon

@@ -1,0 +1,298 @@
+// Choosing and running planted faults.
+#include "harness/mutants/score.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "harness/mutants/protocol.h"
+#include "harness/run/check.h"
+#include "harness/run/child.h"
+#include "harness/run/wire.h"
+
+namespace tigon {
+
+namespace {
+
+constexpr int kMostChildren = 8;
+constexpr double kTimeout_s = 20;
+// Larger cases are tried last: they take most of the time and show little that small ones hide.
+constexpr double kSmallElements = 2e5;
+
+bool contains(const auto& list, const auto& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+std::regex regex_of(const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error& e) {
+    throw UsageError(fmt::format("filter '{}': not a regular expression ({})", text, e.what()));
+  }
+}
+
+std::string program_for(const std::string& executor) {
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const auto program = folder / (executor == "checked" ? "tigon-mutants-checked" : "tigon-mutants");
+  if (access(program.c_str(), X_OK) != 0)
+    throw UsageError(
+        fmt::format("no program {}: it belongs to builds with tests; ./tigon test builds it",
+                    program.string()));
+  return program.string();
+}
+
+// Cases of one pass and element type in the order in which they are tried.
+std::vector<Case> cases_of(const MutantResult& r, Tier tier, const MutantRequest& request) {
+  CheckRequest check;
+  check.ops = {r.op};
+  check.passes = {r.pass};
+  check.implementations = {"fused"};
+  check.dtypes = {r.dtype};
+  check.executor = r.executor;
+  check.tier = r.executor == "checked" ? Tier::kTiny : tier;
+  check.seed = request.seed;
+  std::vector<Case> cases = select_cases(check);
+  const auto elements = [](const Case& c) {
+    double n = 1;
+    for (const auto& [axis, size] : c.axes) n *= static_cast<double>(size);
+    return n;
+  };
+  const bool hinted = !r.mutant->hint.empty();
+  const std::regex hint(r.mutant->hint);
+  std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+    const auto rank = [&](const Case& c) {
+      if (hinted && std::regex_search(tigon::case_id(c), hint)) return 0;
+      return elements(c) <= kSmallElements ? 1 : 2;
+    };
+    return rank(a) < rank(b);
+  });
+  return cases;
+}
+
+// The verdicts of the kernels without a fault, each found once.
+class Baseline {
+ public:
+  // nullopt when it is not known yet.
+  std::optional<CheckResult> find(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    return found == known_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void add(const std::string& key, const CheckResult& result) {
+    const std::lock_guard lock(mutex_);
+    known_[key] = result;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, CheckResult> known_;
+};
+
+// A child that runs cases with one fault.
+class Kernels {
+ public:
+  Kernels(const std::string& executor, std::string fault, double timeout_s)
+      : child_(program_for(executor), executor, 1),
+        fault_(std::move(fault)),
+        timeout_s_(timeout_s) {}
+
+  CheckResult run(const Case& c) {
+    const Reply reply =
+        child_.ask(with_fault(encode(WireRequest{case_id(c), "", false}), fault_), timeout_s_);
+    CheckResult result;
+    if (reply.kind == Reply::kAnswer) {
+      bool last = false;
+      result = decode_check(reply.text, &last);
+      if (last) child_.stop();
+      return result;
+    }
+    result.verdict = reply.kind == Reply::kTimeout   ? Verdict::kTimeout
+                     : reply.kind == Reply::kCrashed ? Verdict::kCrashed
+                                                     : Verdict::kNotRun;
+    result.reason = reply.text;
+    return result;
+  }
+
+ private:
+  Child child_;
+  std::string fault_;
+  double timeout_s_;
+};
+
+class Worker {
+ public:
+  Worker(const MutantRequest& request, Baseline* baseline)
+      : request_(request),
+        timeout_s_(request.timeout_s > 0 ? request.timeout_s : kTimeout_s),
+        baseline_(baseline) {}
+
+  void run(MutantResult* r) {
+    const auto start = std::chrono::steady_clock::now();
+    judge(r);
+    r->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  void judge(MutantResult* r) {
+    const auto proof = equivalence(*r->mutant, r->op, r->pass, r->dtype);
+    Kernels mutated(r->executor, r->mutant->name,
+                    timeout_s_);  // fresh: static state is a fault, too
+    std::string broken;
+    for (const Case& c : cases_of(*r, proof ? Tier::kTiny : Tier::kCheck, request_)) {
+      if (interrupted()) return;
+      const CheckResult with = mutated.run(c);
+      ++r->cases;
+      r->case_id = case_id(c);
+      if (!is_failure(with.verdict)) continue;
+      const CheckResult without = right(c, r->executor);
+      if (without.verdict != Verdict::kPassed) {
+        broken = fmt::format("{} without the fault: {}", name_of(without.verdict), without.reason);
+        continue;
+      }
+      r->verdict = with.verdict;
+      r->reason = with.reason;
+      r->outcome = proof ? MutantOutcome::kInvalid : MutantOutcome::kCaught;
+      if (proof) r->reason = fmt::format("declared equivalent ({}), but: {}", *proof, with.reason);
+      return;
+    }
+    finish(r, proof, broken);
+  }
+
+  // Nothing noticed the fault.
+  static void finish(MutantResult* r, const std::optional<std::string>& proof,
+                     const std::string& broken) {
+    r->verdict = Verdict::kPassed;
+    r->outcome = proof ? MutantOutcome::kEquivalent : MutantOutcome::kSurvived;
+    r->reason = proof ? *proof : fmt::format("{} cases pass", r->cases);
+    if (r->cases > 0 && broken.empty()) return;
+    r->outcome = MutantOutcome::kInvalid;
+    r->reason = broken.empty() ? "no case" : broken;
+  }
+
+  CheckResult right(const Case& c, const std::string& executor) {
+    const std::string key = executor + " " + case_id(c);
+    if (const auto known = baseline_->find(key)) return *known;
+    auto& kernels = without_fault_[executor];
+    if (!kernels) kernels = std::make_unique<Kernels>(executor, "", timeout_s_);
+    const CheckResult result = kernels->run(c);
+    baseline_->add(key, result);
+    return result;
+  }
+
+  const MutantRequest& request_;
+  double timeout_s_;
+  Baseline* baseline_;
+  std::map<std::string, std::unique_ptr<Kernels>> without_fault_;
+};
+
+}  // namespace
+
+const char* name_of(MutantOutcome outcome) {
+  switch (outcome) {
+    case MutantOutcome::kCaught:
+      return "caught";
+    case MutantOutcome::kSurvived:
+      return "survived";
+    case MutantOutcome::kEquivalent:
+      return "equivalent";
+    case MutantOutcome::kNotApplicable:
+      return "not_applicable";
+    case MutantOutcome::kInvalid:
+      return "invalid";
+  }
+  return "?";
+}
+
+bool is_failure(MutantOutcome outcome) {
+  return outcome == MutantOutcome::kSurvived || outcome == MutantOutcome::kInvalid;
+}
+
+std::vector<MutantResult> select_mutants(const MutantRequest& request) {
+  const std::regex filter = regex_of(request.filter);
+  std::vector<MutantResult> selected;
+  const bool host = default_executor() == "fast";
+  for (const Mutant& m : all_mutants()) {
+    if (!contains(request.groups, m.group) || !std::regex_search(m.name, filter)) continue;
+    for (const MutantTarget& target : m.targets) {
+      if (!request.ops.empty() && !contains(request.ops, target.op)) continue;
+      for (const std::string& pass : target.passes)
+        for (const std::string& executor : host ? m.executors : std::vector{default_executor()})
+          for (const DType dtype : find_op(target.op)->policies) {
+            if (!request.dtypes.empty() && !contains(request.dtypes, dtype)) continue;
+            selected.push_back({&m, target.op, pass, dtype, executor});
+          }
+    }
+  }
+  return selected;
+}
+
+void run_mutants(const MutantRequest& request, const MutantSink& sink) {
+  std::vector<MutantResult> results = select_mutants(request);
+  for (const MutantResult& r : results) program_for(r.executor);
+  const bool host = default_executor() == "fast";
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<bool> done(results.size());
+  size_t next = 0, running = 0;
+  Baseline baseline;
+  const auto work = [&] {
+    Worker worker(request, &baseline);
+    std::unique_lock lock(mutex);
+    while (next < results.size() && !interrupted()) {
+      MutantResult& r = results[next];
+      const size_t index = next++;
+      lock.unlock();
+      if (!host && !r.mutant->host_only.empty()) {
+        r.outcome = MutantOutcome::kNotApplicable;
+        r.reason = "host executor only: " + r.mutant->host_only;
+      } else {
+        worker.run(&r);
+      }
+      lock.lock();
+      done[index] = !interrupted();
+      changed.notify_all();
+    }
+    --running;
+    changed.notify_all();
+  };
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = request.jobs > 0 ? request.jobs : std::min(cores, kMostChildren);
+  std::vector<std::jthread> workers;
+  running = static_cast<size_t>(jobs);
+  for (int i = 0; i < jobs; ++i) workers.emplace_back(work);
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return done[i] || running == 0; });
+    if (!done[i]) return;
+    lock.unlock();
+    sink(results[i]);
+  }
+}
+
+nlohmann::ordered_json to_json(const MutantResult& r) {
+  return {{"mutant", r.mutant->name},
+          {"what", r.mutant->what},
+          {"catalogue", r.mutant->catalogue},
+          {"group", name_of(r.mutant->group)},
+          {"op", r.op},
+          {"pass", r.pass},
+          {"dtype", name_of(r.dtype)},
+          {"executor", r.executor},
+          {"outcome", name_of(r.outcome)},
+          {"verdict", name_of(r.verdict)},
+          {"case_id", r.case_id},
+          {"reason", r.reason},
+          {"cases", r.cases},
+          {"seconds_s", r.seconds}};
+}
+
+}  // namespace tigon

@@ -1,0 +1,61 @@
+// Runs the planted faults against the ordinary cases of their ops, each in child processes that
+// hold the mutated kernels (tigon-mutants, tigon-mutants-checked).
+#pragma once
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/judge/verdict.h"
+#include "harness/mutants/mutant.h"
+
+namespace tigon {
+
+enum class MutantOutcome {
+  kCaught,         // a case fails that passes without the fault
+  kSurvived,       // every case passes
+  kEquivalent,     // declared to change nothing promised, and nothing noticed it
+  kNotApplicable,  // not run on this device; the reason says why
+  kInvalid,        // no statement: a case fails without the fault, or a proof is refuted
+};
+const char* name_of(MutantOutcome outcome);
+// True for survived and invalid.
+bool is_failure(MutantOutcome outcome);
+
+struct MutantRequest {
+  std::vector<std::string> ops = {};  // empty: all
+  std::vector<DType> dtypes = {};     // empty: all
+  std::vector<MutantGroup> groups = {MutantGroup::kNumeric, MutantGroup::kMemorySync};
+  std::string filter = {};  // regex searched in the fault's name
+  int jobs = 0;             // children at a time; 0: one per core, up to eight
+  double timeout_s = 0;     // of one case; 0: 20 s
+  uint64_t seed = 42;
+};
+
+// A fault in one pass of an op with one element type, on one executor.
+struct MutantResult {
+  const Mutant* mutant = nullptr;
+  std::string op, pass;
+  DType dtype = DType::kF32;
+  std::string executor;  // "fast", "checked" or "cuda"
+  MutantOutcome outcome = MutantOutcome::kInvalid;
+  Verdict verdict = Verdict::kNotRun;  // of the case that caught it
+  std::string case_id = {};            // that case, else the last that was tried
+  std::string reason = {};             // the verdict's, the proof or why there is none
+  int cases = 0;                       // run with the fault
+  double seconds = 0;
+};
+
+using MutantSink = std::function<void(const MutantResult&)>;
+
+// What a request selects, outcomes not yet known.
+std::vector<MutantResult> select_mutants(const MutantRequest& request);
+
+// Runs them; calls sink in the order of select_mutants from this thread. Stops when interrupted().
+// Throws UsageError before anything has run, also when the programs are missing.
+void run_mutants(const MutantRequest& request, const MutantSink& sink);
+
+// As in harness/record/record.schema.json, KIND mutant.
+nlohmann::ordered_json to_json(const MutantResult& result);
+
+}  // namespace tigon
