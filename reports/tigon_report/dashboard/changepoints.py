@@ -130,12 +130,20 @@ def _judge(values, edges, floor):
     return verdicts
 
 
+def _place(values, edge, before, after):
+    """The index within two of `edge` at which `values`, spikes and all, change best from level `before` to `after`."""
+    low, high = max(0, edge - 5), min(len(values), edge + 5)
+    costs = [(float(numpy.abs(values[low:k] - before).sum() + numpy.abs(values[k:high] - after).sum()), abs(k - edge), k)
+             for k in range(max(low, edge - 2), min(high, edge + 2) + 1)]
+    return min(costs)[2]
+
+
 def detect(values, least_step=LEAST_STEP, p_value=P_VALUE):
     """Change points of `values`, logarithms of a positive quantity in time order. Deterministic; at least MINIMUM points a side.
 
     A candidate is dropped while it is the weakest of those that fail; what is left passes the test beside its neighbours.
     """
-    values = without_spikes(values)
+    raw, values = numpy.asarray(values, dtype=float), without_spikes(values)
     if len(values) < 2 * MINIMUM:
         return []
     floor = max(noise(values), 1e-6)
@@ -147,9 +155,14 @@ def detect(values, least_step=LEAST_STEP, p_value=P_VALUE):
         failing = [(p if abs(change) >= least_step else 1 + least_step - abs(change), i)
                    for i, (p, change) in enumerate(verdicts) if p > p_value or abs(change) < least_step]
         if not failing:
-            return [ChangePoint(edge, math.expm1(change), p) for edge, (p, change) in zip(edges[1:-1], verdicts)]
+            break
         del edges[max(failing)[1] + 1]
-    return []
+    points = []
+    for start, edge, end, (p, change) in zip(edges, edges[1:], edges[2:], verdicts if len(edges) > 2 else ()):
+        place = _place(raw, edge, numpy.median(values[start:edge]), numpy.median(values[edge:end]))
+        if MINIMUM <= place <= len(values) - MINIMUM:
+            points.append(ChangePoint(place, math.expm1(change), p))
+    return points
 
 
 def segments(count, points):

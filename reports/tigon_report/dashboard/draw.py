@@ -94,7 +94,7 @@ def case_figure(inline, series, shown):
     x = numpy.arange(len(percent))
 
     def drawing(figure):
-        axes = figure.add_axes((0.07, 0.16, 0.92, 0.76))
+        axes = figure.add_axes((0.07, 0.16, 0.885, 0.76))
         steps = numpy.array(sorted({0, len(x) - 1, *shown, *[c.index for c in series.changes],
                                     *[c.index - 1 for c in series.changes]}))
         axes.fill_between(steps, (centre - half)[steps], (centre + half)[steps], color=colour("fill"), linewidth=0)
@@ -138,8 +138,8 @@ def heat_map(inline, rows, columns, values, links, name, alt):
 
     def drawing(figure):
         width, height = figure.get_size_inches()
-        left = 2.6 / width
-        axes = figure.add_axes((left, 0.02, 1 - left - 0.01, 1 - 1.25 / height - 0.02))
+        left, top = 2.7 / width, 0.35 / height
+        axes = figure.add_axes((left, 0.02, 1 - left - 0.01, 0.98 - top))
         axes.grid(False)
         for (row, column), value in values.items():
             box = Rectangle((column, row), 0.96, 0.92, color=colour(f"h{heat_level(value)}"), linewidth=0)
@@ -150,13 +150,13 @@ def heat_map(inline, rows, columns, values, links, name, alt):
         axes.set_xlim(0, max(1, len(columns)))
         axes.set_ylim(len(rows), 0)
         axes.set_yticks([i + 0.46 for i in range(len(rows))], rows, fontsize=8)
-        axes.set_xticks([i + 0.48 for i in range(len(columns))], columns, fontsize=7, rotation=50, ha="left")
+        axes.set_xticks([i + 0.48 for i in range(len(columns))], columns, fontsize=7)
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
         for side in axes.spines.values():
             side.set_visible(False)
 
-    return inline.bare(name, alt, drawing, (max(6.0, 3.0 + 0.52 * len(columns)), 1.4 + 0.25 * len(rows)))
+    return inline.bare(name, alt, drawing, (2.75 + 0.62 * len(columns), 0.4 + 0.25 * len(rows)))
 
 
 def heat_level(change):

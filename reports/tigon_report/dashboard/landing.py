@@ -4,6 +4,7 @@ import math
 
 from .. import units
 from . import changepoints, history
+from .scan import stable_id
 
 HISTORY_OF_MISSING = 5   # a cell is missing when most of so many earlier runs of the same command timed it
 WATCH = 0.012            # newest points closer to their level than this are not worth a look, however narrow the band
@@ -20,6 +21,11 @@ def newest_runs(store):
     """The newest run of each device, GPUs first."""
     newest = {run.device: run for run in store.runs}
     return sorted(newest.values(), key=lambda run: (not run.on_gpu, run.device))
+
+
+def newest_checked(store):
+    """{device: its newest run that checked anything}."""
+    return {run.device: run for run in store.runs if run.checks.cases}
 
 
 def newest_timed(store):
@@ -47,10 +53,11 @@ def missing(store, every):
 def failures(store, every):
     """Rows of everything that failed or is missing in the newest run of each device."""
     slugs = {(series.name, series.cell.basis, series.cell.device): series.slug for series in every}
-    from .scan import stable_id
     rows, told = [], set()
-    for run in {run.id: run for run in [*newest_timed(store).values(), *newest_runs(store)]}.values():
-        for record in [*run.checks.failures, *run.bad_cells]:
+    checked, timed = newest_checked(store), newest_timed(store)
+    for run in {run.id: run for run in [*checked.values(), *timed.values(), *newest_runs(store)]}.values():
+        counted = run.checks.failures if checked.get(run.device) is run else []
+        for record in [*counted, *(run.bad_cells if timed.get(run.device) is run else [])]:
             slug = slugs.get((stable_id(record["case_id"]), record.get("basis"), run.device))
             rows.append({"verdict": record["verdict"], "case_id": record["case_id"], "run": run, "slug": slug,
                          "reason": record.get("reason") or "", "repro": repro(record)})

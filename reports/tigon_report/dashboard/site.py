@@ -2,6 +2,7 @@
 import concurrent.futures
 import csv
 import json
+import multiprocessing
 import pathlib
 import re
 
@@ -9,7 +10,7 @@ import jinja2
 import numpy
 
 from .. import units
-from . import compare, draw, history, landing, views
+from . import compare, draw, history, landing, scan, views
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 REPORT_STYLE = TEMPLATES.parent.parent / "templates" / "style.css"
@@ -131,8 +132,7 @@ _shared = {}  # what the processes that write case pages inherit by fork: nothin
 def _write_cases(numbers):
     site, every, shown = _shared["site"], _shared["every"], _shared["shown"]
     wanted = [(every[n].points[index].file, every[n].points[index].line) for n in numbers for index in shown[n]]
-    from .scan import raw_lines
-    raw = raw_lines(_shared["files"], wanted)
+    raw = scan.raw_lines(_shared["files"], wanted)
     for n in numbers:
         case_page(site, every[n], shown[n], raw)
     return len(numbers)
@@ -141,10 +141,11 @@ def _write_cases(numbers):
 def write_cases(site, every, files, processes):
     """The pages of all cases, spread over processes."""
     _shared.update(site=site, every=every, files=files, shown=[shown_points(series) for series in every])
+    if not every:
+        return 0
     parts = [list(part) for part in numpy.array_split(numpy.arange(len(every)), min(len(every), processes)) if len(part)]
     if len(parts) <= 1:
         return sum(map(_write_cases, parts))
-    import multiprocessing
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("fork")) as pool:
         return sum(pool.map(_write_cases, parts))
 
@@ -160,7 +161,7 @@ def write(folder, store, files, every, commit_url):
     maps = [draw.heat_map(inline, *parts, f"map{number}", f"{device}: change of the level of the fused kernels")
             for number, (device, parts) in enumerate(sorted(landing.map_cells(every).items()))]
     site.page("index.html", "landing.html.j2", summary=landing.summary(store, every, failed, worse, history.RECENT_DAYS),
-              newest=landing.newest_runs(store), aa=views.aa_sentence(store), failures=failed, worse=worse, moved=moved,
+              newest=landing.newest_runs(store), checked=landing.newest_checked(store), aa=views.aa_sentence(store), failures=failed, worse=worse, moved=moved,
               watch=landing.watch(every), maps=maps)
     site.page("history.html", "history.html.j2", every=every)
     pair = compare.newest_pair(store, every)

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Tests of the dashboard: change points on planted histories, causes, the site's pages, links, labels and bytes."""
+import contextlib
+import filecmp
+import io
+import json
+import math
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import numpy  # noqa: E402
+import site_check  # noqa: E402
+from tigon_report import __main__ as program  # noqa: E402
+from tigon_report import records  # noqa: E402
+from tigon_report.dashboard import causes, changepoints, history, scan  # noqa: E402
+
+RECORDED = pathlib.Path(__file__).resolve().parents[1] / "recorded"
+
+
+def run(*arguments):
+    """(exit code, stdout, stderr) of ./tigon ARGUMENTS."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = program.main([str(argument) for argument in arguments])
+    return code, out.getvalue(), err.getvalue()
+
+
+class Serial:
+    """What a process pool offers, in this process."""
+
+    @staticmethod
+    def map(function, values, chunksize=1):
+        del chunksize
+        return map(function, values)
+
+
+def read(folder):
+    store = scan.scan(records.files_of([folder]), lambda text: None)
+    return store, history.build(store, Serial)
+
+
+def found(points, at, near=5):
+    return any(abs(point.index - at) <= near for point in points)
+
+
+class ChangePoints(unittest.TestCase):
+    def noise(self, count=300, sd=0.004, seed=1):
+        return numpy.random.default_rng(seed).normal(0, sd, count)
+
+    def test_a_step_of_two_percent_is_found_where_it_is(self):
+        for seed in range(20):
+            values = self.noise(seed=seed)
+            values[180:] += math.log(1.02)
+            points = changepoints.detect(values)
+            self.assertEqual(len(points), 1, seed)
+            self.assertLessEqual(abs(points[0].index - 180), 5)
+            self.assertAlmostEqual(points[0].change, 0.02, delta=0.006)
+
+    def test_a_step_is_found_within_five_points_of_it(self):
+        for seed in range(20):
+            values = self.noise(205, seed=seed)
+            values[200:] += math.log(1.02)
+            self.assertTrue(found(changepoints.detect(values), 200), seed)
+
+    def test_two_points_are_no_step_yet(self):
+        values = self.noise(102)
+        values[100:] += 0.1
+        self.assertEqual(changepoints.detect(values), [])
+
+    def test_flat_noise_spikes_and_drift_are_no_steps(self):
+        for seed in range(30):
+            self.assertEqual(changepoints.detect(self.noise(seed=seed)), [], seed)
+        spikes = self.noise()
+        spikes[[30, 99, 200, 299]] += 0.2
+        self.assertEqual(changepoints.detect(spikes), [])
+        self.assertEqual(changepoints.detect(self.noise(700) + numpy.linspace(0, 0.05, 700)), [])
+
+    def test_both_edges_of_a_plateau(self):
+        values = self.noise()
+        values[100:160] += 0.05
+        points = changepoints.detect(values)
+        self.assertEqual([point.index for point in points], [100, 160])
+        self.assertGreater(points[0].change, 0)
+        self.assertLess(points[1].change, 0)
+
+    def test_short_and_constant_series(self):
+        self.assertEqual(changepoints.detect(numpy.zeros(0)), [])
+        self.assertEqual(changepoints.detect(numpy.zeros(5)), [])
+        self.assertEqual(changepoints.detect(numpy.zeros(50)), [])
+        step = numpy.zeros(50)
+        step[25:] = 0.05
+        self.assertEqual([point.index for point in changepoints.detect(step)], [25])
+
+    def test_energy_statistic_is_its_definition(self):
+        values = numpy.random.default_rng(2).normal(size=12)
+        k, x, y = 5, values[:5], values[5:]
+        between = 2 * numpy.abs(x[:, None] - y).mean()
+        within = sum(numpy.abs(z[:, None] - z).sum() / (len(z) * (len(z) - 1)) for z in (x, y))
+        self.assertAlmostEqual(changepoints.energy(values)[k], 5 * 7 / 12 * (between - within), places=12)
+
+    def test_t_tail(self):
+        # R: 2 * pt(-5, 20) = 6.92e-5, 2 * pt(-10, 60) = 2.25e-14
+        self.assertAlmostEqual(changepoints.t_test_p(5, 1, 2, 2, 20) / 6.92e-5, 1, delta=0.05)
+        self.assertAlmostEqual(changepoints.t_test_p(10, 1, 2, 2, 60) / 2.25e-14, 1, delta=0.2)
+
+
+class Simulated(unittest.TestCase):
+    """A short simulated history: what was planted is found and named, and the site shows it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="tigon-dashboard-"))
+        assert run("simulate", "--out", cls.folder / "runs", "--seed", 5, "--days", 90, "--cases", 28)[0] == 0
+        cls.truth = json.loads((cls.folder / "runs/truth.json").read_text())
+        cls.store, cls.every = read(cls.folder / "runs")
+        cls.site = cls.folder / "site"
+        cls.result = run("dashboard", cls.folder / "runs", "--out", cls.site)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def by_key(self):
+        return {series.cell.record["case_key"]: series for series in self.every}
+
+    def test_planted_steps_are_found_and_flat_series_are_not_flagged(self):
+        steps = 0
+        for event in self.truth["events"]:
+            if event["kind"] in ("step", "baseline"):
+                series = self.by_key()[event["case_key"]]
+                hits = [label.cause for point, label in zip(series.changes, series.labels) if abs(point.index - event["run"]) <= 5]
+                # The short history changes driver and machine near other steps; a step is never called noise.
+                self.assertTrue(hits and hits[0] != "noise", (event, series.changes))
+                steps += 1
+        self.assertGreater(steps, 2)
+        flagged = [key for key in self.truth["flat"] if self.by_key()[key].changes]
+        self.assertEqual(flagged, [])
+
+    def test_command_succeeds_and_says_where(self):
+        self.assertEqual((self.result[0], self.result[1]), (0, f"dashboard: {self.site}/index.html\n"), self.result)
+
+    def test_every_link_leads_somewhere_and_none_out_of_the_site(self):
+        self.assertEqual(site_check.broken_links(self.site), [])
+
+    def test_simulated_is_said_on_every_page(self):
+        pages = list(self.site.rglob("*.html"))
+        self.assertGreater(len(pages), 28)
+        for page in pages:
+            self.assertIn("Simulated numbers are made up", page.read_text(encoding="utf-8"), page)
+
+    def test_points_link_to_rows_with_record_commit_and_repro(self):
+        series = self.by_key()[next(e for e in self.truth["events"] if e["kind"] == "step")["case_key"]]
+        text = (self.site / f"case/{series.slug}.html").read_text(encoding="utf-8")
+        run_id = series.runs[-1].id
+        self.assertIn(f'href="#{run_id}"', text)
+        self.assertIn(f'<tr id="{run_id}">', text)
+        self.assertIn(series.runs[-1].commit, text)
+        self.assertIn("./tigon bench --case &#39;", text)
+        raw = (series.runs[-1].file.read_text().splitlines()[series.points[-1].line - 1]).split('"sum"')[0]
+        self.assertIn(raw.replace('"', "&#34;"), text)
+
+    def test_equal_records_give_equal_bytes(self):
+        again = self.folder / "again"
+        self.assertEqual(run("dashboard", self.folder / "runs", "--out", again)[0], 0)
+        names = [str(path.relative_to(self.site)) for path in self.site.rglob("*") if path.is_file()]
+        same, different, missing = filecmp.cmpfiles(self.site, again, names, shallow=False)
+        self.assertEqual((different, missing, len(same)), ([], [], len(names)))
+        shutil.rmtree(again)
+
+    def test_script_is_small_classic_and_fetches_nothing(self):
+        script = (self.site / "dashboard.js").read_text(encoding="utf-8")
+        self.assertLessEqual(len(script.splitlines()), 300)
+        for word in ("fetch(", "XMLHttpRequest", "import ", "http:", "https:", "WebSocket"):
+            self.assertNotIn(word, script)
+        self.assertLess((self.site / "index.html").stat().st_size, 2_000_000)
+
+    def test_anchor_can_be_a_pinned_case(self):
+        name = self.every[0].name
+        self.assertEqual(run("dashboard", self.folder / "runs", "--out", self.folder / "pinned", "--anchor", name)[0], 0)
+        self.assertIn("ratio to pinned case", (self.folder / f"pinned/case/{self.every[0].slug}.html").read_text())
+        code, _, error = run("dashboard", self.folder / "runs", "--out", self.folder / "pinned", "--anchor", "rms_norm")
+        self.assertEqual(code, 2)
+        self.assertIn("it must be one", error)
+
+
+class Recorded(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tigon-dashboard-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.lines = []
+        for line in next(RECORDED.glob("*.jsonl")).read_text().splitlines():  # one op: a page per case takes time
+            record = json.loads(line)
+            if record["record"] not in ("check", "bench", "memory") or record.get("op") == "swiglu":
+                self.lines.append(record)
+
+    def write(self, name="runs/recorded/run.jsonl", lines=None):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines or self.lines))
+        return path
+
+    def renumber(self, run_id, started, change=lambda record: record):
+        """The run again under another id, with `change` applied to each record (None: left out)."""
+        made = []
+        for record in json.loads(json.dumps(self.lines)):
+            record["run_id"] = run_id
+            if record["record"] == "run":
+                record["started"] = started
+            record = change(record)
+            if record:
+                made.append(record)
+        return made
+
+    def site(self, *names):
+        code, out, error = run("dashboard", *names, "--out", self.folder / "site")
+        self.assertEqual(code, 0, error)
+        return {path.name: path.read_text(encoding="utf-8") for path in (self.folder / "site").glob("*.html")}
+
+    def test_recorded_run_is_shown_and_named_as_recorded(self):
+        pages = self.site(self.write())
+        self.assertIn("1 runs are recorded", pages["index.html"])
+        self.assertIn("too few runs to see steps", pages["index.html"])
+        self.assertIn("swiglu forward", pages["speed.html"])
+        self.assertEqual(site_check.broken_links(self.folder / "site"), [])
+
+    def test_missing_and_failed_cells_come_first(self):
+        def worse(record):
+            if record["record"] == "bench" and "T=16384" in record["case_id"] and record["impl"] == "fused":
+                return None
+            if record["record"] == "bench" and "T=4096" in record["case_id"] and record["impl"] == "fused":
+                record.update(verdict="oom", reason="no memory left", median_s=None)
+            if record["record"] == "check" and "T=1," in record["case_id"]:
+                record.update(verdict="incorrect_numerical", reason="y[0] is wrong")
+            return record
+        self.write("runs/a.jsonl")
+        self.write("runs/b.jsonl", self.renumber("20261122T100359Z-00000001", "2026-11-22T10:03:59.575Z", worse))
+        landing = self.site(self.folder / "runs")["index.html"]
+        for text in ("Yes:", "cells are missing", "no memory left", "y[0] is wrong", "./tigon bench --case", "last timed 2026-11-21"):
+            self.assertTrue(text in landing, text)
+        self.assertLess(landing.index('id="failing"'), landing.index('id="worse"'))
+
+    def test_times_of_the_host_executor_appear_nowhere(self):
+        def host(record):
+            if record["record"] == "run":
+                record["device"] = {"kind": "host"}
+            if record["record"] == "bench":
+                record.update(executor="fast", basis="wall", median_s=0.0123456)
+            return record
+        pages = self.site(self.write(lines=self.renumber("20261122T100359Z-00000001", "2026-11-22T10:03:59.575Z", host)))
+        self.assertIn("No GPU run is among the records", pages["speed.html"])
+        for name, text in pages.items():
+            self.assertFalse("12.35 ms" in text, name)
+
+    def test_contradiction_damage_and_absence_are_one_line_and_exit_4(self):
+        def slower(record):
+            if record["record"] == "bench":
+                record["median_s"] *= 2
+            return record
+        one = self.write("a.jsonl")
+        two = self.write("b.jsonl", [slower(record) for record in json.loads(json.dumps(self.lines))])
+        for arguments, text in (((one, two), "another file of the same run"), ((self.folder / "none",), "no such file")):
+            code, _, error = run("dashboard", *arguments, "--out", self.folder / "site")
+            self.assertEqual(code, 4, error)
+            self.assertIn(text, error)
+            self.assertEqual(error.count("\n"), 1)
+        one.write_text(one.read_text()[:2000] + "\n{broken\n" + json.dumps(self.lines[1]) + "\n")
+        self.assertEqual(run("dashboard", one, "--out", self.folder / "site")[0], 4)
+        self.assertEqual(run("dashboard", one, "--out", self.folder / "site", "--commit-url", "https://x/")[0], 2)
+
+    def test_the_same_run_twice_counts_once(self):
+        store, every = read(self.write("once/a.jsonl").parent)
+        self.write("once/b.jsonl")
+        twice, _ = read(self.folder / "once")
+        self.assertEqual(store.runs[0].checks.passed, twice.runs[0].checks.passed)
+        self.assertEqual(len(every), len(twice.cells))
+
+
+class Causes(unittest.TestCase):
+    def series(self, change):
+        """20 runs with a step of 5 % at run 10, and `change`(header, index) applied to each run's header."""
+        class Cell:
+            device, case_id = "gpu", "a"
+        runs = []
+        for index in range(20):
+            header = {"run_id": f"r{index}", "tool": {"commit": f"c{index}"}, "device": {"uuid": "u", "driver": "1"}}
+            change(header, index)
+            runs.append(scan.RunInfo(header, pathlib.Path("x"), ""))
+        ratio = numpy.random.default_rng(1).normal(0, 0.001, 20) + 0.05 * (numpy.arange(20) >= 10)
+        made = history.Series(Cell, runs, runs, ratio, "copy")
+        history.analyse(made)
+        return made
+
+    def cause(self, change):
+        made = self.series(change)
+        causes.label([made])
+        self.assertEqual(len(made.labels), 1)
+        return made.labels[0].cause
+
+    def test_cause_is_what_changed_with_the_step(self):
+        def driver(header, index):
+            header["device"]["driver"] = "2" if index >= 10 else "1"
+
+        def machine(header, index):
+            header["device"]["uuid"] = "v" if index >= 10 else "u"
+
+        def nothing(header, index):
+            header["tool"]["commit"] = "same"
+
+        self.assertEqual(self.cause(lambda header, index: None), "code")
+        self.assertEqual(self.cause(driver), "driver")
+        self.assertEqual(self.cause(machine), "machine")
+        self.assertEqual(self.cause(nothing), "noise")
+
+
+if __name__ == "__main__":
+    unittest.main()
