@@ -63,7 +63,10 @@ size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings
   const WorkerEnd end = run_in_child(
       [&](const Emit& emit) {
         for (size_t i = first; i < cells.size(); ++i) {
-          measure_cell(cells[i], ceilings, rule_of(request), emit, request.bases);
+          if (request.measure)
+            request.measure(cells[i], ceilings, rule_of(request), emit);
+          else
+            measure_cell(cells[i], ceilings, rule_of(request), emit, request.bases);
           emit({{"cell", i}});
         }
       },
@@ -93,7 +96,8 @@ void trace_cells(const std::vector<Cell>& cells, const BenchRequest& request,
                  const BenchObserver& observer) {
   for (const Cell& cell : cells)
     for (const std::string& name : cell.implementations) {
-      if (name == "naive") continue;  // Eigen on the host: nothing that the executor could count
+      // Eigen on the host, a library from outside: nothing that the executor could count.
+      if (name == "naive" || name.rfind("plugin:", 0) == 0) continue;
       if (interrupted()) return;
       Case c = cell.c;
       c.impl = name;

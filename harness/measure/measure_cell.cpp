@@ -34,32 +34,6 @@ Json bench_head(const Case& c, const char* basis) {
   return fields;
 }
 
-Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings) {
-  const Summary s = summarize(timing.samples);
-  const double bytes = minimum_bytes(c), flop = flops_of(c);
-  const Roofline r = roofline_of(s.median, bytes, flop, c.dtype, ceilings);
-  const bool impossible = timing.verdict == "passed" && !r.impossible.empty();
-  Json fields = bench_head(c, timing.basis.c_str());
-  fields.update({{"median_s", s.median},
-                 {"q1_s", s.q1},
-                 {"q3_s", s.q3},
-                 {"min_s", s.min},
-                 {"max_s", s.max},
-                 {"n", s.n},
-                 {"samples_s", timing.samples},
-                 {"bytes_min_bytes", bytes},
-                 {"flop", flop},
-                 {"bandwidth_bytes_per_s", r.bandwidth},
-                 {"flop_rate_per_s", r.flop_rate},
-                 {"share_of_copy", r.share_of_copy},
-                 {"share_of_gemm", r.share_of_gemm},
-                 {"bound", r.memory_bound ? "memory" : "compute"},
-                 {"sets", sets},
-                 {"verdict", impossible ? "invalid" : timing.verdict},
-                 {"reason", impossible ? r.impossible : timing.reason}});
-  return fields;
-}
-
 // The timings of a cell through Google Benchmark into records.
 void report(const std::vector<Timing>& timings, const std::vector<Contender>& contenders,
             size_t sets, const Ceilings& ceilings, const Emit& emit) {
@@ -130,6 +104,32 @@ std::vector<Timing> time_all(std::vector<Contender>& contenders, Rotation& rotat
 }  // namespace
 
 const char* main_basis() { return on_gpu() ? "cold" : "wall"; }
+
+Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings) {
+  const Summary s = summarize(timing.samples);
+  const double bytes = minimum_bytes(c), flop = flops_of(c);
+  const Roofline r = roofline_of(s.median, bytes, flop, c.dtype, ceilings);
+  const bool impossible = timing.verdict == "passed" && !r.impossible.empty();
+  Json fields = bench_head(c, timing.basis.c_str());
+  fields.update({{"median_s", s.median},
+                 {"q1_s", s.q1},
+                 {"q3_s", s.q3},
+                 {"min_s", s.min},
+                 {"max_s", s.max},
+                 {"n", s.n},
+                 {"samples_s", timing.samples},
+                 {"bytes_min_bytes", bytes},
+                 {"flop", flop},
+                 {"bandwidth_bytes_per_s", r.bandwidth},
+                 {"flop_rate_per_s", r.flop_rate},
+                 {"share_of_copy", r.share_of_copy},
+                 {"share_of_gemm", r.share_of_gemm},
+                 {"bound", r.memory_bound ? "memory" : "compute"},
+                 {"sets", sets},
+                 {"verdict", impossible ? "invalid" : timing.verdict},
+                 {"reason", impossible ? r.impossible : timing.reason}});
+  return fields;
+}
 
 Json bench_without_samples(const Case& c, const char* basis, const std::string& verdict,
                            const std::string& reason) {

@@ -1,8 +1,11 @@
 // Measures one cell in this process: memory, times on every basis, and what follows from them.
 #pragma once
+#include <functional>
+
 #include "harness/measure/ceilings.h"
 #include "harness/measure/statistics.h"
 #include "harness/measure/sweep.h"
+#include "harness/measure/timing.h"
 #include "harness/measure/worker.h"
 
 namespace tigon {
@@ -14,6 +17,12 @@ enum class Bases { kAll, kCold, kGraph };
 // implementation that does not fit in memory gets the verdict oom. Throws DeviceError.
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
                   const Emit& emit, Bases bases = Bases::kAll);
+
+using MeasureCell =
+    std::function<void(const Cell&, const Ceilings&, const StoppingRule&, const Emit&)>;
+
+// The fields of a bench record. A time above a ceiling of the run makes it invalid.
+Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings);
 
 // The record of an implementation that could not be timed.
 Json bench_without_samples(const Case& c, const char* basis, const std::string& verdict,

@@ -30,6 +30,7 @@ struct CheckRequest {
   std::string executor;  // "fast", "checked" or "cuda"; empty: default_executor()
   Tier tier = Tier::kCheck;
   int jobs = 0;             // children at a time; 0: one per core, one on a GPU
+  std::string plugin;       // library that the children load kernels from (harness/plugin)
   std::string save_folder;  // if given: every case's tensors go to <save_folder>/<case_key>/
 };
 

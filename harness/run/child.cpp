@@ -54,8 +54,11 @@ bool take_line(std::string* buffer, std::string* line) {
 
 }  // namespace
 
-Child::Child(std::string program, std::string executor, int threads)
-    : program_(std::move(program)), executor_(std::move(executor)), threads_(threads) {}
+Child::Child(std::string program, std::string executor, int threads, std::string plugin)
+    : program_(std::move(program)),
+      executor_(std::move(executor)),
+      plugin_(std::move(plugin)),
+      threads_(threads) {}
 
 Child::~Child() { stop(); }
 
@@ -82,6 +85,7 @@ void Child::start() {
 
   std::vector<std::string> words = {program_,  "child",     "--executor",
                                     executor_, "--threads", std::to_string(threads_)};
+  if (!plugin_.empty()) words.insert(words.end(), {"--impl-from", plugin_});
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);

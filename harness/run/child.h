@@ -29,8 +29,9 @@ struct Reply {
 // thread-safe; a child dies with the thread that started it.
 class Child {
  public:
-  // `program` is started as: program child --executor `executor` --threads `threads`.
-  Child(std::string program, std::string executor, int threads);
+  // `program` is started as: program child --executor `executor` --threads `threads`, and
+  // --impl-from `plugin` if that is given.
+  Child(std::string program, std::string executor, int threads, std::string plugin = "");
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -49,7 +50,7 @@ class Child {
   std::string how_it_ended();
   std::string last_words() const;
 
-  std::string program_, executor_;
+  std::string program_, executor_, plugin_;
   int threads_;
   pid_t pid_ = -1;
   int requests_ = -1, results_ = -1, output_ = -1;

@@ -11,6 +11,7 @@
 #include "harness/judge/compare.h"
 #include "harness/run/convert.h"
 #include "harness/run/executor.h"
+#include "harness/run/implementation_fault.h"
 #include "harness/run/oracle.h"
 #include "harness/run/placed.h"
 #include "harness/run/properties.h"
@@ -110,6 +111,8 @@ CheckResult run_case(const Case& c, const std::string& save_folder, bool* fatal)
     run_problem(problem, save_folder, &result);
   } catch (const Stop& stop) {
     end_with(stop.verdict, stop.reason);
+  } catch (const ImplementationFault& fault) {
+    end_with(fault.verdict, fault.what());
   } catch (const DeviceOutOfMemory& e) {
     end_with(Verdict::kOom, e.what());
   } catch (const std::bad_alloc&) {

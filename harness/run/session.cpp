@@ -27,9 +27,10 @@ std::string checked_executor_name(const std::string& wanted) {
                                this_executor() == "fast" ? "fast and checked" : this_executor()));
 }
 
-std::string repro_of(const Case& c, const std::string& executor) {
-  return fmt::format("./tigon check --case '{}'{}", case_id(c),
-                     executor == "checked" ? " --executor checked" : "");
+std::string repro_of(const Case& c, const std::string& executor, const std::string& plugin) {
+  return fmt::format("./tigon check --case '{}'{}{}", case_id(c),
+                     executor == "checked" ? " --executor checked" : "",
+                     plugin.empty() ? "" : fmt::format(" --impl-from '{}'", plugin));
 }
 
 // On an H200 with 16 cores all 2,922 cases took 81 s with eight; one child did 789 in 150 s.
@@ -44,6 +45,7 @@ Session::Session(std::vector<Case> cases, const CheckRequest& request)
       executor_(checked_executor_name(request.executor)),
       program_(program_of(executor_)),
       save_folder_(request.save_folder),
+      plugin_(request.plugin),
       timeout_s_(request.timeout_s > 0 ? request.timeout_s
                  : executor_ == "cuda" ? 30
                                        : 60),
@@ -85,7 +87,7 @@ std::optional<CheckResult> Session::wait(size_t index) {
 }
 
 void Session::work() {
-  Child child(program_, executor_, threads_per_child_);
+  Child child(program_, executor_, threads_per_child_, plugin_);
   const Case* previous = nullptr;
   for (size_t n; !stop_ && (n = next_chunk_++) < chunks_.size();) {
     for (size_t i = chunks_[n].begin; i < chunks_[n].end && !stop_; ++i) {
@@ -133,7 +135,7 @@ CheckResult Session::run(Child* child, const Case& c) {
     end_with(Verdict::kCrashed, e.what());
   }
   result.executor = executor_;
-  result.repro = repro_of(c, executor_);
+  result.repro = repro_of(c, executor_, plugin_);
   return result;
 }
 

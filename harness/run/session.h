@@ -37,7 +37,7 @@ class Session {
   void finish(size_t index, CheckResult result);
 
   std::vector<Case> cases_;
-  std::string executor_, program_, save_folder_;
+  std::string executor_, program_, save_folder_, plugin_;
   double timeout_s_;
   int jobs_, threads_per_child_;
   std::vector<size_t> chosen_;

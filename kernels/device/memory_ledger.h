@@ -28,6 +28,14 @@ class MemoryLedger {
     stats_.current -= bytes;
     return bytes;
   }
+  // The live allocation that the address lies in; throws DeviceError when there is none.
+  DeviceRange range_of(const void* address) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [p, bytes] : sizes_)
+      if (address >= p && address < static_cast<const char*>(p) + std::max<size_t>(bytes, 1))
+        return {p, bytes};
+    throw DeviceError("device_range_of: the address was not allocated here");
+  }
   MemoryStats stats() const {
     const std::lock_guard lock(mutex_);
     return stats_;

@@ -23,6 +23,12 @@ struct DeviceOutOfMemory : DeviceError {
 // fails, device_alloc throws DeviceOutOfMemory. Size 0 gives an address that may not be used.
 void* device_alloc(size_t bytes);
 void device_free(void* p);
+// The allocation that an address lies in; throws DeviceError when there is none.
+struct DeviceRange {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+DeviceRange device_range_of(const void* p);
 // The same in the order of a stream, without waiting: only work enqueued on it between the two may
 // use the memory. It takes memory from what earlier work of the stream has freed.
 void* device_alloc_async(size_t bytes, Stream stream);

@@ -149,6 +149,7 @@ DeviceInfo device_info() {
   return d;
 }
 
+DeviceRange device_range_of(const void* p) { return ledger().range_of(p); }
 MemoryStats device_memory_stats() { return ledger().stats(); }
 void device_memory_reset_high_water() { ledger().reset_high_water(); }
 size_t device_free_bytes() {
