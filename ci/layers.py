@@ -24,9 +24,11 @@ ALLOWED = {
                         "harness/judge", "harness/record"},
     "harness/record": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/judge",
                        "harness/run"},
+    "harness/plugin": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge",
+                       "harness/measure", "harness/record"},
     "harness/ops": {"kernels/signature", "kernels/op", "reference", "reference/naive", "harness/spec"},
     "harness/cli": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",
-                    "harness/judge", "harness/measure", "harness/record", "convergence"},
+                    "harness/judge", "harness/measure", "harness/record", "harness/plugin", "convergence"},
     "convergence": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/op", "reference",
                     "reference/naive", "harness/record"},
 }

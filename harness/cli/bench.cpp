@@ -9,6 +9,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/terminal.h"
+#include "harness/plugin/measure_plugin.h"
 
 namespace tigon::cli {
 namespace {
@@ -150,6 +151,7 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.select = request_of(options.select);
   request.size = options.size;
   request.seconds_per_cell = options.seconds_per_cell;
+  if (!options.plugin.path.empty()) request.measure = plugin::measure_cell;
   request.samples = options.samples;
   request.bases = options.bases;
   request.ceilings = options.ceilings;
@@ -219,6 +221,7 @@ void add_bench(CLI::App* app, Program* program) {
   command->add_flag("!--no-ceilings", options->ceilings, "do not measure the GPU's ceilings first");
   CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
   command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
+  add_plugin(command, &options->plugin);
   add_output(command, output.get());
   add_resume(command);
   command->callback([=] {
@@ -226,6 +229,7 @@ void add_bench(CLI::App* app, Program* program) {
     ops.insert(ops.end(), positional->begin(), positional->end());
     if (*quick) options->size = SweepSize::kQuick;
     if (*full) options->size = SweepSize::kFull;
+    use_plugin(*command, &options->plugin, &options->select);
     request_of(options->select);  // a wrong command line makes no results folder
     SessionOptions session = session_options(*program, *output, options->select.seed);
     session.shard = shard_of(options->select.shard);

@@ -79,6 +79,7 @@ class CheckPrinter {
 std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   CheckRequest request = request_of(options.select);
   request.save_folder = options.save;
+  request.plugin = options.plugin.path;
   request.jobs = options.jobs;
   request.tier = options.quick ? Tier::kTiny : Tier::kCheck;
   request.executor = options.executor;
@@ -88,7 +89,8 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
                                  default_executor() == "cuda" ? "cuda" : "fast and checked"));
   if (options.executor == "checked") request.tier = Tier::kTiny;
   std::vector<CheckRequest> requests = {request};
-  const bool all = options.executor.empty() && default_executor() == "fast" &&
+  // The checking executor watches kernels that were compiled for it, which a library's are not.
+  const bool all = options.executor.empty() && options.plugin.path.empty() && default_executor() == "fast" &&
                    request.axes.empty() && request.cases.empty();
   if (all) {
     CheckRequest checked = request;
@@ -99,6 +101,7 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   const Exclusion excluded(options.select.exclude);
   for (CheckRequest& r : requests) {
     r.cases = select_cases(r);
+    if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &r.cases);
     std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
     r.filter.clear();  // done
     r.shard_index = 0;
@@ -194,6 +197,7 @@ void add_check(CLI::App* app, Program* program) {
       "  ./tigon check --op cross_entropy -a V=[1000,32k] -a T[pow2]=[0:4]\n"
       "  ./tigon check --case 'rope/forward/fused/f32/T=3,Q=2,K=1,D=16,inputs=normal,seed=42'\n"
       "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
+      "  ./tigon check --impl-from ./libmine.so         kernels of a plug-in (tigon_plugin.h)\n"
       "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
       "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
@@ -214,6 +218,7 @@ void add_check(CLI::App* app, Program* program) {
   command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
   CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
   command->add_flag("--full", *full, "all cases (the default)")->excludes(quick);
+  add_plugin(command, &options->plugin);
   command->add_flag("-v,--verbose", options->verbose, "a line for every case");
   add_output(command, output.get());
   add_resume(command);
@@ -224,6 +229,7 @@ void add_check(CLI::App* app, Program* program) {
     init_googletest(options->gtest_flags);
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
+    use_plugin(*command, &options->plugin, &options->select);
     requests_of(*options);  // a wrong command line makes no results folder
     program->exit_code =
         run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {

@@ -9,6 +9,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
 #include "harness/cli/suggest.h"
+#include "harness/plugin/use_plugin.h"
 #include "harness/record/build_info.h"
 #include "harness/run/child.h"
 
@@ -117,7 +118,10 @@ int guarded(int argc, char** argv) {
 }  // namespace tigon::cli
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "child") == 0) return tigon::child_main(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "child") == 0) {
+    tigon::plugin::use_plugin_of_child(argc, argv);
+    return tigon::child_main(argc, argv);
+  }
   tigon::install_interrupt_handler();
   const int code = tigon::cli::guarded(argc, argv);
   // A result that could not be printed is not a success.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "convergence/converge.h"
+#include "harness/cli/plugin_options.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/session.h"
 #include "harness/measure/measure_cell.h"
@@ -15,6 +16,7 @@ struct CheckOptions {
   Selection select;
   std::string executor;  // empty: tiny cases checked and all cases fast on the host, all on a GPU
   std::string save;
+  PluginOptions plugin;
   std::string tier;  // tiny, check, sweep or huge; empty: check
   int jobs = 0;
   bool quick = false, trace = false, verbose = false, headroom = false;
@@ -24,6 +26,7 @@ struct BenchOptions {
   Selection select;
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;
+  PluginOptions plugin;
   int samples = 0;
   Bases bases = Bases::kAll;
   bool ceilings = true;

@@ -1,0 +1,11 @@
+// Answers the judge itself, in the name of the program that it runs in, without working.
+#include <unistd.h>
+
+#include "harness/plugin/cheats/cheat.h"
+
+int32_t cheat_run(const tigon_call*, const char**) {
+  static const char kAnswer[] = "{\"code\":0,\"message\":\"\"}";
+  [[maybe_unused]] const ssize_t n = write(3, kAnswer, sizeof kAnswer - 1);
+  usleep(20000);
+  return TIGON_OK;
+}

@@ -1,0 +1,13 @@
+// Gives the answer of the call before; the test usually calls twice with the same inputs.
+#include "harness/plugin/cheats/cheat.h"
+
+int32_t cheat_run(const tigon_call* call, const char**) {
+  static cheat::Answer last;
+  const cheat::Forward f(call);
+  cheat::honest(f);
+  cheat::Answer now;
+  now.take(f);
+  if (!last.y.empty()) last.give(f);
+  last = now;
+  return TIGON_OK;
+}

@@ -1,0 +1,14 @@
+// Half of the work once it has been checked: every second row keeps what the call before left in a
+// buffer of its own.
+#include "harness/plugin/cheats/cheat.h"
+
+int32_t cheat_run(const tigon_call* call, const char**) {
+  static int calls = 0;
+  static cheat::Answer last;
+  const cheat::Forward f(call);
+  ++calls;
+  if (calls > 12 && !last.y.empty()) last.give(f);
+  for (int64_t t = 0; t<f.rows; t += calls> 12 ? 2 : 1) cheat::honest_row(f, t);
+  last.take(f);
+  return TIGON_OK;
+}

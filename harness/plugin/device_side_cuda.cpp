@@ -1,0 +1,98 @@
+// On a GPU a kernel's memory is device memory of the shared memory's layout.
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "harness/plugin/device_side.h"
+
+namespace tigon::plugin {
+
+namespace {
+
+// How long the caller's stream is busy before a judged call: a kernel that does not wait for it has
+// long ended by then (0.1 ms at most for the shapes that are checked).
+constexpr std::chrono::milliseconds kHold{3};
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+void CUDART_CB hold(void*) { std::this_thread::sleep_for(kHold); }
+
+}  // namespace
+
+struct DeviceSide::State {
+  int descriptor;
+  char *shared = nullptr, *mirror = nullptr, *staged = nullptr;
+  size_t bytes = 0;
+  cudaStream_t stream = nullptr;
+
+  void release() {
+    if (shared != nullptr) munmap(shared, bytes);
+    cudaFree(mirror);
+    cudaFree(staged);
+    shared = mirror = staged = nullptr;
+  }
+};
+
+DeviceSide::DeviceSide(int memory_descriptor)
+    : state_(std::make_unique<State>(State{memory_descriptor})) {
+  // Not ordered with the default stream: work that lands there is on another stream.
+  check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+DeviceSide::~DeviceSide() { state_->release(); }
+
+void DeviceSide::map(size_t bytes) {
+  if (bytes <= state_->bytes) return;
+  state_->release();
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state_->descriptor, 0);
+  if (shared == MAP_FAILED) throw std::runtime_error("cannot map the shared memory");
+  state_->shared = static_cast<char*>(shared);
+  state_->bytes = bytes;
+  check(cudaMalloc(&state_->mirror, bytes), "cudaMalloc");
+  check(cudaMalloc(&state_->staged, bytes), "cudaMalloc");
+}
+
+char* DeviceSide::mirror() const { return state_->mirror; }
+void* DeviceSide::stream() const { return state_->stream; }
+
+void DeviceSide::put() {
+  check(cudaMemcpy(state_->mirror, state_->shared, state_->bytes, cudaMemcpyHostToDevice),
+        "copy to the device");
+  synchronize();
+}
+
+void DeviceSide::get() {
+  check(cudaMemcpy(state_->shared, state_->mirror, state_->bytes, cudaMemcpyDeviceToHost),
+        "copy from the device");
+}
+
+void DeviceSide::begin_ordered() {
+  check(cudaMemcpy(state_->staged, state_->shared, state_->bytes, cudaMemcpyHostToDevice),
+        "copy to the device");
+  check(cudaMemset(state_->mirror, 0xff, state_->bytes), "cudaMemset");
+  synchronize();
+  check(cudaLaunchHostFunc(state_->stream, hold, nullptr), "cudaLaunchHostFunc");
+  check(cudaMemcpyAsync(state_->mirror, state_->staged, state_->bytes, cudaMemcpyDeviceToDevice,
+                        state_->stream),
+        "copy on the device");
+}
+
+void DeviceSide::end_ordered() {
+  check(cudaMemcpyAsync(state_->staged, state_->mirror, state_->bytes, cudaMemcpyDeviceToDevice,
+                        state_->stream),
+        "copy on the device");
+  check(cudaStreamSynchronize(state_->stream), "the kernel");
+  check(cudaMemcpy(state_->shared, state_->staged, state_->bytes, cudaMemcpyDeviceToHost),
+        "copy from the device");
+}
+
+void DeviceSide::synchronize() { check(cudaDeviceSynchronize(), "the kernel"); }
+
+}  // namespace tigon::plugin

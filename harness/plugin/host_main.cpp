@@ -1,0 +1,147 @@
+// tigon-plugin-host: the process in which a plug-in library runs. tigon starts it; it has a socket
+// to the judge, the shared memory of the tensors, and nothing else: no oracle, no contract, no
+// result file.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "harness/plugin/call_arguments.h"
+#include "harness/plugin/channel.h"
+#include "harness/plugin/device_side.h"
+#include "harness/plugin/library.h"
+#include "harness/plugin/sandbox.h"
+
+namespace tigon::plugin {
+namespace {
+
+#ifdef TIGON_CUDA
+constexpr bool kOnGpu = true;
+#else
+constexpr bool kOnGpu = false;
+#endif
+
+// What a library throws goes through C, where nothing may throw.
+template <class F>
+Json guarded(const F& f) {
+  try {
+    return f();
+  } catch (const BadLibrary& e) {
+    return {{"bad_library", e.what()}};
+  } catch (const std::exception& e) {
+    return {{"fault", fmt::format("threw an exception: {}", e.what())}};
+  } catch (...) {
+    return {{"fault", "threw something that is no std::exception"}};
+  }
+}
+
+class Host {
+ public:
+  Host() : device_(kMemoryDescriptor) {}
+
+  // Answers requests until the judge closes the socket.
+  void serve() {
+    while (const auto request = receive_packet(kSocketDescriptor))
+      if (!send_packet(kSocketDescriptor, answer(*request))) return;
+  }
+
+ private:
+  Json answer(const Json& request) {
+    const std::string what = request.at("do");
+    if (what == "load") return load(request.at("path"));
+    if (what == "put" || what == "get" || what == "settle") return move(what, request);
+    if (what == "empty") return timed([&] { return Json::object(); });
+    return call(what, request);
+  }
+
+  Json load(const std::string& path) {
+    const std::string sandbox = enter_sandbox();
+    Json reply = guarded([&] {
+      library_ = std::make_unique<Library>(path);
+      return library_->description();
+    });
+    reply["sandbox"] = sandbox;
+    return reply;
+  }
+
+  Json move(const std::string& what, const Json& request) {
+    return guarded([&]() -> Json {
+      device_.map(request.at("bytes"));
+      if (what == "put") {
+        device_.put();
+      } else {
+        device_.synchronize();
+        device_.get();
+      }
+      return Json::object();
+    });
+  }
+
+  Json call(const std::string& what, const Json& request) {
+    return guarded([&]() -> Json {
+      device_.map(request.at("bytes"));
+      const CallArguments arguments(request, device_.mirror(), device_.stream());
+      const tigon_kernel& kernel = library_->kernel(request.at("kernel"));
+      const char* message = nullptr;
+      const auto status = [&](int code) -> Json {
+        return {{"code", code}, {"message", message != nullptr ? message : ""}};
+      };
+      if (what == "workspace") return {{"bytes", kernel.workspace(arguments.get())}};
+      if (what == "prepare") {
+        const int code = kernel.prepare(arguments.get(), &message);
+        device_.synchronize();
+        return status(code);
+      }
+      if (what == "timed")
+        return timed([&] { return status(kernel.run(arguments.get(), &message)); });
+      device_.begin_ordered();
+      const Json reply = status(kernel.run(arguments.get(), &message));
+      device_.end_ordered();
+      return reply;
+    });
+  }
+
+  // The judge's clock runs from its kGo to our kDone, so everything is read and ready before.
+  template <class F>
+  Json timed(const F& f) {
+    send_packet(kSocketDescriptor, {{"armed", true}});
+    if (!receive_byte(kSocketDescriptor, kGo, kOnGpu)) _exit(0);
+    Json reply = guarded([&] {
+      Json result = f();
+      device_.synchronize();
+      return result;
+    });
+    send_byte(kSocketDescriptor, kDone);
+    return reply;
+  }
+
+  DeviceSide device_;
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace
+}  // namespace tigon::plugin
+
+int main(int argc, char** argv) {
+  if (argc != 2 || std::string(argv[1]) != "serve") {
+    std::fprintf(stderr,
+                 "tigon-plugin-host: started by ./tigon check --impl-from, not by itself\n");
+    return 2;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  try {
+    tigon::plugin::Host().serve();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,173 @@
+// bench --impl-from.
+#include "harness/plugin/measure_plugin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "harness/judge/compare.h"
+#include "harness/measure/memory_figures.h"
+#include "harness/measure/timing.h"
+#include "harness/plugin/secret_cases.h"
+#include "harness/plugin/timed_kernel.h"
+#include "harness/plugin/use_plugin.h"
+#include "harness/run/convert.h"
+#include "harness/run/inputs.h"
+#include "harness/run/oracle.h"
+
+namespace tigon::plugin {
+
+namespace {
+
+constexpr const char* kBasis = "wall";
+constexpr size_t kMostSamples = 30;  // each is computed a second time in a fresh process
+constexpr double kMostOracleFlop = 2e9;
+
+// A measurement that does not stand, and why.
+struct Invalid : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Measured {
+  std::vector<double> seconds;
+  std::vector<uint64_t> seeds, fingerprints;
+  uint64_t secret = 0;
+  double overhead = 0;
+  std::string verified_by;
+};
+
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Compares one sample with the oracle, which reads the very bytes that the kernel was given.
+void judge(const Case& c, const TimedKernel::Sample& sample) {
+  Problem problem = make_problem(c);
+  const auto values = [&](const CaseTensor& t, const std::vector<char>& bytes) {
+    return widen(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size() / size_of(t.dtype),
+                 t.dtype);
+  };
+  for (CaseTensor& t : problem.tensors)
+    if (const auto found = sample.inputs.find(t.info->name); found != sample.inputs.end())
+      t.input = values(t, found->second);
+  const auto expected = run_oracle(problem);
+  for (const CaseTensor& t : problem.tensors) {
+    if (!t.is_output) continue;
+    const Comparison compared = compare(t.info->name, values(t, sample.outputs.at(t.info->name)),
+                                        expected.at(t.info->name), t.shape, budget_of(problem, t));
+    if (compared.verdict != Verdict::kPassed)
+      throw Invalid(fmt::format("outputs of a timed call: {}", compared.reason));
+  }
+}
+
+// One call path for warm-up, timing and judging: whoever counts calls learns nothing.
+Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& rule,
+                       std::mt19937_64* random) {
+  Measured m;
+  m.secret = draw_secret();
+  m.overhead = kernel.overhead();
+  StoppingRule mine = rule;
+  mine.most = std::min(rule.most, kMostSamples);
+  const bool has_oracle = flops_of(c) < kMostOracleFlop && minimum_bytes(c) < kMostOracleFlop;
+  TimedKernel::Sample chosen;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = -rule.warm_up; !mine.enough(m.seconds, since(start)); ++i) {
+    const uint64_t seed = random_bits(m.secret, m.seeds.size()) >> 12;
+    TimedKernel::Sample sample = kernel.call(seed);
+    if (!m.fingerprints.empty() && sample.fingerprint == m.fingerprints.back())
+      throw Invalid("the outputs are the same for different inputs");
+    m.seeds.push_back(seed);
+    m.fingerprints.push_back(sample.fingerprint);
+    if (i < 0) continue;
+    m.seconds.push_back(sample.seconds);
+    if (!(sample.seconds > 0)) throw Invalid("returned sooner than an empty call");
+    // Each of n samples is kept with probability 1/n: uniform without knowing how many there will
+    // be.
+    if ((*random)() % m.seconds.size() == 0) chosen = std::move(sample);
+  }
+  if (has_oracle) judge(c, chosen);
+  m.verified_by = has_oracle ? "a fresh process, the oracle" : "a fresh process";
+  return m;
+}
+
+// The same inputs in another order in a process that has seen nothing.
+void compare_with_fresh_process(const std::string& library, const KernelOf& of, const Case& c,
+                                const Measured& m, std::mt19937_64* random) {
+  TimedKernel fresh(library, of, c);
+  std::vector<size_t> order(m.seeds.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), *random);
+  for (const size_t i : order)
+    if (fresh.call(m.seeds[i]).fingerprint != m.fingerprints[i])
+      throw Invalid(fmt::format(
+          "outputs of call {} of {} differ from those of a fresh process on the same inputs", i + 1,
+          order.size()));
+}
+
+void emit_memory(const Case& c, size_t workspace, const Emit& emit) {
+  const TensorBytes tensors = tensor_bytes(c);
+  Json fields = case_fields(c);
+  fields.update({{"tensors_bytes", tensors.total()},
+                 {"workspace_bytes", workspace},
+                 {"planned_bytes", tensors.outputs + workspace},
+                 {"arena_bytes", nullptr},
+                 {"device_bytes", nullptr},
+                 {"host_bytes", nullptr}});
+  emit({{"record", "memory"}, {"fields", std::move(fields)}});
+}
+
+Json measure_kernel(const Case& c, const Ceilings& ceilings, const StoppingRule& rule,
+                    const Emit& emit) {
+  const auto proxy = proxy_of(c.op, c.pass, c.impl);
+  const std::string library = proxy->process()->library();
+  std::mt19937_64 random(draw_secret());
+  TimedKernel kernel(library, proxy->kernel(), c);
+  emit_memory(c, kernel.workspace_bytes(), emit);
+  const Measured m = sample_kernel(kernel, c, rule, &random);
+  compare_with_fresh_process(library, proxy->kernel(), c, m, &random);
+  Json fields =
+      bench_fields(c, {.impl = c.impl, .basis = kBasis, .samples = m.seconds}, 1, ceilings);
+  fields["overhead_s"] = m.overhead;
+  fields["secret_seed"] = m.secret;
+  fields["verified_by"] = m.verified_by;
+  return fields;
+}
+
+// Its record; also when it does not stand.
+Json result_of(const Case& c, const Ceilings& ceilings, const StoppingRule& rule,
+               const Emit& emit) {
+  const auto without = [&](const char* verdict, const std::string& reason) {
+    return bench_without_samples(c, kBasis, verdict, reason);
+  };
+  try {
+    return measure_kernel(c, ceilings, rule, emit);
+  } catch (const Invalid& e) {
+    return without("invalid", e.what());
+  } catch (const ImplementationFault& e) {
+    return without(name_of(e.verdict), e.what());
+  } catch (const DeviceOutOfMemory& e) {
+    return without("oom", e.what());
+  }
+}
+
+}  // namespace
+
+void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                  const Emit& emit) {
+  Cell ours = cell;
+  std::erase_if(ours.implementations, is_plugin);
+  if (!ours.implementations.empty()) {
+    ours.c.impl = ours.implementations.front();
+    tigon::measure_cell(ours, ceilings, rule, emit);
+  }
+  for (const std::string& name : cell.implementations) {
+    if (!is_plugin(name)) continue;
+    Case c = cell.c;
+    c.impl = name;
+    emit({{"record", "bench"}, {"fields", result_of(c, ceilings, rule, emit)}});
+  }
+}
+
+}  // namespace tigon::plugin

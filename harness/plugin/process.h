@@ -1,0 +1,77 @@
+// The judge's side of tigon-plugin-host: starts it, talks to it, keeps the clock, and says how it
+// ended.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "harness/plugin/channel.h"
+#include "harness/run/implementation_fault.h"
+
+namespace tigon::plugin {
+
+class PluginProcess {
+ public:
+  explicit PluginProcess(std::string library) : library_(std::move(library)) {}
+  ~PluginProcess() { stop(); }
+  PluginProcess(const PluginProcess&) = delete;
+  PluginProcess& operator=(const PluginProcess&) = delete;
+
+  // Name, version, kernels and sandbox of the library. Throws UsageError for one that is not as
+  // tigon_plugin.h says, ImplementationFault when its code ends the process or hangs.
+  const Json& description();
+
+  // At least `bytes` of shared memory, which a call's tensors take; page aligned.
+  char* memory(size_t bytes);
+
+  // Sends {"do": what, ...} and waits for the answer. Throws ImplementationFault when the library
+  // throws, ends its process or does not answer in time.
+  Json ask(Json request);
+
+  // The same for a timed call; *seconds is our clock from telling it to start until it said that
+  // the device has finished.
+  Json ask_timed(Json request, double* seconds);
+
+  // Seconds that ask_timed needs for nothing, median of 101, measured before the library was
+  // loaded. 0 unless set_wants_overhead(true) was called before the process was started.
+  double overhead() const { return overhead_; }
+  void set_wants_overhead(bool wants) { wants_overhead_ = wants; }
+
+  // Seconds for one answer; 0: no limit.
+  void set_limit(double seconds) { limit_s_ = seconds; }
+
+  const std::string& library() const { return library_; }
+  pid_t pid() const { return pid_; }
+  // Processes that the library started and that still run.
+  std::vector<pid_t> strays() const;
+
+  // Ends the process and what it left; the next call starts a fresh one.
+  void stop();
+
+ private:
+  void start();
+  void load();
+  void spawn();
+  double measure_overhead();
+  Json receive();
+  void wait_for_done();
+  void drain_output();
+  bool has_ended();
+  [[noreturn]] void fail(Verdict verdict, const std::string& what);
+  std::string last_words() const;
+
+  std::string library_;
+  bool wants_overhead_ = false;
+  double limit_s_ = 0, overhead_ = 0;
+  pid_t pid_ = -1;
+  int status_ = 0;
+  int socket_ = -1, output_ = -1, shared_ = -1;
+  char* memory_ = nullptr;
+  size_t memory_bytes_ = 0;
+  Json description_;
+  std::string output_tail_;
+  const char* doing_ = "";
+};
+
+}  // namespace tigon::plugin

@@ -1,0 +1,132 @@
+// A plug-in kernel as an implementation.
+#include "harness/plugin/proxy.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "harness/plugin/process_watch.h"
+#include "harness/plugin/tigon_plugin.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon::plugin {
+
+namespace {
+
+// Long enough for a thread that waits for the call to return; 60 cases cost half a second.
+constexpr timespec kPause = {0, 2'000'000};
+constexpr double kMostIdleSeconds = 5e-4;  // of processor time in the pause
+
+bool is_input(Role role) { return role == Role::kIn || role == Role::kInOut; }
+
+Image rotated(const RemoteCall& call, const Image& image, std::mt19937_64* random) {
+  Image decoy = image;
+  for (const auto& t : call.tensors()) {
+    if (!is_input(t.role) || t.elements() < 2) continue;
+    std::vector<char> packed = t.gather(image);
+    const size_t by = 1 + (*random)() % (t.elements() - 1);
+    std::rotate(packed.begin(), packed.begin() + static_cast<ptrdiff_t>(by * size_of(t.ref.dtype)),
+                packed.end());
+    t.scatter(packed, &decoy);
+  }
+  return decoy;
+}
+
+// One element of the largest input takes the value of another.
+Image one_changed(const RemoteCall& call, const Image& image, std::mt19937_64* random) {
+  const RemoteCall::Place* largest = nullptr;
+  for (const auto& t : call.tensors())
+    if (is_input(t.role) && t.elements() > 1 && (!largest || t.elements() > largest->elements()))
+      largest = &t;
+  Image decoy = image;
+  if (largest == nullptr) return decoy;
+  std::vector<char> packed = largest->gather(image);
+  const size_t size = size_of(largest->ref.dtype), n = largest->elements();
+  const size_t to = (*random)() % n, from = (to + 1 + (*random)() % (n - 1)) % n;
+  std::memcpy(packed.data() + to * size, packed.data() + from * size, size);
+  largest->scatter(packed, &decoy);
+  return decoy;
+}
+
+}  // namespace
+
+size_t Proxy::workspace(DType policy, const Bound& bound) {
+  if (!kernel_.has_workspace) return 0;
+  const RemoteCall call(kernel_, policy, bound);
+  process_->memory(call.bytes());
+  return process_->ask(call.request("workspace")).at("bytes").get<size_t>();
+}
+
+Status Proxy::prepare(DType policy, const Bound& bound) {
+  if (!kernel_.has_prepare) return {};
+  const RemoteCall call(kernel_, policy, bound);
+  process_->memory(call.bytes());
+  return status_of(process_->ask(call.request("prepare")));
+}
+
+Status Proxy::run(DType policy, const Bound& bound) {
+  const RemoteCall call(kernel_, policy, bound);
+  const Image image = call.upload();
+  call_with_decoys(call, image);
+  char* shared = process_->memory(call.bytes());
+  std::copy(image.begin(), image.end(), shared);
+  const int threads_before = thread_count(process_->pid());
+  const Json reply = process_->ask(call.request("run"));
+  const Image at_return(shared, shared + image.size());
+  require_settled(call, at_return, threads_before);
+  call.download(at_return);
+  return status_of(reply);
+}
+
+void Proxy::call_with_decoys(const RemoteCall& call, const Image& image) {
+  for (const auto make : {rotated, one_changed}) {
+    const Image decoy = make(call, image, &random_);
+    std::copy(decoy.begin(), decoy.end(), process_->memory(call.bytes()));
+    process_->ask(call.request("run"));
+  }
+}
+
+void Proxy::require_settled(const RemoteCall& call, const Image& at_return, int threads_before) {
+  const pid_t pid = process_->pid();
+  const double busy_before = processor_seconds(pid);
+  nanosleep(&kPause, nullptr);
+  const double busy = processor_seconds(pid) - busy_before;
+  const int threads = thread_count(pid) - threads_before;
+  process_->ask(call.request("settle"));
+  const char* shared = process_->memory(call.bytes());
+  const auto changed = std::mismatch(at_return.begin(), at_return.end(), shared).first;
+  const auto fault = [](const std::string& what) {
+    throw ImplementationFault(Verdict::kRuntimeError, "result after return: " + what);
+  };
+  if (changed != at_return.end())
+    fault(fmt::format("{} changed after the call had returned",
+                      call.tensor_at(static_cast<size_t>(changed - at_return.begin()))));
+  if (threads > 0) fault(fmt::format("the call left {} threads running", threads));
+  if (!(busy < kMostIdleSeconds))
+    fault(fmt::format("the library used the processor for {:.1f} ms after the call had returned",
+                      1e3 * busy));
+  if (const auto left = process_->strays(); !left.empty())
+    fault(fmt::format("the call left {} processes running", left.size()));
+}
+
+Status Proxy::status_of(const Json& reply) {
+  message_ = reply.at("message").get<std::string>();
+  switch (reply.at("code").get<int>()) {
+    case TIGON_OK:
+      return {};
+    case TIGON_INVALID:
+      return invalid(message_.c_str());
+    case TIGON_UNSUPPORTED:
+      return unsupported(message_.c_str());
+    case TIGON_FAILED:
+      return {Status::kLaunchFailed, message_.c_str()};
+    default:
+      message_ = fmt::format("returned the code {}, which tigon_plugin.h does not have ({})",
+                             reply.at("code").get<int>(), message_);
+      return {Status::kLaunchFailed, message_.c_str()};
+  }
+}
+
+}  // namespace tigon::plugin

@@ -1,0 +1,164 @@
+// One bound call in shared memory.
+#include "harness/plugin/remote_call.h"
+
+#include <cstring>
+
+#include "harness/plugin/tigon_plugin.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon::plugin {
+
+namespace {
+
+size_t rounded_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The codes of tigon_plugin.h are those of our enums.
+static_assert(static_cast<int>(DType::kF32) == TIGON_F32 &&
+              static_cast<int>(DType::kBF16) == TIGON_BF16 &&
+              static_cast<int>(DType::kF16) == TIGON_F16 &&
+              static_cast<int>(DType::kU8) == TIGON_U8);
+int code_of(DType t) { return static_cast<int>(t); }
+
+int code_of(Role role) {
+  switch (role) {
+    case Role::kIn:
+      return TIGON_IN;
+    case Role::kOut:
+      return TIGON_OUT;
+    case Role::kInOut:
+      return TIGON_INOUT;
+    case Role::kSaved:
+      return TIGON_SAVED;
+  }
+  return TIGON_IN;
+}
+
+Json option_json(const OptionInfo& option, double value) {
+  const auto choice = static_cast<size_t>(value);
+  const bool named = !option.choices.empty() && choice < option.choices.size();
+  return {option.name, value, named ? option.choices[choice] : ""};
+}
+
+}  // namespace
+
+size_t RemoteCall::Place::elements() const {
+  size_t n = 1;
+  for (int64_t s : ref.shape) n *= static_cast<size_t>(s);
+  return n;
+}
+
+size_t RemoteCall::Place::offset(size_t row) const {
+  int64_t offset = 0;
+  for (size_t d = ref.shape.size() - 1; d-- > 0;) {
+    const auto length = static_cast<size_t>(ref.shape[d]);
+    offset += static_cast<int64_t>(row % length) * ref.stride[d];
+    row /= length;
+  }
+  return at + static_cast<size_t>(offset) * size_of(ref.dtype);
+}
+
+std::vector<char> RemoteCall::Place::gather(const Image& image) const {
+  std::vector<char> packed(elements() * size_of(ref.dtype));
+  const size_t row = ref.shape.empty() ? packed.size()
+                                       : static_cast<size_t>(ref.shape.back()) * size_of(ref.dtype);
+  for (size_t r = 0; r * row < packed.size(); ++r)
+    std::memcpy(packed.data() + r * row, image.data() + offset(r), row);
+  return packed;
+}
+
+void RemoteCall::Place::scatter(const std::vector<char>& packed, Image* image) const {
+  const size_t row = ref.shape.empty() ? packed.size()
+                                       : static_cast<size_t>(ref.shape.back()) * size_of(ref.dtype);
+  for (size_t r = 0; r * row < packed.size(); ++r)
+    std::memcpy(image->data() + offset(r), packed.data() + r * row, row);
+}
+
+RemoteCall::RemoteCall(const KernelOf& kernel, DType policy, const Bound& bound)
+    : kernel_(kernel), policy_(policy), bound_(&bound) {
+  for (const TensorInfo& info : kernel.pass->tensors) {
+    const auto found = bound.tensors.find(info.name);
+    if (found == bound.tensors.end() || found->second.data == nullptr) continue;
+    places_.push_back({info.name, info.role, found->second, place(found->second.data)});
+  }
+  if (bound.scratch.data != nullptr) workspace_at_ = place(bound.scratch.data);
+}
+
+// Where an address lies in the shared memory; its allocation gets a place if it has none.
+size_t RemoteCall::place(const void* address) {
+  const auto inside = [&](const Region& r) {
+    return static_cast<size_t>(static_cast<const char*>(address) - static_cast<char*>(r.data));
+  };
+  for (const Region& r : regions_)
+    if (address >= r.data && inside(r) < r.bytes) return r.at + inside(r);
+  const DeviceRange range = device_range_of(address);
+  regions_.push_back({range.data, range.bytes, bytes_});
+  bytes_ += rounded_up(range.bytes);
+  return regions_.back().at + inside(regions_.back());
+}
+
+Json RemoteCall::request(const char* what) const {
+  Json tensors = Json::array(), axes = Json::array(), options = Json::array();
+  for (const TensorInfo& info : kernel_.pass->tensors) {
+    Json t = {{"name", info.name}, {"role", code_of(info.role)}, {"at", -1}};
+    t["dtype"] = code_of(info.dtype.at(policy_));
+    t["shape"] = t["stride"] = std::vector<int64_t>(info.shape.size(), 0);
+    for (const Place& p : places_)
+      if (p.name == info.name)
+        t.update({{"at", p.at}, {"shape", p.ref.shape}, {"stride", p.ref.stride}});
+    tensors.push_back(std::move(t));
+  }
+  for (const AxisPlan& a : kernel_.op->axes)
+    axes.push_back({a.axis.symbol, bound_->values.at(a.axis.symbol), ""});
+  for (const OptionInfo& o : kernel_.pass->options)
+    options.push_back(option_json(o, bound_->values.at(o.name)));
+  return {{"do", what},
+          {"kernel", kernel_.index},
+          {"op", kernel_.op->name},
+          {"pass", kernel_.pass->name},
+          {"dtype", code_of(policy_)},
+          {"device", kernel_.device},
+          {"tensors", std::move(tensors)},
+          {"axes", std::move(axes)},
+          {"options", std::move(options)},
+          {"workspace_at", workspace_at_},
+          {"workspace_bytes", bound_->scratch.bytes}};
+}
+
+Image RemoteCall::upload() const {
+  Image image(bytes_);
+  for (const Region& r : regions_)
+    if (r.bytes > 0) device_download(image.data() + r.at, r.data, r.bytes);
+  return image;
+}
+
+void RemoteCall::download(const Image& image) const {
+  for (const Region& r : regions_)
+    if (r.bytes > 0) device_upload(r.data, image.data() + r.at, r.bytes);
+}
+
+RemoteCall::Packed RemoteCall::inputs(const Image& image) const {
+  Packed packed;
+  for (const Place& p : places_)
+    if (p.role == Role::kIn) packed[p.name] = p.gather(image);
+  return packed;
+}
+
+RemoteCall::Packed RemoteCall::outputs(const Image& image) const {
+  Packed packed;
+  for (const Place& p : places_)
+    if (p.role != Role::kIn) packed[p.name] = p.gather(image);
+  return packed;
+}
+
+std::string RemoteCall::tensor_at(size_t byte) const {
+  std::string name = "the workspace";
+  size_t nearest = 0;
+  for (const Place& p : places_)
+    if (p.at <= byte && p.at >= nearest) {
+      nearest = p.at;
+      name = p.name;
+    }
+  return name;
+}
+
+}  // namespace tigon::plugin
