@@ -29,7 +29,7 @@ def sections(run, figures):
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
-        "environment": tables.environment(run),
+        "environment": tables.environment(run), "mutants": tables.mutants(run),
     }
 
 

@@ -87,6 +87,44 @@ def traffic(run):
     return [{**record, "where": units.axes_text(record["axes"])} for record in run.of("trace")]
 
 
+GROUPS_OF_FAULTS = {
+    "numeric": "wrong numbers", "memory_sync": "wrong accesses, missing synchronisation",
+    "comparator": "rules of the comparator broken", "cheat": "plug-in kernels that cheat"}
+
+
+def mutants(run):
+    """The score of planted faults: rows per group and op, what was not caught, and equivalents with their proof.
+
+    A row's `scores` maps a dtype ("" for groups that have none) to (caught, planted).
+    """
+    rows, survivors, equivalents = collections.OrderedDict(), [], collections.OrderedDict()
+    elsewhere = collections.OrderedDict()
+    for record in run.of("mutant"):
+        outcome, where = record["outcome"], (record["group"], record.get("op", ""))
+        if outcome == "equivalent":
+            place = f"{record['op']} {record['pass']} {record['dtype']}"
+            equivalents.setdefault((record["mutant"], record["what"], record["reason"]), []).append(place)
+            continue
+        if outcome == "not_applicable":
+            elsewhere.setdefault(record["reason"], set()).add(record["mutant"])
+            continue
+        caught, planted = rows.setdefault(where, {}).get(record.get("dtype", ""), (0, 0))
+        rows[where][record.get("dtype", "")] = (caught + (outcome == "caught"), planted + 1)
+        if outcome != "caught":
+            survivors.append(record)
+    scores = [score for row in rows.values() for score in row.values()]
+    return {
+        "rows": [{"group": group, "meaning": GROUPS_OF_FAULTS.get(group, ""), "op": op, "scores": row}
+                 for (group, op), row in rows.items()],
+        "dtypes": sorted({dtype for row in rows.values() for dtype in row if dtype}),
+        "caught": sum(caught for caught, _ in scores), "planted": sum(planted for _, planted in scores),
+        "survivors": survivors,
+        "equivalents": [{"mutant": key[0], "what": key[1], "proof": key[2], "where": where}
+                        for key, where in equivalents.items()],
+        "elsewhere": [{"reason": reason, "mutants": sorted(names)} for reason, names in elsewhere.items()],
+    }
+
+
 def convergence(run):
     """One entry per configuration and dtype: the runs, their verdict and the steps."""
     entries = collections.OrderedDict()

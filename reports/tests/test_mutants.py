@@ -1,0 +1,64 @@
+"""Tests of the report's section of planted faults. Run: python3 reports/tests/test_mutants.py"""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import sample  # noqa: E402
+from tigon_report import __main__ as program  # noqa: E402
+from tigon_report import load, tables  # noqa: E402
+
+
+def fault(name, outcome="caught", dtype="bf16", reason="y[0] is wrong", **more):
+    return {"record": "mutant", "mutant": name, "what": f"<{name}>", "catalogue": 2, "group": "numeric", "op": "rope",
+            "pass": "forward", "dtype": dtype, "executor": "fast", "outcome": outcome, "verdict": "passed",
+            "case_id": "rope/forward/fused/bf16/T=3", "reason": reason, "cases": 1, "seconds_s": 0.1, **more}
+
+
+def comparator(name, outcome="caught"):
+    return {"record": "mutant", "mutant": name, "what": name, "catalogue": 0, "group": "comparator", "outcome": outcome,
+            "reason": "a test"}
+
+
+class MutantsTest(unittest.TestCase):
+    def report(self, faults):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "records.jsonl").write_text(sample.text([sample.header(), *faults]))
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/none"]), 0)
+            return (path / "index.html").read_text(), (path / "summary.md").read_text(), \
+                tables.mutants(load.load_run(path))
+
+    def test_score_counts_per_group_op_and_dtype(self):
+        _, summary, score = self.report([
+            fault("rope.a"), fault("rope.b", "survived"), fault("rope.a", dtype="f32"), fault("rope.c", "invalid", "f32"),
+            fault("rope.d", "equivalent", "f32", "nothing is rounded"), fault("rope.e", "not_applicable"),
+            comparator("accepts_nan")])
+        self.assertEqual((score["caught"], score["planted"]), (3, 5))
+        self.assertEqual(score["rows"][0]["scores"], {"bf16": (1, 2), "f32": (1, 2)})
+        self.assertEqual(score["rows"][1]["scores"], {"": (1, 1)})
+        self.assertIn("3 of 5 planted faults caught.", summary)
+        self.assertIn("**survived** `rope.b`", summary)
+
+    def test_page_names_what_was_not_caught_and_proves_equivalents(self):
+        html, _, _ = self.report([fault("rope.b", "survived"), fault("rope.d", "equivalent", "f32", "nothing is rounded")])
+        self.assertIn('id="mutants"', html)
+        self.assertIn("&lt;rope.b&gt;", html)
+        self.assertIn("0 of 1 were caught", html)
+        self.assertIn("rope forward f32", html)
+        self.assertIn("nothing is rounded", html)
+
+    def test_a_run_without_planted_faults_has_no_such_section(self):
+        html, summary, _ = self.report([sample.check()])
+        self.assertNotIn('id="mutants"', html)
+        self.assertNotIn("planted", summary)
+
+
+if __name__ == "__main__":
+    unittest.main()
