@@ -1,7 +1,10 @@
 """The index in a PostgreSQL server, through SQLAlchemy 1.4 or 2: the tables and views of index_schema."""
+import importlib.util
+
 from . import index_schema as schema
 from .errors import InfrastructureError, UsageError
 
+DRIVERS = ("psycopg2", "psycopg")
 NEED = "--db needs SQLAlchemy and a driver: sudo apt-get install python3-sqlalchemy python3-psycopg2"
 
 
@@ -21,6 +24,9 @@ class Server:
             raise UsageError("--db: not a URL like postgresql://user@host/database") from error
         if parsed.get_backend_name() != "postgresql":
             raise UsageError(f"--db: {parsed.get_backend_name()} is not supported; write postgresql://user@host/database")
+        if parsed.drivername == "postgresql":  # SQLAlchemy's versions differ in the driver that this means
+            found = [name for name in DRIVERS if importlib.util.find_spec(name)]
+            parsed = parsed.set(drivername=f"postgresql+{(found or DRIVERS)[0]}")
         try:
             self._engine = sqlalchemy.create_engine(parsed)
         except ImportError as error:
