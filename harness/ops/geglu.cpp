@@ -1,0 +1,66 @@
+// Contract of geglu.
+#include "reference/geglu.h"
+
+#include "harness/spec/bind.h"
+#include "reference/naive/geglu.h"
+
+namespace tigon::geglu {
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  constexpr double kNormal = 40;  // exp, a quotient and their argument, in roundings of fp32
+  return {
+      .name = "geglu",
+      .summary = "y = gelu(a) * b, gelu(a) = a * Phi(a)",
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 31, 33, 129},
+                .sweep = {1024, 4096, 16384},
+                .host_sweep = {16, 64, 256}},
+               {.axis = F,
+                .tiny = {1, 8, 33},
+                .check = {1, 2, 7, 8, 9, 127, 1023, 4099, 5632},
+                .sweep = {5632, 14336},
+                .host_sweep = {688, 2816}}},
+      .inputs = {{"normal", {{"a", "normal"}}},
+                 {"wide", {{"a", "normal", {{"scale", 8}}}}},
+                 {"saturated", {{"a", "normal", {{"scale", 60}}}}},
+                 {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}},
+      .option_sets = {{}, {{"approximate", "none"}}},
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>([](auto& a) { reference::geglu::forward(a); }),
+                   .scale = oracle<Forward>([](auto& a) { reference::geglu::forward_scale(a); }),
+                   .implementations = {impl<Forward>(
+                                           "fused", policies,
+                                           [](auto& a, Stream s) { return forward(a, s); }),
+                                       impl<Forward>("naive", policies,
+                                                     [](auto& a, Stream s) {
+                                                       return naive::geglu::forward(a, s);
+                                                     })},
+                   .budget = {{"y", {.elementary = kNormal}}},
+                   .flops = 9 * Expr(T) * F,
+                   .strided = {"a", "b", "y"}}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::geglu::backward(a); }),
+                   .scale = oracle<Backward>([](auto& a) { reference::geglu::backward_scale(a); }),
+                   .implementations =
+                       {impl<Backward>(
+                            "fused", policies,
+                            [](auto& a, Stream s) { return backward(a, s); }),
+                        impl<Backward>(
+                            "naive", policies,
+                            [](auto& a, Stream s) { return naive::geglu::backward(a, s); })},
+                   .budget = {{"da", {.elementary = kNormal}}, {"db", {.elementary = kNormal}}},
+                   .flops = 18 * Expr(T) * F,
+                   .strided =
+                       {"dy", "a", "b", "da", "db"}}),
+          },
+  };
+}
+
+}  // namespace tigon::geglu

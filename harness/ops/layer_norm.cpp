@@ -1,0 +1,93 @@
+// Contract of layer_norm.
+#include "reference/layer_norm.h"
+
+#include "harness/spec/bind.h"
+#include "reference/naive/layer_norm.h"
+
+namespace tigon::layer_norm {
+
+namespace {
+
+// Weights are never ones and biases never zeros: a kernel that forgets them must show.
+InputSet inputs(const char* name, const char* x, std::map<std::string, double> parameters) {
+  return {name,
+          {{"x", x, std::move(parameters)},
+           {"w", "normal", {{"mean", 1}, {"scale", 0.5}}},
+           {"b", "normal", {{"scale", 0.5}}}}};
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  constexpr double kElementary = 10;  // two differences, rsqrt and the products
+  return {
+      .name = "layer_norm",
+      .summary = "y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var_H(x) + eps)",
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 31, 33, 129, 257},
+                .sweep = {1024, 2048, 4096, 8192, 16384},
+                .host_sweep = {16, 64, 256}},
+               {.axis = H,
+                .tiny = {1, 8, 33},
+                .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
+                .sweep = {2048, 4096, 8192},
+                .host_sweep = {512, 2048}}},
+      .inputs = {inputs("normal", "normal", {}), inputs("small_rows", "normal", {{"scale", 1e-3}}),
+                 inputs("offset", "normal", {{"mean", 100}}),
+                 inputs("far", "normal", {{"mean", 1000}}), inputs("outliers", "outliers", {}),
+                 inputs("mixed_rows", "mixed_rows", {})},
+      .option_sets = {{},
+                      {{"eps", "0.01"}},
+                      {{"b", "absent"}, {"db", "absent"}},
+                      {{"dw", "absent"}},
+                      {{"dw", "absent"}, {"db", "absent"}},
+                      {{"dw", "absent"}, {"w", "absent"}},
+                      {{"b", "absent"}, {"db", "absent"}, {"dw", "absent"}, {"w", "absent"}}},
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>([](auto& a) { reference::layer_norm::forward(a); }),
+                   .scale =
+                       oracle<Forward>([](auto& a) { reference::layer_norm::forward_scale(a); }),
+                   .implementations = {impl<Forward>(
+                                           "fused", policies,
+                                           [](auto& a, Stream s) { return forward(a, s); }),
+                                       impl<Forward>("naive", policies,
+                                                     [](auto& a, Stream s) {
+                                                       return naive::layer_norm::forward(a, s);
+                                                     })},
+                   .budget = {{"y", {.reduction = H, .elementary = kElementary}},
+                              {"mean", {.reduction = H}},
+                              {"rstd", {.reduction = H, .elementary = kElementary}}},
+                   .flops = 7 * Expr(T) * H,
+                   .strided = {"x", "y"}}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::layer_norm::backward(a); }),
+                   .scale =
+                       oracle<Backward>([](auto& a) { reference::layer_norm::backward_scale(a); }),
+                   .implementations =
+                       {impl<Backward>(
+                            "fused", policies,
+                            [](auto& a, Stream s) { return backward(a, s); },
+                            [](auto& a) { return workspace(a); }),
+                        impl<Backward>(
+                            "naive", policies,
+                            [](auto& a, Stream s) { return naive::layer_norm::backward(a, s); })},
+                   .budget =
+                       {{"dx", {.reduction = H, .elementary = kElementary}},
+                        {"dw", {.reduction = T, .elementary = kElementary}},
+                        {"db", {.reduction = T}}},
+                   .flops = 13 * Expr(T) * H,
+                   .inputs_from = "forward",
+                   .strided =
+                       {"dy", "x", "dx"}}),
+          },
+  };
+}
+
+}  // namespace tigon::layer_norm

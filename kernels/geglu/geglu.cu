@@ -1,0 +1,119 @@
+// geglu   y[t,f] = gelu(a[t,f]) * b[t,f],  gelu(a) = a * Phi(a)   (Shazeer 2020)
+//
+// A pure stream: each thread reads one piece of every input and writes one piece of every output.
+// Bytes: 3*T*F*elem forward, 5*T*F*elem backward. Arithmetic in float, rounded once.
+#include "kernels/geglu/geglu.h"
+
+#include "kernels/device/stream_rows.h"
+
+namespace tigon::geglu {
+namespace {
+
+// Phi(a) and Phi'(a).
+struct Normal {
+  float cdf, derivative;
+};
+
+// (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits where tanh is near -1; sigmoid(-2 u) is
+// made beside it, because 1 - sigmoid would lose them on the other side. Beyond 30 they are 0 and
+// 1, while a^3 might overflow; the comparisons let NaN pass.
+TIGON_DEVICE Normal normal_by_tanh(float a) {
+  constexpr float kSlope = 1.5957691216f;  // 2 sqrt(2 / pi)
+  const float cubic = planted("geglu.cubic_constant") ? 0.044f : 0.044715f;
+  const float x = a > 30.0f ? 30.0f : a < -30.0f ? -30.0f : a;
+  const float z = kSlope * x * (1.0f + cubic * x * x);
+  const float e = fast_exp(-fabsf(z));
+  const float larger = fast_div(1.0f, 1.0f + e), smaller = e * larger;
+  return {z < 0.0f ? smaller : larger, larger * smaller * kSlope * (1.0f + 3.0f * cubic * x * x)};
+}
+
+TIGON_DEVICE Normal normal_by_erf(float a) {
+  constexpr float kDensity = 0.3989422804f;  // 1 / sqrt(2 pi)
+  return {0.5f * erfcf(a * -0.7071067812f), kDensity * fast_exp(-0.5f * a * a)};
+}
+
+template <Approximate kApproximate>
+TIGON_DEVICE Normal normal(float a) {
+  const bool by_tanh = kApproximate == Approximate::kTanh;
+  return by_tanh != planted("geglu.erf_for_tanh") ? normal_by_tanh(a) : normal_by_erf(a);
+}
+
+template <Approximate kApproximate>
+struct ForwardPiece {
+  static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 8 : 6;
+
+  template <int kWidth, class P>
+  static TIGON_DEVICE void piece(const Forward<P>& args, int64_t row, int64_t column) {
+    float a[kWidth], b[kWidth];
+    unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
+    unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j) a[j] = a[j] * normal<kApproximate>(a[j]).cdf * b[j];
+    store_piece(args.y.data + row * args.y.stride[0] + column, a);
+  }
+};
+
+template <Approximate kApproximate>
+struct BackwardPiece {
+  static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 5 : 4;
+
+  // da and db may be a's and b's memory: every element is read by the thread that overwrites it,
+  // before it does.
+  template <int kWidth, class P>
+  static TIGON_DEVICE void piece(const Backward<P>& args, int64_t row, int64_t column) {
+    float a[kWidth], b[kWidth], dy[kWidth];
+    unpack_piece(load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column), dy);
+    unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
+    unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      const Normal n = normal<kApproximate>(a[j]);
+      // a * 0 is NaN for an infinite a, and its limit is 0.
+      const float rest = n.derivative == 0.0f || planted("geglu.derivative_term_missing")
+                             ? 0.0f
+                             : a[j] * n.derivative;
+      const float gelu = a[j] * n.cdf;
+      a[j] = dy[j] * b[j] * (n.cdf + rest);
+      b[j] = dy[j] * gelu;
+    }
+    store_piece(args.da.data + row * args.da.stride[0] + column, a);
+    store_piece(args.db.data + row * args.db.stride[0] + column, b);
+  }
+};
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream) {
+  const int64_t t = args.a.shape[0], f = args.a.shape[1];
+  if (t < 0 || f < 1) return invalid("a must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args.a, t, f) || !has_shape(args.b, t, f) || !has_shape(args.y, t, f))
+    return invalid("a, b and y must all be [T, F] with unit stride along F");
+  return args.approximate == Approximate::kTanh
+             ? stream_rows<ForwardPiece<Approximate::kTanh>>(args, stream, args.a, args.b, args.y)
+             : stream_rows<ForwardPiece<Approximate::kNone>>(args, stream, args.a, args.b, args.y);
+}
+
+template <class P>
+Status backward(const Backward<P>& args, Stream stream) {
+  const int64_t t = args.a.shape[0], f = args.a.shape[1];
+  if (t < 0 || f < 1) return invalid("a must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args.dy, t, f) || !has_shape(args.a, t, f) || !has_shape(args.b, t, f) ||
+      !has_shape(args.da, t, f) || !has_shape(args.db, t, f))
+    return invalid("dy, a, b, da and db must all be [T, F] with unit stride along F");
+  const auto run = [&]<Approximate kApproximate> {
+    return stream_rows<BackwardPiece<kApproximate>>(args, stream, args.dy, args.a, args.b, args.da,
+                                                    args.db);
+  };
+  return args.approximate == Approximate::kTanh ? run.template operator()<Approximate::kTanh>()
+                                                : run.template operator()<Approximate::kNone>();
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+
+}  // namespace tigon::geglu

@@ -1,0 +1,174 @@
+// layer_norm backward   dx = rstd * (m - mean_H(m) - x_hat * mean_H(m * x_hat)),  m = dy * w,
+//                       dw = sum_T dy * x_hat,  db = sum_T dy,  x_hat = (x - mean) * rstd
+//
+// A fixed grid walks over the rows; x and dy are read once and kept in registers, the next rows are
+// read while these are worked on. dw and db are summed as in kernels/device/column_sums.h. Bytes:
+// (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
+#pragma once
+#include "kernels/device/column_sums.h"
+#include "kernels/layer_norm/layer_norm.h"
+
+namespace tigon::layer_norm {
+
+// sum(m) and sum(m * x_hat) of a row, added together through one pair of barriers.
+struct RowSums {
+  float m, product;
+  TIGON_DEVICE friend RowSums operator+(RowSums a, RowSums b) {
+    return {a.m + b.m, a.product + b.product};
+  }
+};
+
+// The part of a row that a thread keeps, as stored.
+template <class T, int kWidth, int kPieces>
+struct KeptRow {
+  Piece<T, kWidth> x[kPieces], dy[kPieces];
+  float mean, rstd;
+};
+
+template <int kLanes, class P, int kWidth, int kPieces>
+TIGON_DEVICE void load_row(const Backward<P>& args, int64_t row, int lane,
+                           KeptRow<typename P::Elem, kWidth, kPieces>& kept) {
+  const auto* x = args.x.data + row * args.x.stride[0];     // [H]
+  const auto* dy = args.dy.data + row * args.dy.stride[0];  // [H]
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (const int i = p * kLanes + lane; i < args.x.shape[1] / kWidth) {
+      kept.x[p] = load_piece_stream<kWidth>(x + i * kWidth);
+      kept.dy[p] = load_piece_stream<kWidth>(dy + i * kWidth);
+    }
+  kept.mean = load(args.mean.data + row);
+  kept.rstd = load(args.rstd.data + row);
+}
+
+// x_hat and m of a piece.
+template <class P, int kWidth>
+TIGON_DEVICE void unpack_row(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
+                             const Piece<typename P::Elem, kWidth>& dy,
+                             const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
+                             float (&x_hat)[kWidth], float (&m)[kWidth]) {
+  unpack_piece(x, x_hat);
+  unpack_piece(dy, m);
+  float gain[kWidth];
+  unpack_piece(w, gain);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) {
+    x_hat[j] = (x_hat[j] - mean) * rstd;
+    if (args.w.data != nullptr && !planted("layer_norm.weight_ignored_in_dx")) m[j] *= gain[j];
+  }
+}
+
+// Adds m and m * x_hat of a piece to the sums of its row, dy * x_hat and dy to those of its
+// columns.
+template <class P, int kWidth>
+TIGON_DEVICE void add_piece(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
+                            const Piece<typename P::Elem, kWidth>& dy_piece,
+                            const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
+                            float (&sums)[kWidth], float (&products)[kWidth], float (&dw)[kWidth],
+                            float (&db)[kWidth]) {
+  float x_hat[kWidth], m[kWidth], dy[kWidth];
+  unpack_row(args, x, dy_piece, w, mean, rstd, x_hat, m);
+  unpack_piece(dy_piece, dy);
+  add_products(m, x_hat, products);
+  add_products(dy, x_hat, dw);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) {
+    sums[j] += m[j];
+    db[j] += dy[j];
+  }
+}
+
+template <class P, int kWidth>
+TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
+                           const Piece<typename P::Elem, kWidth>& dy,
+                           const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
+                           RowSums means, typename P::Elem* dx) {
+  float x_hat[kWidth], m[kWidth];
+  unpack_row(args, x, dy, w, mean, rstd, x_hat, m);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) m[j] = rstd * (m[j] - means.m - x_hat[j] * means.product);
+  store_piece(dx, m);
+}
+
+// Adds to sums that are kept in memory; the first row of a block finds nothing there yet.
+template <int kWidth>
+TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidth]) {
+  if (p == nullptr) return;
+  for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
+}
+
+// partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kRest, columns
+// beyond those that fit into registers keep their sums there from the start; there is one row per
+// block then. dx may be dy's memory.
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
+  using T = typename P::Elem;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  const int lane = threadIdx.x % kLanes;
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
+  const float inverse_h = 1.0f / static_cast<float>(h);
+  if (partial_dw != nullptr) partial_dw += blockIdx.x * h;
+  if (partial_db != nullptr) partial_db += blockIdx.x * h;
+
+  int64_t row = first + threadIdx.x / kLanes;
+  KeptRow<T, kWidth, kPieces> kept{}, next{};
+  Piece<T, kWidth> weight[kPieces] = {};
+  if (row < rows) load_row<kLanes>(args, row, lane, next);
+  load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
+  float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
+
+  // All rows of the block together: the last ones of a warp may be missing, not the warp.
+  for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
+    kept = next;
+    if (row + step < rows) load_row<kLanes>(args, row + step, lane, next);
+    const int64_t pieces = row < rows ? h / kWidth : 0;
+    const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
+    const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
+    T* dx_row = args.dx.data + row * args.dx.stride[0];        // [H]
+
+    float sums[kWidth] = {}, products[kWidth] = {};
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (p * kLanes + lane < pieces) {
+        keep_packed(weight[p]);
+        add_piece(args, kept.x[p], kept.dy[p], weight[p], kept.mean, kept.rstd, sums, products,
+                  dw[p], db[p]);
+      }
+    if constexpr (kRest)
+      for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+        float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
+        add_piece(args, load_piece<kWidth>(x_row + i * kWidth),
+                  load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
+                  kept.mean, kept.rstd, sums, products, dw_terms, db_terms);
+        const bool is_first = block_row == first;
+        add_in_memory(partial_dw == nullptr ? nullptr : partial_dw + i * kWidth, is_first,
+                      dw_terms);
+        add_in_memory(partial_db == nullptr ? nullptr : partial_db + i * kWidth, is_first,
+                      db_terms);
+      }
+    RowSums means = row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)});
+    means = {means.m * inverse_h, means.product * inverse_h};
+    if (planted("layer_norm.mean_of_dy_missing")) means.m = 0.0f;
+    if (planted("layer_norm.projection_missing")) means.product = 0.0f;
+
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (const int i = p * kLanes + lane; i < pieces) {
+        keep_packed(kept.x[p]);
+        keep_packed(kept.dy[p]);
+        keep_packed(weight[p]);
+        store_dx(args, kept.x[p], kept.dy[p], weight[p], kept.mean, kept.rstd, means,
+                 dx_row + i * kWidth);
+      }
+    if constexpr (kRest)
+      for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+        store_dx(args, load_piece<kWidth>(x_row + i * kWidth),
+                 load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
+                 kept.mean, kept.rstd, means, dx_row + i * kWidth);
+  }
+  if (partial_dw != nullptr) store_partial<kLanes>(dw, h / kWidth, partial_dw);
+  if (partial_db != nullptr) store_partial<kLanes>(db, h / kWidth, partial_db);
+}
+
+}  // namespace tigon::layer_norm

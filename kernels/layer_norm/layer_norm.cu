@@ -1,0 +1,265 @@
+// layer_norm   y[t,h] = (x[t,h] - mean[t]) * rstd[t] * w[h] + b[h],
+//              rstd[t] = rsqrt(mean_h (x[t,h] - mean[t])^2 + eps)
+//
+// Lanes of a warp or a whole block per row; x is read once and kept in registers as stored. The
+// variance is a second sum over what is kept, of (x - mean)^2: E[x^2] - mean^2 would lose every
+// digit for rows far from zero. Bytes: (2*T*H + 2*H)*elem + 8*T. Sums in float. Backward: see
+// backward_kernel.h.
+#include "kernels/layer_norm/layer_norm.h"
+
+#include <algorithm>
+
+#include "kernels/device/scratch_parts.h"
+#include "kernels/layer_norm/backward_kernel.h"
+#include "kernels/signature/checks.h"
+
+namespace tigon::layer_norm {
+namespace {
+
+// Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 24576 columns of bf16; see rms_norm.
+constexpr RowShape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},
+                                        {32, 4, 6},  {128, 2, 8}, {128, 4, 6},
+                                        {256, 4, 3}, {512, 4, 1}, {512, 6, 1}};
+constexpr RowShape kForwardElements[] = {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}};
+
+// Up to 64, 128, 256, 512, 2048, 4096 and 8192 columns of bf16. A 16-byte piece costs up to 36
+// registers (x, dy, both of the next row, w, eight sums of dw and of db).
+constexpr RowShape kBackwardVectors[] = {{8, 1, 5},   {16, 1, 5},  {32, 1, 5},  {32, 2, 4},
+                                         {128, 2, 4}, {256, 2, 2}, {512, 2, 1}, {512, 1, 1}};
+constexpr RowShape kBackwardElements[] = {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}};
+
+// sums += x - mean, or its square.
+template <bool kSquare, class T, int kWidth>
+TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float mean, float (&sums)[kWidth]) {
+  float x[kWidth];
+  unpack_piece(piece, x);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) sums[j] += kSquare ? (x[j] - mean) * (x[j] - mean) : x[j] - mean;
+}
+
+template <class P, int kWidth>
+TIGON_DEVICE void store_y(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& x,
+                          const Piece<typename P::Elem, kWidth>& w,
+                          const Piece<typename P::Elem, kWidth>& b, float mean, float rstd,
+                          typename P::Elem* y) {
+  float f[kWidth], gain[kWidth], shift[kWidth];
+  unpack_piece(x, f);
+  unpack_piece(w, gain);
+  unpack_piece(b, shift);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) {
+    f[j] = (f[j] - mean) * rstd;
+    if (args.w.data != nullptr) f[j] *= gain[j];
+    if (args.b.data != nullptr && !planted("layer_norm.bias_ignored")) f[j] += shift[j];
+  }
+  store_piece(y, f);
+}
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+forward_kernel(Forward<P> args) {
+  using T = typename P::Elem;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
+  const bool active = row < args.x.shape[0];
+  const int lane = threadIdx.x % kLanes;
+  const int64_t h = args.x.shape[1], pieces = active ? h / kWidth : 0;
+  const float inverse_h = 1.0f / static_cast<float>(h);
+  const T* x = args.x.data + row * args.x.stride[0];  // [H]
+  T* y = args.y.data + row * args.y.stride[0];        // [H]
+
+  Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {}, bias[kPieces] = {};
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (const int i = p * kLanes + lane; i < pieces)
+      kept[p] = load_piece_stream<kWidth>(x + i * kWidth);
+  // Now, so that nothing is waited for after the sums.
+  load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
+  load_lane_pieces<kWidth, kLanes>(args.b.data, h, lane, bias);
+
+  float sums[kWidth] = {}, squares[kWidth] = {};
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (p * kLanes + lane < pieces) add_centred<false>(kept[p], 0.0f, sums);
+  if constexpr (kRest)
+    for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+      add_centred<false>(load_piece<kWidth>(x + i * kWidth), 0.0f, sums);
+  const float mean = row_sum<kLanes>(sum_of(sums)) * inverse_h;
+  const float centre = planted("layer_norm.one_pass_variance") ? 0.0f : mean;
+
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (p * kLanes + lane < pieces) {
+      keep_packed(kept[p]);
+      add_centred<true>(kept[p], centre, squares);
+    }
+  if constexpr (kRest)
+    for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+      add_centred<true>(load_piece<kWidth>(x + i * kWidth), centre, squares);
+  float variance = row_sum<kLanes>(sum_of(squares)) * inverse_h;
+  if (planted("layer_norm.one_pass_variance")) variance -= mean * mean;
+  if (planted("layer_norm.variance_of_n_minus_1"))
+    variance *= static_cast<float>(h) / static_cast<float>(h > 1 ? h - 1 : 1);
+  float rstd = fast_rsqrt(variance + args.eps);
+  if (planted("layer_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(variance) + args.eps);
+  if (lane == 0 && active) {
+    store(args.mean.data + row, mean);
+    store(args.rstd.data + row, rstd);
+  }
+
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (const int i = p * kLanes + lane; i < pieces) {
+      keep_packed(kept[p]);
+      keep_packed(weight[p]);
+      keep_packed(bias[p]);
+      store_y(args, kept[p], weight[p], bias[p], mean, rstd, y + i * kWidth);
+    }
+  if constexpr (kRest)
+    for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+      store_y(args, load_piece<kWidth>(x + i * kWidth), load_if_given<kWidth>(args.w.data, i),
+              load_if_given<kWidth>(args.b.data, i), mean, rstd, y + i * kWidth);
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+template <class P, int kWidth>
+Status launch_forward(const Forward<P>& args, Stream stream) {
+  const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
+  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+    const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
+    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
+                  forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
+  };
+  if constexpr (kWidth == 1)
+    return with_row_shape<kForwardElements>(pieces, run);
+  else
+    return with_row_shape<kForwardVectors>(pieces, run);
+}
+
+// Blocks of backward's grid, enough for aligned rows and for others, so that the scratch does not
+// depend on addresses.
+template <class P>
+unsigned most_blocks(int64_t rows, int64_t h) {
+  const auto blocks = [&]<int kLanes, int, int kBlocksPerSm, bool> {
+    return column_sum_blocks<kLanes, kBlocksPerSm>(rows);
+  };
+  return std::max(with_row_shape<kBackwardVectors>(h / kVec<typename P::Elem>, blocks),
+                  with_row_shape<kBackwardElements>(h, blocks));
+}
+
+struct Partials {
+  float *dw, *db;  // [blocks, H]; null where the sum is not wanted
+  size_t bytes;
+};
+template <class P>
+Partials partials_of(const Backward<P>& args) {
+  const int64_t count = most_blocks<P>(args.x.shape[0], args.x.shape[1]) * args.x.shape[1];
+  ScratchParts parts(args.scratch.data);
+  float* const dw = args.dw ? parts.take<float>(count) : nullptr;
+  float* const db = args.db ? parts.take<float>(count) : nullptr;
+  return {dw, db, parts.bytes()};
+}
+
+template <class P, int kWidth>
+Status launch_backward(const Backward<P>& args, Stream stream) {
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1];
+  const Partials partials = partials_of(args);
+  unsigned blocks = 0;
+  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+    blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
+    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
+                  backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args,
+                  partials.dw, partials.db);
+  };
+  Status status;
+  if constexpr (kWidth == 1)
+    status = with_row_shape<kBackwardElements>(h, run);
+  else
+    status = with_row_shape<kBackwardVectors>(h / kWidth, run);
+  if (status.ok() && args.dw)
+    status = launch_partial_sums(partials.dw, blocks, h, args.dw.data, stream);
+  if (status.ok() && args.db)
+    status = launch_partial_sums(partials.db, blocks, h, args.db.data, stream);
+  return status;
+}
+
+// Common to both passes. Block indices are 31 bits.
+Status check_sizes(int64_t t, int64_t h) {
+  if (t < 0 || h < 1) return invalid("x must be [T, H] with T >= 0 and H >= 1");
+  if (t > INT32_MAX) return unsupported("x has too many rows: at most 2^31 - 1");
+  return {};
+}
+
+template <class View>
+bool fits_row(const View& v, int64_t h) {
+  return !v || has_shape(v, h);
+}
+
+// Rows, weight and bias can be read in 16-byte pieces.
+template <class P, class... Views>
+bool in_vectors(const typename P::Elem* w, const typename P::Elem* b, const Views&... views) {
+  return is_aligned16(w) && is_aligned16(b) && (rows_aligned16(views) && ...) &&
+         ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream) {
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
+  if (!has_shape(args.x, t, h) || !has_shape(args.y, t, h))
+    return invalid("x and y must both be [T, H] with unit stride along H");
+  if (!fits_row(args.w, h) || !fits_row(args.b, h))
+    return invalid("w and b must be [H] with unit stride");
+  if (!has_shape(args.mean, t) || !has_shape(args.rstd, t))
+    return invalid("mean and rstd must be [T] with unit stride");
+  if (is_missing(args.x) || is_missing(args.y) || is_missing(args.mean) || is_missing(args.rstd))
+    return invalid("x, y, mean or rstd is null: only w and b may be left out");
+  return in_vectors<P>(args.w.data, args.b.data, args.x, args.y)
+             ? launch_forward<P, kVec<typename P::Elem>>(args, stream)
+             : launch_forward<P, 1>(args, stream);
+}
+
+template <class P>
+size_t workspace(const Backward<P>& args) {
+  Backward<P> sizes = args;
+  sizes.scratch = {};
+  return partials_of(sizes).bytes;
+}
+
+template <class P>
+Status backward(const Backward<P>& args, Stream stream) {
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
+  if (!has_shape(args.x, t, h) || !has_shape(args.dy, t, h) || !has_shape(args.dx, t, h))
+    return invalid("dy, x and dx must all be [T, H] with unit stride along H");
+  if (!fits_row(args.w, h) || !fits_row(args.dw, h) || !fits_row(args.db, h))
+    return invalid("w, dw and db must be [H] with unit stride");
+  if (!has_shape(args.mean, t) || !has_shape(args.rstd, t))
+    return invalid("mean and rstd must be [T] with unit stride");
+  if (is_missing(args.dy) || is_missing(args.x) || is_missing(args.dx) || is_missing(args.mean) ||
+      is_missing(args.rstd))
+    return invalid("dy, x, dx, mean or rstd is null: only w, dw and db may be left out");
+  if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
+  const size_t needed = workspace(args);
+  if (args.scratch.bytes < needed) return invalid("scratch is smaller than workspace(args)");
+  if (needed > 0 && (args.scratch.data == nullptr || !is_aligned16(args.scratch.data)))
+    return invalid("scratch is null or not 256-byte aligned");
+  return in_vectors<P>(args.w.data, nullptr, args.dy, args.x, args.dx)
+             ? launch_backward<P, kVec<typename P::Elem>>(args, stream)
+             : launch_backward<P, 1>(args, stream);
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+template size_t workspace<F32>(const Backward<F32>&);
+template size_t workspace<BF16>(const Backward<BF16>&);
+template size_t workspace<F16>(const Backward<F16>&);
+
+}  // namespace tigon::layer_norm

@@ -1,0 +1,58 @@
+// layer_norm: y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var_H(x) + eps)   (Ba et al. 2016)
+#pragma once
+#include "kernels/signature/signature.h"
+
+namespace tigon::layer_norm {
+
+inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"};
+
+template <class P>
+struct Forward {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> x;      // rows may be strided
+  View<const Elem, 1> w, b;   // either may be left out: ones, zeros
+  View<Elem, 2> y;            // rows may be strided
+  View<Accum, 1> mean, rstd;  // kept for backward
+  float eps = 1e-5f;
+
+  static auto fields() {
+    return std::tuple{in(&Forward::x, "x", {T, H}),        optional(in(&Forward::w, "w", {H})),
+                      optional(in(&Forward::b, "b", {H})), out(&Forward::y, "y", {T, H}),
+                      saved(&Forward::mean, "mean", {T}),  saved(&Forward::rstd, "rstd", {T}),
+                      option(&Forward::eps, "eps")};
+  }
+};
+
+// dx = rstd * (m - mean_H(m) - x_hat * mean_H(m * x_hat)), m = dy * w, x_hat = (x - mean) * rstd;
+// dw = sum_T dy * x_hat, db = sum_T dy.
+template <class P>
+struct Backward {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> dy, x;        // rows may be strided
+  View<const Elem, 1> w;            // left out: no weight, and no dw
+  View<const Accum, 1> mean, rstd;  // from forward
+  View<Elem, 2> dx;                 // rows may be strided; may be dy's memory
+  View<Accum, 1> dw, db;            // either may be left out: not computed
+  Scratch scratch;
+
+  static auto fields() {
+    return std::tuple{
+        in(&Backward::dy, "dy", {T, H}),         in(&Backward::x, "x", {T, H}),
+        optional(in(&Backward::w, "w", {H})),    in(&Backward::mean, "mean", {T}),
+        in(&Backward::rstd, "rstd", {T}),        out(&Backward::dx, "dx", {T, H}),
+        optional(out(&Backward::dw, "dw", {H})), optional(out(&Backward::db, "db", {H}))};
+  }
+};
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+
+// Bytes of scratch that backward needs: partial sums of dw and db, one row of each per block.
+template <class P>
+size_t workspace(const Backward<P>& args);
+
+}  // namespace tigon::layer_norm

@@ -1,0 +1,17 @@
+// Unfused geglu: gelu(gate) * up in eager mode.
+#pragma once
+#include "kernels/geglu/geglu.h"
+
+namespace tigon::naive::geglu {
+
+using tigon::geglu::Backward;
+using tigon::geglu::Forward;
+
+// As tigon::geglu::forward and backward, for F32, BF16 and F16; memory for every intermediate is
+// allocated and freed on the way.
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+
+}  // namespace tigon::naive::geglu
