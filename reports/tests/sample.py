@@ -64,4 +64,13 @@ def gpu_run():
 
 
 def text(records):
-    return "".join(json.dumps(record) + "\n" for record in records)
+    """The lines of records, with the keys that every record of a run has."""
+    common = {"schema_version": "1.0.0", "run_id": "20260101T120000Z-1a2b3c4d"}
+    return "".join(json.dumps(_named({**common, **record})) + "\n" for record in records)
+
+
+def _named(record):
+    if record["record"] in ("bench", "memory") and "case_id" not in record:
+        shape = ",".join(f"{key}={value}" for key, value in record["axes"].items())
+        record["case_id"] = f"{record['op']}/{record['pass']}/{record['impl']}/{record['dtype']}/{shape},inputs=normal,seed=42"
+    return record

@@ -80,7 +80,34 @@ class ReportTest(unittest.TestCase):
 
     def test_torn_last_line_is_dropped(self):
         self.write(sample.host_run(), tail='{"record": "check", "op": "rms')
-        self.assertEqual(self.report(), (0, ""))
+        code, errors = self.report()
+        self.assertEqual((code, errors.count("\n")), (0, 1))
+        self.assertIn("torn", errors)
+
+    def test_a_record_without_what_it_needs_is_named(self):
+        for record in ({"record": "check"}, {**sample.check(), "axes": 3}, {"record": "ceiling"}):
+            self.write([*sample.host_run(), record])
+            code, errors = self.report()
+            self.assertEqual((code, errors.count("\n")), (4, 1), errors)
+            self.assertIn(f"records.jsonl:{len(sample.host_run()) + 1}: not a record", errors)
+
+    def test_of_a_file_with_several_runs_one_is_chosen_and_shards_are_one(self):
+        other = {"run_id": "20260102T120000Z-00000001"}
+        two = [*sample.gpu_run(), *({**record, **other} for record in sample.gpu_run())]
+        self.write(two)
+        code, errors = self.report()
+        self.assertEqual(code, 4)
+        self.assertIn("2 runs in it; choose one with --run", errors)
+        self.assertIn("no run x in it", self.report("--run", "x")[1])
+        self.assertEqual(len(load.load_run(self.folder, other["run_id"]).of("bench")), 4)
+        headers = [record for record in two if record["record"] == "run"]
+        for index, header in enumerate(headers):
+            header["shard"] = {"index": index, "count": 2, "source": "--shard"}
+        self.write(two)
+        self.assertEqual(len(load.load_run(self.folder).of("bench")), 8)
+        headers[1]["shard"]["index"] = 0
+        self.write(two)
+        self.assertEqual(self.report()[0], 4)
 
     def test_damaged_line_is_named(self):
         self.write([sample.header()], tail="nonsense\n" + sample.text([sample.check()]))

@@ -5,17 +5,18 @@ Exit codes: 0 written, 2 usage, 4 the run's data are missing or damaged, 5 the r
 import pathlib
 
 from . import load, page
-from .command import Parser
+from .command import Parser, say
 
 RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
 
 
 def main(argv):
-    parser = Parser("report", "Write the report of a run.", ["", "results/20260101T120000Z-1a2b3c4d"])
+    parser = Parser("report", "Write the report of a run.", ["results/20260101T120000Z-1a2b3c4d", "merged.jsonl --run 20260101T120000Z-1a2b3c4d --out /tmp/report"])
     parser.add_argument("run", help="a results folder, or a records.jsonl file")
+    parser.add_argument("--run", dest="run_id", help="which run, where a file holds several")
     parser.add_argument("--recorded", default=RECORDED, help="folder of recorded GPU runs (default: reports/recorded)")
     parser.add_argument("--out", help="folder for index.html (default: the run's folder)")
     arguments = parser.parse_args(argv)
-    run = load.load_run(arguments.run)
+    run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
     recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
     print(f"report: {page.write(run, recorded, arguments.out or run.path.parent)}")
