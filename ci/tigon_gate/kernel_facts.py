@@ -64,21 +64,21 @@ def short_name(name):
 
 
 def resources(text):
-    """What ptxas -v tells of every entry function."""
-    facts, name = {}, None
+    """What ptxas -v tells of every entry function, with the functions that it calls."""
+    facts, entry = {}, None
     for line in text.splitlines():
         if found := re.search(r"Compiling entry function '(\w+)'", line):
-            name = found[1]
-            facts[name] = {"registers": 0, "stack_bytes": 0, "spill_bytes": 0, "shared_bytes": 0, "barriers": 0}
-        elif re.search(r"Function properties for (?!" + (name or "$") + r"$)", line):
-            name = None  # of a function that is called; an entry's stack holds that of what it calls
-        elif name and (found := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)):
-            facts[name].update(stack_bytes=int(found[1]), spill_bytes=int(found[2]) + int(found[3]))
-        elif name and "Used " in line:
+            entry = found[1]
+            facts[entry] = {"registers": 0, "stack_bytes": 0, "spill_bytes": 0, "shared_bytes": 0, "barriers": 0}
+        elif entry and (found := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)):
+            facts[entry]["stack_bytes"] += int(found[1])
+            facts[entry]["spill_bytes"] += int(found[2]) + int(found[3])
+        elif entry and "Used " in line:
             for key, pattern in (("registers", r"(\d+) registers"), ("barriers", r"used (\d+) barriers"),
                                  ("shared_bytes", r"(\d+) bytes smem")):
                 if found := re.search(pattern, line):
-                    facts[name][key] = int(found[1])
+                    facts[entry][key] = int(found[1])
+            entry = None
     return facts
 
 

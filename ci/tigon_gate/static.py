@@ -47,7 +47,7 @@ def run(options, root, say):
     items.sort(key=lambda item: (item.scope, item.op, item.name, item.arch))
     code = 3 if any(change.effect == "blocks" for item in items for change in item.changes) else 0
     record(options, root, items, code, base_commit)
-    show(items, missing, base is not None)
+    show(items, missing, base is not None or options.base_program is not None)
     failed = sum(any(c.effect == "blocks" for c in item.changes) for item in items)
     print(f"{len(items) - failed} passed, {failed} failed, {len(missing)} skipped")
     return code
