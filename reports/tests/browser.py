@@ -34,7 +34,7 @@ class Browser:
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
              "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
              "--remote-debugging-pipe", f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
-            pass_fds=(3, 4, 10, 11, to_child, from_child), preexec_fn=place, close_fds=False, start_new_session=True,
+            preexec_fn=place, close_fds=False, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_child), os.close(from_child)
         self.buffer, self.number, self.events, self.problems, self.requests = b"", 0, [], [], []

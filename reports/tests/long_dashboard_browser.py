@@ -37,6 +37,7 @@ class Dashboard(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     def setUp(self):
+        self.browser.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
         self.browser.problems.clear()
         self.browser.requests.clear()
 
@@ -128,7 +129,6 @@ class Dashboard(unittest.TestCase):
         self.browser.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
         self.browser.open(self.site / "index.html")
         self.assertEqual(self.js(back), dark)
-        self.browser.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
 
     def test_any_two_runs_are_compared(self):
         self.browser.open(self.site / "compare.html")

@@ -47,7 +47,7 @@ def script(store, every, pair):
     times = [[None] * len(every) for _ in timed]
     for column, series in enumerate(every):
         for run_id, point in series.cell.points.items():
-            times[number[run_id]][column] = float(f"{point.median_s:.5g}")
+            times[number[run_id]][column] = float(f"{point.median_s:.7g}")
     runs = [{"id": run.id, "device": run.device, "ceilings": {name: float(f"{rate:.6g}") for name, rate in run.ceilings.items()},
              "text": f"{run.started[:16]} {run.commit[:10]} {run.device}" + (f" ({run.origin})" if run.origin else "")}
             for run in timed]

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The nightly measurement, on a machine with a GPU: the full run, the gate against itself (A/A), the history, the dashboard.
+# TIGON_HISTORY is a folder that lives longer than the job; each night adds two files to it. The site is built in $out/site.
+#   TIGON_HISTORY=/var/lib/tigon/history ci/nightly.sh
+source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
+history=${TIGON_HISTORY:-results/history}
+mkdir -p "$history" || exit 5
+
+# keep NAME: adds the records of stage NAME to the history under their run id, even when the stage failed: a failure is
+# part of the history. Never overwrites.
+keep() {
+  local file=$out/$1/records.jsonl id
+  [ -s "$file" ] || { echo "no records in $out/$1" >&2; return 4; }
+  id=$(head -1 "$file" | sed -n 's/.*"run_id": *"\([^"]*\)".*/\1/p')
+  [ -n "$id" ] || { echo "$file names no run" >&2; return 4; }
+  [ ! -e "$history/$id.jsonl" ] || { echo "$history/$id.jsonl is there already" >&2; return 4; }
+  cp "$file" "$history/.$id.part" && mv "$history/.$id.part" "$history/$id.jsonl"
+}
+
+stage run "$TIGON" --device cuda run --out "$out/run"
+stage keep-run keep run
+stage aa "$TIGON" --device cuda gate --aa --out "$out/aa"
+stage keep-aa keep aa
+stage junit "$TIGON" export "$out/run" --format junit -o "$out/check.xml"
+stage dashboard "$TIGON" dashboard "$history" --out "$out/site" --commit-url "${TIGON_COMMIT_URL:-}"
+finish

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Tests of ci/push.sh, merge.sh, nightly.sh and summarize.py with a stand-in for ./tigon, and of the templates that call them."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "ci"))
+sys.path.insert(0, str(ROOT / "reports"))
+
+import summarize  # noqa: E402
+
+RUN = {"record": "run", "schema_version": "1.0.0", "run_id": "20260101T000000Z-00000001", "time": "2026-01-01T00:00:00.000Z",
+       "device": {"kind": "cuda", "name": "fake"}, "tool": {"commit": "c"}, "command": ["./tigon"]}
+# Writes the records that the test put into $FAKE/NAME.jsonl to --out, and exits with the code in $FAKE/NAME.code; NAME is the
+# command with its first option, e.g. "gate--aa".
+STAND_IN = """#!/bin/bash
+while [ "${1:-}" = --device ]; do shift 2; done
+name=$1; case " $* " in *" --aa "*) name=gate--aa;; *" --static "*) name=gate--static;; esac
+echo "$name $*" >> "$FAKE/calls"
+out=; previous=
+for word in "$@"; do [ "$previous" = --out ] && out=$word; previous=$word; done
+if [ -n "$out" ] && [ -f "$FAKE/$name.jsonl" ]; then mkdir -p "$out"; cp "$FAKE/$name.jsonl" "$out/records.jsonl"; fi
+exit $(cat "$FAKE/$name.code" 2>/dev/null || echo 0)
+"""
+
+
+def check(number, verdict="passed", op="rms_norm"):
+    case = f"{op}/forward/fused/bf16/T={number}"
+    return {**RUN, "record": "check", "case_id": case, "case_key": f"{number:016x}", "op": op, "pass": "forward", "impl": "fused",
+            "dtype": "bf16", "executor": "fast", "verdict": verdict, "reason": "y[0] is 3, not 2: 100 % off, by far",
+            "repro": f"./tigon check --case '{case}'"}
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tigon-ci-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.tigon = self.folder / "tigon"
+        self.tigon.write_text(STAND_IN)
+        self.tigon.chmod(0o755)
+
+    def give(self, name, code=0, records=None):
+        (self.folder / f"{name}.code").write_text(str(code))
+        if records is not None:
+            (self.folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in [RUN, *records]))
+
+    def run_script(self, script, **variables):
+        """(exit code, stdout, summary, calls of ./tigon)."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("TIGON_", "GITHUB_"))}
+        environment.update(TIGON=str(self.tigon), FAKE=str(self.folder), TIGON_OUT=str(self.folder / "out"),
+                           TIGON_PYTHON=sys.executable, GITHUB_STEP_SUMMARY=str(self.folder / "summary.md"), **variables)
+        done = subprocess.run([ROOT / "ci" / script], env=environment, capture_output=True, text=True, cwd="/", check=False)
+        summary, calls = (self.folder / name for name in ("summary.md", "calls"))
+        return (done.returncode, done.stdout, summary.read_text() if summary.exists() else "",
+                calls.read_text().splitlines() if calls.exists() else [])
+
+    def test_push_runs_every_stage_and_passes(self):
+        self.give("check", 0, [check(1)])
+        code, out, summary, calls = self.run_script("push.sh", TIGON_BASE="HEAD")
+        self.assertEqual(code, 0, out)
+        self.assertEqual([call.split()[0] for call in calls], ["test", "check", "gate--static"])
+        self.assertIn("push: all stages passed", summary)
+        self.assertIn("1 passed, 0 failed", summary)
+
+    def test_push_without_a_base_has_nothing_to_compare(self):
+        self.assertEqual(len(self.run_script("push.sh")[3]), 2)
+
+    def test_a_failure_stops_nothing_and_the_lowest_code_wins(self):
+        self.give("test", 5)
+        self.give("check", 1, [check(1, "incorrect_numerical")])
+        self.give("gate--static", 3)
+        code, out, summary, calls = self.run_script("push.sh", TIGON_BASE="HEAD")
+        self.assertEqual((code, len(calls)), (1, 3))
+        self.assertIn("test (exit 5), check (exit 1), static (exit 3)", summary)
+        self.assertIn("::error file=kernels/rms_norm/rms_norm.cu,title=incorrect_numerical::", out)
+        self.assertIn("100 %25 off, by far%0A./tigon check --case", out)
+
+    def test_exit_codes(self):
+        for codes, expected in (((0, 3), 3), ((0, 6), 6), ((1, 6), 1), ((5, 3), 3), ((0, 0), 0), ((0, 77), 5), ((130, 0), 130)):
+            self.give("check", codes[0])
+            self.give("gate", codes[1])
+            self.assertEqual(self.run_script("merge.sh", TIGON_BASE="HEAD")[0], expected, codes)
+
+    def test_merge_needs_a_base(self):
+        self.assertEqual(self.run_script("merge.sh")[0], 2)
+
+    def test_nightly_adds_to_the_history_and_never_overwrites(self):
+        aa = {**RUN, "run_id": "20260101T000000Z-00000002"}
+        self.give("run", 1, [check(1, "crashed")])
+        (self.folder / "gate--aa.jsonl").write_text(json.dumps(aa) + "\n")
+        history = self.folder / "history"
+        code, _, _, calls = self.run_script("nightly.sh", TIGON_HISTORY=str(history))
+        self.assertEqual(code, 1)
+        self.assertEqual(sorted(path.name for path in history.iterdir()), [f"{run['run_id']}.jsonl" for run in (RUN, aa)])
+        self.assertTrue(any(call.startswith("dashboard") and str(history) in call for call in calls), calls)
+        self.give("run", 0, [])
+        self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
+        self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())
+
+    def test_at_most_ten_annotations_the_worst_first(self):
+        self.give("gate", 3, [{**RUN, "record": "gate", "scope": "cell", "case_id": f"swiglu/forward/fused/bf16/T={n}",
+                               "outcome": "slower", "change": 0.031} for n in range(30)])
+        self.give("check", 1, [check(n, "incorrect_numerical") for n in range(3)])
+        _, out, summary, _ = self.run_script("merge.sh", TIGON_BASE="HEAD")
+        lines = [line for line in out.splitlines() if line.startswith("::")]
+        self.assertEqual(len(lines), 10)
+        self.assertTrue(all("incorrect_numerical" in line for line in lines[:3]))
+        self.assertIn("24 more findings", lines[-1])
+        self.assertIn("swiglu/forward/fused/bf16/T=29: slower, +3.1 %", summary)
+
+    def test_summary_stays_below_the_limit(self):
+        text = summarize.bounded("x" * 100 + "\n" + ("line " * 20 + "\n") * 20000)
+        self.assertLessEqual(len(text.encode()), 1_000_000)
+        self.assertTrue(text.endswith("Cut here: the summary was too long.\n"))
+
+    def test_damaged_records_are_said_and_do_not_stop_the_summary(self):
+        self.give("check", 5)
+        (self.folder / "check.jsonl").write_text("{broken\n" + json.dumps(RUN) + "\n")
+        code, _, summary, _ = self.run_script("push.sh")
+        self.assertEqual(code, 5)
+        self.assertIn("not a record", summary)
+
+
+class Templates(unittest.TestCase):
+    """The templates call what exists; lint.sh checks their shape."""
+
+    def test_every_script_that_is_called_exists(self):
+        texts = {path: path.read_text() for path in [*ROOT.glob("ci/github/*.yml"), *ROOT.glob("ci/gitlab/*.yml"), ROOT / "ci/GATES.md"]}
+        self.assertEqual(len(texts), 5)
+        for path, text in texts.items():
+            for script in re.findall(r"ci/[a-z]+\.(?:sh|py)\b", text):
+                self.assertTrue(os.access(ROOT / script, os.X_OK), f"{path}: {script}")
+
+    def test_kept_folders_are_those_that_scripts_write(self):
+        for name in ("push", "merge", "nightly"):
+            self.assertIn(f"results/ci/{name}", (ROOT / f"ci/github/{name}.yml").read_text())
+            self.assertIn(f"results/ci/{name}", (ROOT / "ci/gitlab/gitlab-ci.yml").read_text())
+
+    def test_options_of_python_commands_exist(self):
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}/reports:{ROOT}/ci"}
+        for script in ("push.sh", "merge.sh", "nightly.sh"):
+            for command, rest in re.findall(r'"\$TIGON"(?: --device \w+)? (gate|export|dashboard)\b(.*)', (ROOT / "ci" / script).read_text()):
+                module = ["-m", "tigon_gate"] if command == "gate" else ["-m", "tigon_report", command]
+                shown = subprocess.run([sys.executable, *module, "--help"], env=environment, capture_output=True, text=True, check=True)
+                for option in re.findall(r"--[a-z-]+", rest):
+                    self.assertIn(option, shown.stdout, f"{script}: {command} {option}")
+
+
+if __name__ == "__main__":
+    unittest.main()
