@@ -188,7 +188,7 @@ class Worker {
     return result;
   }
 
-  const MutantRequest& request_;
+  const MutantRequest request_;
   double timeout_s_;
   Baseline* baseline_;
   std::map<std::string, std::unique_ptr<Kernels>> without_fault_;
@@ -233,6 +233,15 @@ std::vector<MutantResult> select_mutants(const MutantRequest& request) {
     }
   }
   return selected;
+}
+
+MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std::string& pass,
+                          DType dtype) {
+  const bool host = default_executor() == "fast";
+  MutantResult r{&mutant, op, pass, dtype, host ? mutant.executors.front() : default_executor()};
+  Baseline baseline;
+  Worker(MutantRequest{}, &baseline).run(&r);
+  return r;
 }
 
 void run_mutants(const MutantRequest& request, const MutantSink& sink) {

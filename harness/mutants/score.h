@@ -51,6 +51,10 @@ using MutantSink = std::function<void(const MutantResult&)>;
 // What a request selects, outcomes not yet known.
 std::vector<MutantResult> select_mutants(const MutantRequest& request);
 
+// One of them on the executor of its group; `mutant` need not be of the list.
+MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std::string& pass,
+                          DType dtype);
+
 // Runs them; calls sink in the order of select_mutants from this thread. Stops when interrupted().
 // Throws UsageError before anything has run, also when the programs are missing.
 void run_mutants(const MutantRequest& request, const MutantSink& sink);

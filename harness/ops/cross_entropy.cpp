@@ -44,6 +44,7 @@ OpSpec contract() {
                 .check = {1, 2, 7, 8, 9, 127, 1023, 1025, 4099, 32001, 128256},
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384}}},
+      .further_shapes = {{{"T", 1}, {"V", 40001}}},  // a cluster of blocks per row
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
       .policies = dtypes_of(policies),

@@ -44,6 +44,7 @@ OpSpec contract() {
                 .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
                 .sweep = {2048, 4096, 8192},
                 .host_sweep = {512, 2048}}},
+      .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
       .inputs = {inputs("normal", "normal", {}),
                  inputs("small_rows", "normal", {{"scale", 1e-3}}),
                  inputs("offset", "normal", {{"mean", 10}}),

@@ -108,6 +108,8 @@ class Plan {
     seen_.clear();
     const std::vector<Shape> tiny = shapes_of(op_, request_, true);
     for (const Shape& shape : tiny) push(shape, {}, base_.inputs, cases);
+    if (request_.axes.empty())
+      for (const Shape& shape : op_.further_shapes) push(shape, {}, base_.inputs, cases);
     if (request_.tier == Tier::kCheck)
       for (const Shape& shape : shapes_of(op_, request_, false))
         push(shape, {}, base_.inputs, cases);
@@ -120,6 +122,7 @@ class Plan {
       if (applies(pass, set))
         for (const Shape& shape : small) push(shape, {}, set.name, cases);
     add_layouts(pass, small.back(), cases);
+    add_layouts(pass, in_vectors(small.back()), cases);
     for (const Property& property : properties_of(pass))
       if (impl.name != "naive" || property.naive) add_property(property, small, cases);
   }

@@ -150,6 +150,9 @@ struct OpSpec {
   std::string name;
   std::string summary;  // the formula in one line
   std::vector<AxisPlan> axes;
+  // Shapes on which a kernel takes another path (a block per row, several blocks per row), small
+  // enough for the checking executor too.
+  std::vector<std::map<std::string, int64_t>> further_shapes = {};
   std::vector<InputSet> inputs;        // the first is the default
   std::vector<OptionSet> option_sets;  // the first is the default: {}
   std::vector<DType> policies;

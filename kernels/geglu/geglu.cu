@@ -48,8 +48,14 @@ struct ForwardPiece {
     unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
     unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
     TIGON_UNROLL
-    for (int j = 0; j < kWidth; ++j) a[j] = a[j] * normal<kApproximate>(a[j]).cdf * b[j];
-    store_piece(args.y.data + row * args.y.stride[0] + column, a);
+    for (int j = 0; j < kWidth; ++j) {
+      float gelu = a[j] * normal<kApproximate>(a[j]).cdf;
+      if (planted("geglu.gelu_in_bf16")) gelu = to_float(from_float<bf16>(gelu));
+      a[j] = gelu * b[j];
+    }
+    const int64_t offset = row * args.y.stride[0];
+    const bool narrow = planted("geglu.offset_in_int32");
+    store_piece(args.y.data + (narrow ? static_cast<int32_t>(offset) : offset) + column, a);
   }
 };
 
@@ -73,8 +79,10 @@ struct BackwardPiece {
                              ? 0.0f
                              : a[j] * n.derivative;
       const float gelu = a[j] * n.cdf;
-      a[j] = dy[j] * b[j] * (n.cdf + rest);
-      b[j] = dy[j] * gelu;
+      const float da = dy[j] * b[j] * (n.cdf + rest), db = dy[j] * gelu;
+      const bool swapped = planted("geglu.gradients_swapped");
+      a[j] = swapped ? db : da;
+      b[j] = swapped ? da : db;
     }
     store_piece(args.da.data + row * args.da.stride[0] + column, a);
     store_piece(args.db.data + row * args.db.stride[0] + column, b);

@@ -74,6 +74,7 @@ TIGON_DEVICE void add_piece(const Backward<P>& args, const Piece<typename P::Ele
   for (int j = 0; j < kWidth; ++j) {
     sums[j] += m[j];
     db[j] += dy[j];
+    if (planted("layer_norm.db_in_bf16")) db[j] = to_float(from_float<bf16>(db[j]));
   }
 }
 
@@ -93,6 +94,7 @@ TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem
 template <int kWidth>
 TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidth]) {
   if (p == nullptr) return;
+  if (planted("layer_norm.partial_not_set")) first = false;
   for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
 }
 
@@ -150,6 +152,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     RowSums means = row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)});
     means = {means.m * inverse_h, means.product * inverse_h};
     if (planted("layer_norm.mean_of_dy_missing")) means.m = 0.0f;
+    if (planted("layer_norm.dx_sum_for_mean")) means.product *= static_cast<float>(h);
     if (planted("layer_norm.projection_missing")) means.product = 0.0f;
 
     TIGON_UNROLL

@@ -65,8 +65,10 @@ forward_kernel(Forward<P> args) {
   const int lane = threadIdx.x % kLanes;
   const int64_t h = args.x.shape[1], pieces = active ? h / kWidth : 0;
   const float inverse_h = 1.0f / static_cast<float>(h);
-  const T* x = args.x.data + row * args.x.stride[0];  // [H]
-  T* y = args.y.data + row * args.y.stride[0];        // [H]
+  const T* x = args.x.data + row * (planted("layer_norm.stride_ignored") ? h : args.x.stride[0]);
+  const int64_t offset = row * args.y.stride[0];
+  const bool narrow = planted("layer_norm.offset_in_int32");
+  T* y = args.y.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H], as x
 
   Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {}, bias[kPieces] = {};
   TIGON_UNROLL
@@ -97,6 +99,8 @@ forward_kernel(Forward<P> args) {
     for (int64_t i = kKept + lane; i < pieces; i += kLanes)
       add_centred<true>(load_piece<kWidth>(x + i * kWidth), centre, squares);
   float variance = row_sum<kLanes>(sum_of(squares)) * inverse_h;
+  if (planted("layer_norm.sum_for_mean")) variance *= static_cast<float>(h);
+  if (planted("layer_norm.nan_swallowed")) variance = fmaxf(variance, 0.0f);
   if (planted("layer_norm.one_pass_variance")) variance -= mean * mean;
   if (planted("layer_norm.variance_of_n_minus_1"))
     variance *= static_cast<float>(h) / static_cast<float>(h > 1 ? h - 1 : 1);
@@ -109,7 +113,7 @@ forward_kernel(Forward<P> args) {
 
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces) {
+    if (const int i = p * kLanes + lane; i < pieces + planted("layer_norm.row_overrun")) {
       keep_packed(kept[p]);
       keep_packed(weight[p]);
       keep_packed(bias[p]);
@@ -199,7 +203,8 @@ bool fits_row(const View& v, int64_t h) {
 // Rows, weight and bias can be read in 16-byte pieces.
 template <class P, class... Views>
 bool in_vectors(const typename P::Elem* w, const typename P::Elem* b, const Views&... views) {
-  return is_aligned16(w) && is_aligned16(b) && (rows_aligned16(views) && ...) &&
+  const bool aligned = is_aligned16(w) && is_aligned16(b) && (rows_aligned16(views) && ...);
+  return (aligned || planted("layer_norm.alignment_unchecked")) &&
          ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
 }
 

@@ -26,8 +26,10 @@ struct ForwardPiece {
       if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
       a[j] = silu * up;
     }
-    const int64_t stride = planted("swiglu.stride_ignored") ? args.y.shape[1] : args.y.stride[0];
-    store_piece(args.y.data + row * stride + column, a);
+    int64_t offset = row * args.y.stride[0];
+    if (planted("swiglu.stride_ignored")) offset = row * args.y.shape[1];
+    if (planted("swiglu.offset_in_int32")) offset = static_cast<int32_t>(offset);
+    store_piece(args.y.data + offset + column, a);
   }
 };
 

@@ -1,0 +1,142 @@
+// The list of planted faults against the kernels' source, the contracts and the catalogue; and that
+// a score tells caught, survived and equivalent apart.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "harness/mutants/catalogue.h"
+#include "harness/mutants/external.h"
+#include "harness/mutants/score.h"
+#include "harness/run/case.h"
+#include "kernels/device/mutant.h"
+
+namespace tigon {
+namespace {
+
+// Every name in planted("...") of the product's kernels.
+std::set<std::string> names_in_source() {
+  std::set<std::string> names;
+  const std::regex use("planted\\(\\s*\"([^\"]+)\"\\s*\\)");
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::string(TIGON_SOURCE_DIR) + "/kernels")) {
+    const auto extension = entry.path().extension();
+    if (extension != ".cu" && extension != ".h") continue;
+    if (entry.path().filename() == "mutant.h") continue;  // its comment has an example
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), use);
+         it != std::sregex_iterator(); ++it)
+      names.insert((*it)[1]);
+  }
+  return names;
+}
+
+TEST(MutantList, is_what_the_kernels_hold) {
+  std::set<std::string> listed;
+  for (const Mutant& m : all_mutants()) listed.insert(m.name);
+  EXPECT_EQ(listed, names_in_source());
+}
+
+TEST(MutantList, has_every_name_and_hash_once) {
+  std::map<uint32_t, std::string> seen;
+  for (const Mutant& m : all_mutants()) {
+    const uint32_t hash = FaultId::hash(m.name.c_str());
+    EXPECT_NE(hash, 0u) << m.name;
+    EXPECT_TRUE(seen.emplace(hash, m.name).second) << m.name << " and " << seen[hash];
+  }
+}
+
+TEST(MutantList, names_passes_of_contracts_and_says_what_is_wrong) {
+  for (const Mutant& m : all_mutants()) {
+    EXPECT_FALSE(m.what.empty()) << m.name;
+    EXPECT_FALSE(m.executors.empty()) << m.name;
+    EXPECT_NO_THROW(std::regex(m.hint)) << m.name;
+    EXPECT_FALSE(m.targets.empty()) << m.name;
+    for (const MutantTarget& target : m.targets) {
+      const OpSpec* op = find_op(target.op);
+      ASSERT_NE(op, nullptr) << m.name << ": " << target.op;
+      for (const std::string& pass : target.passes)
+        EXPECT_NE(find_pass(*op, pass), nullptr) << m.name << ": " << target.op << " " << pass;
+    }
+    for (const Equivalent& e : m.equivalents) EXPECT_GT(e.proof.size(), 30u) << m.name;
+  }
+}
+
+TEST(MutantList, covers_the_catalogue) {
+  int number = 0;
+  for (const CatalogueEntry& entry : fault_catalogue()) EXPECT_EQ(entry.number, ++number);
+  EXPECT_EQ(number, 48);
+  EXPECT_EQ(unexplained_catalogue_numbers(), std::vector<int>{});
+}
+
+TEST(MutantList, is_not_in_the_product) { static_assert(!planted("rms_norm.eps_missing")); }
+
+std::vector<MutantResult> score_of(const char* filter, const char* op, DType dtype) {
+  std::vector<MutantResult> results;
+  run_mutants({.ops = {op}, .dtypes = {dtype}, .filter = filter, .jobs = 1},
+              [&](const MutantResult& r) { results.push_back(r); });
+  return results;
+}
+
+TEST(MutantScore, tells_caught_and_equivalent_apart) {
+  const auto caught = score_of("^rope.sin_sign$", "rope", DType::kF32);
+  ASSERT_EQ(caught.size(), 2u);
+  EXPECT_EQ(caught[0].outcome, MutantOutcome::kCaught) << caught[0].reason;
+  EXPECT_EQ(caught[0].verdict, Verdict::kIncorrectNumerical);
+  EXPECT_EQ(case_id(parse_case(caught[0].case_id)), caught[0].case_id);
+  const auto equivalent = score_of("^vec.store_truncates$", "rope", DType::kF32);
+  ASSERT_EQ(equivalent.size(), 2u);
+  EXPECT_EQ(equivalent[0].outcome, MutantOutcome::kEquivalent) << equivalent[0].reason;
+  EXPECT_GT(equivalent[0].cases, 1);
+}
+
+TEST(MutantScore, counts_a_fault_that_changes_nothing_as_survived) {
+  Mutant harmless = all_mutants().front();
+  harmless.name = "no switch has this name";
+  harmless.equivalents.clear();
+  const MutantResult r =
+      score_mutant(harmless, harmless.targets[0].op, harmless.targets[0].passes[0], DType::kBF16);
+  EXPECT_EQ(r.outcome, MutantOutcome::kSurvived) << r.reason;
+  EXPECT_TRUE(is_failure(r.outcome));
+}
+
+TEST(MutantScore, refutes_a_false_proof) {
+  Mutant wrong = all_mutants().front();
+  wrong.equivalents = {{.proof = "of something that is not so"}};
+  const MutantResult r =
+      score_mutant(wrong, wrong.targets[0].op, wrong.targets[0].passes[0], DType::kBF16);
+  EXPECT_EQ(r.outcome, MutantOutcome::kInvalid) << r.reason;
+  EXPECT_NE(r.reason.find("declared equivalent"), std::string::npos);
+}
+
+// An external program is a shell script here.
+std::vector<ExternalResult> run_script(const std::string& text) {
+  const std::string name = "external-script-of-mutant-tests";
+  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+  std::ofstream(path) << "#!/bin/sh\n" << text;
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  std::vector<ExternalResult> results;
+  run_external({"comparator", name}, [&](const ExternalResult& r) { results.push_back(r); });
+  std::filesystem::remove(path);
+  return results;
+}
+
+TEST(ExternalGroup, reads_one_fault_a_line_and_notices_a_bad_end) {
+  const std::string good = R"({"name":"a","what":"b","caught":true,"by":["t"]})";
+  EXPECT_EQ(run_script("echo '" + good + "'").size(), 1u);
+  EXPECT_TRUE(run_script("echo '" + good + "'")[0].caught);
+  for (const std::string& bad : {"echo '" + good + "'; exit 3", std::string("true"),
+                                 "echo '" + good + "'; kill -9 $$", std::string("echo nonsense")}) {
+    bool missed = false;
+    for (const ExternalResult& r : run_script(bad)) missed = missed || !r.caught;
+    EXPECT_TRUE(missed) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace tigon
