@@ -1,11 +1,13 @@
 """Changes that the gates must find, made to a copy of the sources: python3 ci/tests/plants.py NAME TREE."""
 import pathlib
+import re
 import sys
 
 SWIGLU = "kernels/swiglu/swiglu.cu"
-STORE_Y = "store_piece(args.y.data + row * stride + column, a);\n"
+STORE_Y = r"store_piece\(args\.y\.data .*;\n"
+STORE_DA = r"store_piece\(args\.da\.data .*;\n"
 
-# name -> (file, what it does, [(text that is there once, its replacement)])
+# name -> (file, what it does, [(pattern of a line that is there once, its replacement)])
 PLANTS = {
     # One block of eleven reads a piece that is in no cache: 1/33 of the three tensors' bytes.
     "slow_swiglu": (SWIGLU, "swiglu forward moves 3 % more bytes", [
@@ -13,26 +15,24 @@ PLANTS = {
          "if (blockIdx.x % 11 == 0) {\n"
          "      const int64_t half = args.a.shape[0] * args.a.shape[1] / 2 & ~int64_t{15};\n"
          "      load_piece_stream<kWidth>(args.a.data + (column < half ? column + half : column - half));\n"
-         "    }\n    " + STORE_Y)]),
+         "    }\n    \\g<0>")]),
     "traffic": (SWIGLU, "swiglu forward reads its second input twice", [
         (STORE_Y,
-         "unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);\n    " + STORE_Y)]),
+         "unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);\n    \\g<0>")]),
     "spill": (SWIGLU, "swiglu backward keeps 64 values that its registers cannot hold", [
-        ("float a[kWidth], b[kWidth], dy[kWidth];\n",
+        (r"float a\[kWidth\], b\[kWidth\], dy\[kWidth\];\n",
          "float a[kWidth], b[kWidth], dy[kWidth], much[64], sum = 0;\n"
          "    TIGON_UNROLL\n"
          "    for (int j = 0; j < 64; ++j)\n"
          "      much[j] = to_float(load_stream(args.a.data + (column + j) % args.a.shape[1]));\n"
          "    TIGON_UNROLL\n"
          "    for (int j = 0; j < 64; ++j) sum = sum * much[63 - j] + much[j];\n"),
-        ("store_piece(args.da.data + row * args.da.stride[0] + column, a);\n",
-         "a[0] += 1e-30f * sum;\n"
-         "    store_piece(args.da.data + row * args.da.stride[0] + column, a);\n")]),
+        (STORE_DA, "a[0] += 1e-30f * sum;\n    \\g<0>")]),
     "lost_wide_load": ("kernels/device/vec_cuda.h", "sixteen-byte loads by memcpy from memory: sixteen loads of one byte", [
-        ("  const uint4 raw = *reinterpret_cast<const uint4*>(p);\n  return raw_cast<Vec<T>>(raw);\n",
+        (r"  const uint4 raw = \*reinterpret_cast<const uint4\*>\(p\);\n  return raw_cast<Vec<T>>\(raw\);\n",
          "  return raw_cast<Vec<T>>(*reinterpret_cast<const uint4*>(p));\n")]),
     "lost_wide_store": ("kernels/device/vec_cuda.h", "sixteen-byte stores that nvcc splits", [
-        ("  __stwb(reinterpret_cast<uint4*>(p), raw_cast<uint4>(v));\n",
+        (r"  __stwb\(reinterpret_cast<uint4\*>\(p\), raw_cast<uint4>\(v\)\);\n",
          "  *reinterpret_cast<uint4*>(p) = raw_cast<uint4>(v);\n")]),
 }
 
@@ -42,10 +42,10 @@ def plant(name, tree):
     file, _, replacements = PLANTS[name]
     path = pathlib.Path(tree) / file
     text = path.read_text()
-    for old, new in replacements:
-        if text.count(old) != 1:
-            raise RuntimeError(f"{name}: {file} has {text.count(old)} times: {old.strip()[:80]}")
-        text = text.replace(old, new)
+    for pattern, new in replacements:
+        text, count = re.subn(pattern, new, text)
+        if count != 1:
+            raise RuntimeError(f"{name}: {file} has {count} lines like {pattern.strip()}")
     path.write_text(text)
 
 

@@ -307,5 +307,5 @@ def _show_cases(cases):
     print(f"{'case':<{width}} {'loaded':>10} {'stored':>10} {'sectors':>8} {'per request':>11} {'instructions':>12}")
     for item in cases:
         n = item.numbers
-        print(f"{item.name.split(',inputs=')[0]:<{width}} {n['bytes_loaded_bytes']:>10} {n['bytes_stored_bytes']:>10} "
-              f"{n['sectors']:>8} {n.get('sectors_per_request', 0):>11.3g} {n.get('instructions', '-'):>12}")
+        print(f"{item.name.split(',inputs=')[0]:<{width}} {n['bytes_loaded_bytes']:>10.0f} {n['bytes_stored_bytes']:>10.0f} "
+              f"{n['sectors']:>8.0f} {n.get('sectors_per_request', 0):>11.3g} {n.get('instructions', '-'):>12}")
