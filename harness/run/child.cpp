@@ -142,11 +142,13 @@ Reply Child::wait_for_line(double timeout_s) {
   while (!take_line(&result_buffer_, &line)) {
     if (interrupted()) return {Reply::kInterrupted, "interrupted"};
     const double waited = std::chrono::duration<double>(Clock::now() - start).count();
-    if (!(waited < timeout_s))
+    pollfd descriptors[2] = {{results_, POLLIN, 0}, {output_, POLLIN, 0}};
+    const int ready = poll(descriptors, output_ < 0 ? 1 : 2, kTickMs);
+    // Only when no result lies here: this process may have been stopped for a while itself.
+    if (!(waited < timeout_s) && (ready <= 0 || descriptors[0].revents == 0))
       return {Reply::kTimeout,
               fmt::format("no result within {:g} s, killed{}", timeout_s, last_words())};
-    pollfd descriptors[2] = {{results_, POLLIN, 0}, {output_, POLLIN, 0}};
-    if (poll(descriptors, output_ < 0 ? 1 : 2, kTickMs) <= 0) continue;
+    if (ready <= 0) continue;
     if (output_ >= 0 && descriptors[1].revents != 0) {
       if (!read_some(output_, &output_tail_)) close_and_forget(&output_);
       if (output_tail_.size() > kTailBytes) output_tail_.erase(0, output_tail_.size() - kTailBytes);
