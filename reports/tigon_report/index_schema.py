@@ -119,7 +119,7 @@ def record_row(number, line):
         rms = _worst(get("outputs"), "rms_over_budget")
     verdict = get("verdict")
     return (number, r["run_id"], kind, get("time"), get("case_key"), _text(get("name") or get("config")), _text(get("executor")),
-            _text(get("basis")), verdict if isinstance(verdict, str) else None, get("reason"), get("median_s"), get("q1_s"),
+            _text(get("basis")), verdict if isinstance(verdict, str) else None, get("reason"), _number(get("median_s")), get("q1_s"),
             get("q3_s"), get("n"), _number(get("bandwidth_bytes_per_s")), _number(get("flop_rate_per_s")),
             _number(get("share_of_copy")), _number(get("share_of_gemm")), get("tensors_bytes"), get("workspace_bytes"),
             get("planned_bytes"), get("arena_bytes"), get("device_bytes"), get("host_bytes"), worst, rms,

@@ -4,7 +4,7 @@ import pathlib
 import jinja2
 
 from . import figures as draw
-from . import tables, units
+from . import gates, tables, units
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
@@ -30,11 +30,13 @@ def sections(run, figures):
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
         "environment": tables.environment(run), "mutants": tables.mutants(run),
+        "gates": gates.of(run),
     }
 
 
-def write(run, recorded, folder):
-    """Writes index.html, summary.md and figures/ for `run` into `folder`; `recorded` runs are shown behind it, named so.
+def write(run, recorded, folder, recorded_gates=()):
+    """Writes index.html, summary.md and figures/ for `run` into `folder`; `recorded` runs are shown behind it, named so,
+    and so is what recorded gates found.
 
     Returns the path of index.html. Raises OSError when a file cannot be written.
     """
@@ -47,7 +49,8 @@ def write(run, recorded, folder):
                                      autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.StrictUndefined)
     environment.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent,
                                number=units.number)
-    context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate}
+    context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate,
+               "gates": [{"run": gate, "found": gates.of(gate)} for gate in recorded_gates if gates.of(gate)]}
     page = folder / "index.html"
     page.write_text(environment.get_template("index.html.j2").render(context), encoding="utf-8")
     environment.autoescape = False  # Markdown is not HTML

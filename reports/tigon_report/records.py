@@ -34,7 +34,10 @@ OPTIONAL = {
     "host": dict, "build": dict, "libraries": dict, "environment": dict, "outputs": list, "samples_s": list,
     "q1_s": NUMBER, "q3_s": NUMBER, "n": int, "tensors_bytes": NUMBER, "workspace_bytes": NUMBER,
     "planned_bytes": NUMBER, "arena_bytes": NUMBER, "device_bytes": NUMBER, "host_bytes": NUMBER, "peak_bytes": NUMBER, "block": (int, str),
-    "reason": str, "repro": str, "shard": dict,
+    "reason": str, "repro": str, "shard": dict, "min_s": NUMBER, "max_s": NUMBER, "flop": NUMBER, "bytes_min_bytes": NUMBER,
+    "bandwidth_bytes_per_s": NUMBER, "flop_rate_per_s": NUMBER, "share_of_copy": NUMBER, "share_of_gemm": NUMBER,
+    "bound": str, "traffic_ratio": NUMBER, "loss": list, "final_loss": NUMBER, "held_out_loss": NUMBER,
+    "tokens_per_s": NUMBER, "differences": list, "budgets": list, "largest_difference": NUMBER, "budget": NUMBER,
 }
 # The fields that name a record within its run, by kind. Two different records of one run with the same name contradict
 # each other. Kinds that are not here may repeat; they are named by all of their fields.

@@ -4,14 +4,19 @@ Exit codes: 0 written, 2 usage, 4 the run's data are missing or damaged, 5 the r
 """
 import pathlib
 
+import jinja2
+
 from . import load, page
 from .command import Parser, say
+from .errors import DataError
 
 RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
 
 
 def main(argv):
-    parser = Parser("report", "Write the report of a run.", ["results/20260101T120000Z-1a2b3c4d", "merged.jsonl --run 20260101T120000Z-1a2b3c4d --out /tmp/report"])
+    parser = Parser("report", "Write the report of a run.",
+                    ["results/20260101T120000Z-1a2b3c4d",
+                     "merged.jsonl --run 20260101T120000Z-1a2b3c4d --out /tmp/report"])
     parser.add_argument("run", help="a results folder, or a records.jsonl file")
     parser.add_argument("--run", dest="run_id", help="which run, where a file holds several")
     parser.add_argument("--recorded", default=RECORDED, help="folder of recorded GPU runs (default: reports/recorded)")
@@ -19,4 +24,8 @@ def main(argv):
     arguments = parser.parse_args(argv)
     run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
     recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
-    print(f"report: {page.write(run, recorded, arguments.out or run.path.parent)}")
+    try:
+        written = page.write(run, recorded, arguments.out or run.path.parent)
+    except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
+        raise DataError(f"{run.path}: a record does not hold what the report shows: {error}") from error
+    print(f"report: {written}")

@@ -44,8 +44,8 @@ def rate(value, unit):
     return f"{number(value / scale)} {prefix}{name}"
 
 
-def percent(value):
-    return "–" if value is None else f"{100 * value:.1f} %"
+def percent(value, digits=1):
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
 def axes_text(axes):
