@@ -33,15 +33,11 @@ int count_of(std::string_view text, std::string_view what) {
   return value;
 }
 
-struct Shard {
-  int index = 0, count = 1;
-};
-
-Shard checked(Shard shard, std::string_view what) {
+Shard checked(Shard shard) {
   if (shard.count < 1 || shard.index < 0 || shard.index >= shard.count)
     throw UsageError(
-        fmt::format("{}: shard {} of {} does not exist; write I/N with I from 0 to N-1", what,
-                    shard.index, shard.count));
+        fmt::format("{}: shard {} of {} does not exist; write I/N with I from 0 to N-1",
+                    shard.source, shard.index, shard.count));
   return shard;
 }
 
@@ -49,22 +45,39 @@ Shard parse_shard(const std::string& text) {
   const size_t slash = text.find('/');
   if (slash == std::string::npos)
     throw UsageError(fmt::format("--shard {}: write I/N with I from 0 to N-1, e.g. 0/4", text));
-  return checked(
-      {count_of(text.substr(0, slash), "--shard"), count_of(text.substr(slash + 1), "--shard")},
-      "--shard");
+  return checked({count_of(text.substr(0, slash), "--shard"),
+                  count_of(text.substr(slash + 1), "--shard"), "--shard", ""});
+}
+
+// The whole number in an environment variable; `otherwise` when it is not set.
+int variable(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : count_of(text, name);
+}
+
+// True when both variables are set; throws UsageError when one is.
+bool both_set(const char* a, const char* b) {
+  const bool has_a = std::getenv(a) != nullptr, has_b = std::getenv(b) != nullptr;
+  if (has_a != has_b) throw UsageError(fmt::format("{} and {} must be set together", a, b));
+  return has_a;
 }
 
 // As GoogleTest's sharding protocol.
-Shard shard_of_environment() {
-  const char* count = std::getenv("GTEST_TOTAL_SHARDS");
-  const char* index = std::getenv("GTEST_SHARD_INDEX");
-  if (const char* file = std::getenv("GTEST_SHARD_STATUS_FILE"); file != nullptr && *file != '\0')
-    std::ofstream(file, std::ios::app);
-  if (count == nullptr && index == nullptr) return {};
-  if (count == nullptr || index == nullptr)
-    throw UsageError("GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX must be set together");
-  return checked({count_of(index, "GTEST_SHARD_INDEX"), count_of(count, "GTEST_TOTAL_SHARDS")},
-                 "GTEST_SHARD_INDEX");
+Shard shard_of_googletest() {
+  return checked({variable("GTEST_SHARD_INDEX", 0), variable("GTEST_TOTAL_SHARDS", 1),
+                  "GTEST_SHARD_INDEX", ""});
+}
+
+// A Slurm array may start anywhere and count in steps: --array=3-9:2 has the shards 0 to 3.
+Shard shard_of_slurm() {
+  const int id = variable("SLURM_ARRAY_TASK_ID", 0), first = variable("SLURM_ARRAY_TASK_MIN", 0);
+  const int step = variable("SLURM_ARRAY_TASK_STEP", 1);
+  if (step < 1 || (id - first) % step != 0)
+    throw UsageError(fmt::format("SLURM_ARRAY_TASK_ID {} is not {} plus a multiple of the step {}",
+                                 id, first, step));
+  const char* job = std::getenv("SLURM_ARRAY_JOB_ID");
+  return checked({(id - first) / step, variable("SLURM_ARRAY_TASK_COUNT", 1), "SLURM_ARRAY_TASK_ID",
+                  job == nullptr ? "" : fmt::format("slurm {}", job)});
 }
 
 void check_pass_and_implementation(const Selection& s, const std::vector<const OpSpec*>& ops) {
@@ -100,12 +113,21 @@ void add_selection(CLI::App* command, Selection* s) {
   command->add_option("--exclude", s->exclude, "regex of case ids to leave out")
       ->envname("TIGON_EXCLUDE");
   command->add_option("--shard", s->shard,
-                      "I/N: the I-th of N parts, I from 0 (default: GTEST_SHARD_INDEX and "
-                      "GTEST_TOTAL_SHARDS)");
+                      "I/N: the I-th of N parts, I from 0 (default: GTEST_SHARD_INDEX of "
+                      "GTEST_TOTAL_SHARDS, then the task of a Slurm array)");
   command->add_option("--seed", s->seed, "seed of the inputs (default: 42)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--timeout", s->timeout_s,
                       "seconds that one case may take before it is killed");
+}
+
+Shard shard_of(const std::string& option) {
+  if (const char* file = std::getenv("GTEST_SHARD_STATUS_FILE"); file != nullptr && *file != '\0')
+    std::ofstream(file, std::ios::app);
+  if (!option.empty()) return parse_shard(option);
+  if (both_set("GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX")) return shard_of_googletest();
+  if (both_set("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT")) return shard_of_slurm();
+  return {};
 }
 
 DType dtype_named(const std::string& name) {
@@ -141,7 +163,7 @@ CheckRequest request_of(const Selection& s) {
   request.axes = parse_axes(s.axes, ops);
   request.filter = s.filter;
   for (const std::string& id : s.cases) request.cases.push_back(parse_case(id));
-  const Shard shard = s.shard.empty() ? shard_of_environment() : parse_shard(s.shard);
+  const Shard shard = shard_of(s.shard);
   request.shard_index = shard.index;
   request.shard_count = shard.count;
   request.seed = s.seed;

@@ -17,12 +17,23 @@ struct Selection {
   double timeout_s = 0;
 };
 
+// Which part of the cases this run takes: those whose stable_hash leaves `index` modulo `count`.
+struct Shard {
+  int index = 0, count = 1;
+  std::string source;  // "--shard" or the environment variable that says so; empty: not sharded
+  std::string group;   // what the shards of one run share where that is known, e.g. the array's job
+};
+
+// --shard I/N; else GTEST_SHARD_INDEX of GTEST_TOTAL_SHARDS; else the place of SLURM_ARRAY_TASK_ID
+// in its job array. Throws UsageError.
+Shard shard_of(const std::string& option);
+
 // Adds the options to a subcommand. --filter and --exclude are also read from TIGON_FILTER and
 // TIGON_EXCLUDE.
 void add_selection(CLI::App* command, Selection* selection);
 
-// The request that a selection stands for; --shard, else GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX
-// (GTEST_SHARD_STATUS_FILE is touched). Everything is checked: throws UsageError, one line.
+// The request that a selection stands for, with shard_of (GTEST_SHARD_STATUS_FILE is touched).
+// Everything is checked: throws UsageError, one line.
 CheckRequest request_of(const Selection& selection);
 
 // The ops of a selection in the manifest's order.

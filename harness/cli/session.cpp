@@ -39,6 +39,12 @@ std::string device_name(const Json& device) {
   return text("kind") + " " + text("name") + " " + text("uuid");
 }
 
+Json to_json(const Shard& shard) {
+  Json fields = {{"index", shard.index}, {"count", shard.count}, {"source", shard.source}};
+  if (!shard.group.empty()) fields["group"] = shard.group;
+  return fields;
+}
+
 }  // namespace
 
 Session::Session(SessionOptions options)
@@ -48,7 +54,9 @@ Session::Session(SessionOptions options)
               options_.resumed ? RecordWriter::Start::kContinue : RecordWriter::Start::kNew) {
   const Json device = device_block();
   if (!options_.resumed) {
-    record("run", run_fields(options_.command, options_.seed, device, options_.tags));
+    Json run = run_fields(options_.command, options_.seed, device, options_.tags);
+    if (options_.shard.count > 1) run["shard"] = to_json(options_.shard);
+    record("run", run);
     return;
   }
   const Json& run = options_.resumed->run();
@@ -111,6 +119,9 @@ int run_session(SessionOptions options, const std::function<int(Session&)>& body
   // and not the end of the program.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
+  if (options.shard.count > 1)
+    fmt::print("shard {}/{} ({}); ./tigon merge puts the parts together\n", options.shard.index,
+               options.shard.count, options.shard.source);
   Session session(std::move(options));
   int code = kExitOk;
   try {

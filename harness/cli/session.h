@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/cli/resume.h"
+#include "harness/cli/selection.h"
 #include "harness/judge/verdict.h"
 #include "harness/record/junit.h"
 #include "harness/record/record_writer.h"
@@ -23,6 +24,7 @@ struct SessionOptions {
   std::map<std::string, std::string> tags;
   uint64_t seed = 42;
   std::vector<std::string> command;        // as typed: "./tigon", "check", ...
+  Shard shard;                             // the part of the cases that this run takes
   std::shared_ptr<const Resumed> resumed;  // the run to continue, if any
 };
 

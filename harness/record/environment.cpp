@@ -124,9 +124,19 @@ Json libraries_block() {
 }
 
 Json environment_block() {
-  constexpr const char* kPrefixes[] = {"CUDA_", "CUBLAS_", "CUDNN_",  "NVIDIA_",
-                                       "NCCL_", "TIGON_",  "OMP_",    "GTEST_",
-                                       "CI=",   "GLIBC_",  "MALLOC_", "SOURCE_DATE_EPOCH="};
+  constexpr const char* kPrefixes[] = {"CUDA_",
+                                       "CUBLAS_",
+                                       "CUDNN_",
+                                       "NVIDIA_",
+                                       "NCCL_",
+                                       "TIGON_",
+                                       "OMP_",
+                                       "GTEST_",
+                                       "SLURM_ARRAY_",
+                                       "CI=",
+                                       "GLIBC_",
+                                       "MALLOC_",
+                                       "SOURCE_DATE_EPOCH="};
   Json block = Json::object();
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;

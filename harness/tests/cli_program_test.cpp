@@ -67,7 +67,7 @@ TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
       {{}, 2, "--help"},
       {{"chekc"}, 2, "did you mean 'check'?"},
       {{"check", "--opp", "rope"}, 2, "did you mean '--op'?"},
-      {{"check", "--op", "nosuch"}, 2, "there are: rms_norm, rope, swiglu"},
+      {{"check", "--op", "nosuch"}, 2, "there are: rms_norm, layer_norm, rope, swiglu"},
       {{"check", "--op", "rmsnorm"}, 2, "did you mean 'rms_norm'?"},
       {{"check", "--pass", "sideways"}, 2, "no pass 'sideways'"},
       {{"check", "--impl", "magic"}, 2, "no implementation 'magic'"},
@@ -164,25 +164,51 @@ TEST(TigonProgram, shards_are_disjoint_and_whole_by_option_and_by_environment) {
   ASSERT_GT(all.size(), 4u);
   std::set<std::string> together;
   size_t total = 0;
-  for (const std::string index : {"0", "1"}) {
+  const std::vector<std::string> slurm = {"SLURM_ARRAY_TASK_ID=7", "SLURM_ARRAY_TASK_COUNT=3",
+                                          "SLURM_ARRAY_TASK_MIN=3", "SLURM_ARRAY_TASK_STEP=2",
+                                          "SLURM_ARRAY_JOB_ID=99"};
+  for (const std::string index : {"0", "1", "2"}) {
     auto arguments = small_check(folder.path() / index);
     const auto status_file = folder.path() / ("status" + index);
     ProgramRun run;
     if (index == "0") {
-      arguments.insert(arguments.end(), {"--shard", "0/2"});
-      run = run_tigon(arguments);
-    } else {
-      run = run_tigon(arguments, {"GTEST_TOTAL_SHARDS=2", "GTEST_SHARD_INDEX=1",
+      arguments.insert(arguments.end(), {"--shard", "0/3"});
+      run = run_tigon(arguments, slurm);  // the option wins
+    } else if (index == "1") {
+      run = run_tigon(arguments, {"GTEST_TOTAL_SHARDS=3", "GTEST_SHARD_INDEX=1",
                                   "GTEST_SHARD_STATUS_FILE=" + status_file.string()});
       EXPECT_TRUE(std::filesystem::exists(status_file));
+    } else {
+      run = run_tigon(arguments, slurm);
     }
     EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out.rfind("shard " + index + "/3 (", 0), 0u) << run.out;
+    const auto records = records_in(folder.path() / index / "records.jsonl");
+    EXPECT_EQ(schema_violation(records), "");
+    EXPECT_EQ(records.at(0)["shard"]["index"], std::stoi(index));
+    EXPECT_EQ(records.at(0)["shard"]["count"], 3);
     const auto part = checked_cases(folder.path() / index / "records.jsonl");
     total += part.size();
     together.insert(part.begin(), part.end());
   }
   EXPECT_EQ(together, all);
   EXPECT_EQ(total, all.size());
+}
+
+TEST(TigonProgram, a_place_in_an_array_that_does_not_exist_is_named) {
+  const TemporaryFolder folder;
+  const std::pair<std::vector<std::string>, std::string> kBad[] = {
+      {{"SLURM_ARRAY_TASK_ID=1"}, "must be set together"},
+      {{"SLURM_ARRAY_TASK_ID=x", "SLURM_ARRAY_TASK_COUNT=4"}, "not a whole number"},
+      {{"SLURM_ARRAY_TASK_ID=4", "SLURM_ARRAY_TASK_COUNT=4"}, "does not exist"},
+      {{"SLURM_ARRAY_TASK_ID=4", "SLURM_ARRAY_TASK_COUNT=4", "SLURM_ARRAY_TASK_STEP=3"},
+       "multiple of the step"}};
+  for (const auto& [environment, says] : kBad) {
+    const ProgramRun run = run_tigon(small_check(folder.path()), environment);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_TRUE(is_one_line(run.err)) << run.err;
+    EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
+  }
 }
 
 TEST(TigonProgram, nothing_selected_is_exit_code_4) {
