@@ -90,8 +90,8 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   if (options.executor == "checked") request.tier = Tier::kTiny;
   std::vector<CheckRequest> requests = {request};
   // The checking executor watches kernels that were compiled for it, which a library's are not.
-  const bool all = options.executor.empty() && options.plugin.path.empty() && default_executor() == "fast" &&
-                   request.axes.empty() && request.cases.empty();
+  const bool all = options.executor.empty() && options.plugin.path.empty() &&
+                   default_executor() == "fast" && request.axes.empty() && request.cases.empty();
   if (all) {
     CheckRequest checked = request;
     checked.executor = "checked";
@@ -231,10 +231,11 @@ void add_check(CLI::App* app, Program* program) {
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
     use_plugin(*command, &options->plugin, &options->select);
     requests_of(*options);  // a wrong command line makes no results folder
-    program->exit_code =
-        run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {
-          return options->trace ? trace_stage(s, *options) : check_stage(s, *options);
-        });
+    SessionOptions session = session_options(*program, *output, options->select.seed);
+    session.shard = shard_of(options->select.shard);
+    program->exit_code = run_session(session, [&](Session& s) {
+      return options->trace ? trace_stage(s, *options) : check_stage(s, *options);
+    });
   });
 }
 

@@ -59,8 +59,8 @@ std::string key_of(const Json& r) {
 // What chooses cases without being on the command line.
 Json selection_of(const Json& environment) {
   Json chosen = Json::object();
-  for (const char* name :
-       {"TIGON_FILTER", "TIGON_EXCLUDE", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+  for (const char* name : {"TIGON_FILTER", "TIGON_EXCLUDE", "GTEST_TOTAL_SHARDS",
+                           "GTEST_SHARD_INDEX", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"})
     chosen[name] = text(environment, name);
   return chosen;
 }

@@ -22,6 +22,7 @@ struct RunOptions {
   ConvergeOptions converge;
   std::vector<std::string> stages;
   std::vector<std::string> ops;
+  std::string shard;
   uint64_t seed = 42;
   bool quick = false;
 
@@ -54,6 +55,7 @@ int run_stages(Session& session, const RunOptions& options,
   };
   stage("check", [&] { return check_stage(session, options.check); });
   stage("bench", [&] { return bench_stage(session, options.bench); });
+  if (shard_of(options.shard).index > 0) return code;  // a training cannot be divided: shard 0's
   stage("converge", [&] { return converge_stage(session, training); });
   if (default_executor() == "cuda" && !options.quick) {
     convergence::ConvergeRequest large = training;  // a GPU trains the large preset, too
@@ -70,6 +72,7 @@ void prepare(RunOptions* options) {
   for (Selection* select : {&options->check.select, &options->bench.select}) {
     select->ops = options->ops;
     select->seed = options->seed;
+    select->shard = options->shard;
     request_of(*select);
   }
   options->check.quick = options->quick;
@@ -99,6 +102,9 @@ void add_run(CLI::App* app, Program* program) {
       ->add_option("--stages", options->stages, "of check, bench, converge, report (default: all)")
       ->allow_extra_args(false)
       ->delimiter(',');
+  command->add_option("--shard", options->shard,
+                      "I/N: the I-th of N parts of check and bench, as check takes it; shard 0 "
+                      "trains");
   command->add_option("--seed", options->seed, "seed of the checks' inputs (default: 42)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--data", options->converge.request.data,
@@ -110,9 +116,10 @@ void add_run(CLI::App* app, Program* program) {
   command->callback([=] {
     prepare(options.get());
     const convergence::ConvergeRequest training = checked_request(options->converge);
+    SessionOptions session = session_options(*program, *output, options->seed);
+    session.shard = shard_of(options->shard);
     program->exit_code = run_session(
-        session_options(*program, *output, options->seed),
-        [&](Session& s) { return run_stages(s, *options, training); },
+        session, [&](Session& s) { return run_stages(s, *options, training); },
         [&](Session& s) {
           return options->has("report")
                      ? guarded("report", [&] { return report_stage(s.records()); })
