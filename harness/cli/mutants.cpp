@@ -12,6 +12,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/stages.h"
 #include "harness/cli/terminal.h"
 #include "harness/mutants/catalogue.h"
 #include "harness/mutants/external.h"
@@ -21,14 +22,6 @@
 
 namespace tigon::cli {
 namespace {
-
-struct MutantOptions {
-  std::vector<std::string> ops, dtypes, groups;
-  std::string filter;
-  int jobs = 0;
-  double timeout_s = 0;
-  bool list = false, verbose = false;
-};
 
 struct Score {
   int caught = 0, planted = 0;
@@ -124,53 +117,10 @@ MutantRequest request_of(const MutantOptions& options) {
     if (!options.groups.empty() && wants(options, group.name) && external_program(group).empty())
       throw MissingData(
           fmt::format("group {}: this build has no program {}", group.name, group.program));
+  request.groups.clear();
   for (const MutantGroup group : {MutantGroup::kNumeric, MutantGroup::kMemorySync})
     if (wants(options, name_of(group))) request.groups.push_back(group);
   return request;
-}
-
-int mutants_stage(Session& session, const MutantOptions& options) {
-  const MutantRequest request = request_of(options);
-  ScoreTable table;
-  const auto selected = select_mutants(request);
-  Progress progress("mutants", static_cast<int>(selected.size()));
-  if (!selected.empty())
-    run_mutants(request, [&](const MutantResult& r) {
-      session.record("mutant", to_json(r));
-      session.count(verdict_of(r.outcome));
-      table.add(r);
-      const std::string id = fmt::format("{} {} {} {} [{}]", r.mutant->name, r.op, r.pass,
-                                         name_of(r.dtype), r.executor);
-      if (is_failure(r.outcome))
-        progress.line(fmt::format("{} {}: {}: {}", colored(name_of(r.outcome), Color::kRed), id,
-                                  r.mutant->what, r.reason));
-      else if (options.verbose)
-        progress.line(fmt::format("{} {}: {} after {} cases, {:.2f} s: {} {}", name_of(r.outcome),
-                                  id, name_of(r.verdict), r.cases, r.seconds, r.case_id, r.reason));
-      progress.step(id);
-    });
-  // Those have no op, element type or name to choose by.
-  const bool all = options.ops.empty() && options.dtypes.empty() && options.filter.empty();
-  for (const ExternalGroup& group : external_groups()) {
-    if (!wants(options, group.name) || (!all && options.groups.empty()) || interrupted()) continue;
-    if (external_program(group).empty()) {
-      progress.line(fmt::format("not run: group {}: this build has no program {}", group.name,
-                                group.program));
-      session.count(Verdict::kSkipped);
-      continue;
-    }
-    run_external(group, [&](const ExternalResult& r) {
-      session.record("mutant", to_json(r));
-      session.count(r.caught ? Verdict::kPassed : Verdict::kIncorrectNumerical);
-      table.add(r);
-      if (!r.caught || options.verbose)
-        progress.line(fmt::format("{} {} {}: {}: {}",
-                                  r.caught ? "caught" : colored("survived", Color::kRed), r.group,
-                                  r.name, r.what, r.by));
-    });
-  }
-  table.print();
-  return session.tally().exit_code();
 }
 
 void print_list() {
@@ -194,6 +144,55 @@ void print_list() {
 }
 
 }  // namespace
+
+int mutants_stage(Session& session, const MutantOptions& options) {
+  const MutantRequest request = request_of(options);
+  ScoreTable table;
+  Tally tally;
+  const auto count = [&](Verdict verdict) {
+    session.count(verdict);
+    tally.add(verdict);
+  };
+  const auto selected = select_mutants(request);
+  Progress progress("mutants", static_cast<int>(selected.size()));
+  if (!selected.empty())
+    run_mutants(request, [&](const MutantResult& r) {
+      session.record("mutant", to_json(r));
+      count(verdict_of(r.outcome));
+      table.add(r);
+      const std::string id = fmt::format("{} {} {} {} [{}]", r.mutant->name, r.op, r.pass,
+                                         name_of(r.dtype), r.executor);
+      if (is_failure(r.outcome))
+        progress.line(fmt::format("{} {}: {}: {}", colored(name_of(r.outcome), Color::kRed), id,
+                                  r.mutant->what, r.reason));
+      else if (options.verbose)
+        progress.line(fmt::format("{} {}: {} after {} cases, {:.2f} s: {} {}", name_of(r.outcome),
+                                  id, name_of(r.verdict), r.cases, r.seconds, r.case_id, r.reason));
+      progress.step(id);
+    });
+  // Those have no op, element type or name to choose by.
+  const bool all = options.ops.empty() && options.dtypes.empty() && options.filter.empty();
+  for (const ExternalGroup& group : external_groups()) {
+    if (!wants(options, group.name) || (!all && options.groups.empty()) || interrupted()) continue;
+    if (external_program(group).empty()) {
+      progress.line(fmt::format("not run: group {}: this build has no program {}", group.name,
+                                group.program));
+      count(Verdict::kSkipped);
+      continue;
+    }
+    run_external(group, [&](const ExternalResult& r) {
+      session.record("mutant", to_json(r));
+      count(r.caught ? Verdict::kPassed : Verdict::kIncorrectNumerical);
+      table.add(r);
+      if (!r.caught || options.verbose)
+        progress.line(fmt::format("{} {} {}: {}: {}",
+                                  r.caught ? "caught" : colored("survived", Color::kRed), r.group,
+                                  r.name, r.what, r.by));
+    });
+  }
+  table.print();
+  return tally.exit_code();
+}
 
 void add_mutants(CLI::App* app, Program* program) {
   CLI::App* command = app->add_subcommand(

@@ -54,6 +54,8 @@ int run_stages(Session& session, const RunOptions& options,
     if (options.has(name)) code = combined(code, guarded(name, body));
   };
   stage("check", [&] { return check_stage(session, options.check); });
+  if (!options.quick)
+    stage("mutants", [&] { return mutants_stage(session, {.ops = options.ops}); });
   stage("bench", [&] { return bench_stage(session, options.bench); });
   if (shard_of(options.shard).index > 0) return code;  // a training cannot be divided: shard 0's
   stage("converge", [&] { return converge_stage(session, training); });
@@ -68,7 +70,7 @@ int run_stages(Session& session, const RunOptions& options,
 }
 
 void prepare(RunOptions* options) {
-  require_known("stage", options->stages, {"check", "bench", "converge", "report"});
+  require_known("stage", options->stages, {"check", "mutants", "bench", "converge", "report"});
   for (Selection* select : {&options->check.select, &options->bench.select}) {
     select->ops = options->ops;
     select->seed = options->seed;
@@ -99,7 +101,8 @@ void add_run(CLI::App* app, Program* program) {
       ->allow_extra_args(false)
       ->delimiter(',');
   command
-      ->add_option("--stages", options->stages, "of check, bench, converge, report (default: all)")
+      ->add_option("--stages", options->stages,
+                   "of check, mutants, bench, converge, report (default: all)")
       ->allow_extra_args(false)
       ->delimiter(',');
   command->add_option("--shard", options->shard,

@@ -22,6 +22,13 @@ struct CheckOptions {
   bool quick = false, trace = false, verbose = false, headroom = false;
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };
+struct MutantOptions {
+  std::vector<std::string> ops = {}, dtypes = {}, groups = {};  // empty: all
+  std::string filter = {};  // regex searched in the fault's name
+  int jobs = 0;
+  double timeout_s = 0;
+  bool list = false, verbose = false;
+};
 struct BenchOptions {
   Selection select;
   SweepSize size = SweepSize::kDefault;
@@ -35,6 +42,7 @@ struct BenchOptions {
 // Each validates its options before it does anything (UsageError), records and prints as it goes,
 // and counts verdicts in the session. Returns its exit code; RecordError passes through.
 int check_stage(Session& session, const CheckOptions& options);
+int mutants_stage(Session& session, const MutantOptions& options);
 int trace_stage(Session& session, const CheckOptions& options);
 int bench_stage(Session& session, const BenchOptions& options);
 int converge_stage(Session& session, const convergence::ConvergeRequest& request);
