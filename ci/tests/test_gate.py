@@ -258,9 +258,30 @@ class CommandTest(unittest.TestCase):
         suite = next(r for r in lines if r["record"] == "aa" and r["scope"] == "suite")
         self.assertLess(suite["measured"]["rate_upper_95"], 0.01)
         self.assertLess(suite["mde_95_worst"], 0.03)
-        by_margin = history.margins([r for r in lines if r.get("scope") == "cell"], {"name": None},
+        self.assertIn("simulated", suite["device_name"])  # nobody may take it for a measurement
+        by_margin = history.margins([r for r in lines if r.get("scope") == "cell"], {"name": suite["device_name"]},
                                     [c.case_id for c in cells.selected(["rope"])], Rule())
         self.assertIn("A/A of", by_margin[0].source)
+
+    def test_report_prints_false_alarm_rate_and_smallest_effects(self):
+        try:
+            from tigon_report import __main__ as reports  # noqa: PLC0415
+            import jinja2  # noqa: F401, PLC0415
+            import matplotlib  # noqa: F401, PLC0415
+        except ImportError as error:
+            self.skipTest(str(error))
+        self.gate("--aa", "--op", "rope", "--suites", "200", simulated={})
+        (self.folder / "recorded/gate").mkdir(parents=True)
+        (self.folder / "recorded/gate/aa.jsonl").write_bytes((self.folder / "records.jsonl").read_bytes())
+        self.gate("--base", "x", "--op", "rope", simulated={"slow": {"rope/forward": 0.05}})
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            code = reports.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded")])
+        self.assertEqual(code, 0)
+        page = (self.folder / "index.html").read_text()
+        own, recorded = page.split('id="recordedgate0"')
+        self.assertIn("slower</span></td><td>rope/forward", own)
+        self.assertIn("0 of 200 suites", recorded)
+        self.assertIn("Smallest slow-down found with probability 0.8: 2.", recorded)
 
     def test_usage(self):
         for words in ([], ["--aa", "--static"], ["--base", "a", "--base-dir", "b"], ["--budget", "soon", "--aa"],

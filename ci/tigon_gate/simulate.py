@@ -52,6 +52,7 @@ class Runner:
         self.failing, self.seconds = failing or {}, seconds
         self.random = numpy.random.default_rng(seed)
         self.level = 0.0
+        self.headers = {"base": {"device": {"kind": "host", "name": "simulated programs (test)"}}}
 
     def measure(self, side, cells):
         """{case id: median seconds} of one process of `side` ("base" or "head")."""

@@ -25,7 +25,8 @@ def main(argv):
     run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
     recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
     try:
-        written = page.write(run, recorded, arguments.out or run.path.parent)
+        gates = load.load_recorded(pathlib.Path(arguments.recorded) / "gate")
+        written = page.write(run, recorded, arguments.out or run.path.parent, gates)
     except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise DataError(f"{run.path}: a record does not hold what the report shows: {error}") from error
     print(f"report: {written}")
