@@ -110,8 +110,11 @@ class CompareTest(unittest.TestCase):
         base = {"k<8>": {"spill_bytes": 0}, "k<1>": {"spill_bytes": 0}}
         head = {"k<8, true>": {"spill_bytes": 4}, "k<1, true>": {"spill_bytes": 0}}
         (name, old, new), = static_compare.matched(base, head)
-        self.assertIn("2 instances", name)
+        self.assertIn("2 kernels under new names", name)
         self.assertEqual(self.effects(old, new), [("blocks", "spill_bytes")])
+        (name, old, new), = static_compare.matched(base, {"other<8>": {"spill_bytes": 4}})
+        self.assertEqual((name[:7], self.effects(old, new)), ("other (", [("blocks", "spill_bytes")]))
+        self.assertEqual(static_compare.matched({}, {"k": {"spill_bytes": 4}}), [("k", None, {"spill_bytes": 4})])
 
 
 class Tree:

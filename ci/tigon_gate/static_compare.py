@@ -116,10 +116,10 @@ def missing_wide(kernels):
 
 
 def matched(base, head):
-    """Pairs (name, base facts or None, head facts): by name, and what was renamed by function.
+    """Pairs (name, base facts or None, head facts): by name, else by function, else all that is left of the file.
 
-    Kernels whose template arguments changed are compared as a group, the largest number of each side, so that a new
-    argument does not hide a rise.
+    Kernels whose names changed are compared as a group, the largest number of each side, so that a new template
+    argument or a new name does not hide a rise.
     """
     pairs = [(name, base[name], head[name]) for name in head if name in base]
     new = collections.defaultdict(list)
@@ -128,14 +128,19 @@ def matched(base, head):
         new[stem(name)].append(name)
     for name in base.keys() - head.keys():
         old[stem(name)].append(name)
-    for function in sorted(new):
-        names = sorted(new[function])
-        if function in old:
-            pairs.append((f"{function} ({len(names)} instances under new names)", largest(base[n] for n in old[function]),
-                          largest(head[n] for n in names)))
-        else:
-            pairs += [(name, None, head[name]) for name in names]
+    for function in sorted(new.keys() & old.keys()):
+        pairs.append(_group(function, old.pop(function), new.pop(function), base, head))
+    gone, come = (sorted(sum(names.values(), [])) for names in (old, new))
+    if gone and come:  # functions were renamed
+        pairs.append(_group(", ".join(sorted({stem(name) for name in come})), gone, come, base, head))
+    else:
+        pairs += [(name, None, head[name]) for name in come]
     return pairs
+
+
+def _group(name, gone, come, base, head):
+    title = f"{name} ({len(come)} kernels under new names, of {len(gone)})"
+    return title, largest(base[n] for n in gone), largest(head[n] for n in come)
 
 
 def largest(facts):
