@@ -3,6 +3,7 @@
 
 #include "harness/ops/loss_plan.h"
 #include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/cross_entropy.h"
 
 namespace tigon::cross_entropy {
@@ -21,6 +22,17 @@ std::vector<InputSet> inputs() {
   logits("last_block", "last_block", {});
   logits("mixed_rows", "mixed_rows", {});
   return sets;
+}
+
+std::vector<Property> row_properties() {
+  return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
+                       row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
+          ignored_rows("T", "target"), padding("V", "logits")};
+}
+
+// Softmax minus one-hot sums to 0.
+std::vector<Property> gradient_properties() {
+  return {gradient_scaling("dloss", {"logits"}), orthogonality("logits", {"1"})};
 }
 
 }  // namespace
@@ -65,7 +77,10 @@ OpSpec contract() {
                                                           }))},
                    .budget = {{"loss", loss}, {"lse", lse}},
                    .flops = 4 * Expr(T) * V,
-                   .strided = {"logits"}}),
+                   .strided = {"logits"},
+                   .properties = joined({row_properties(), loss_properties(),
+                                         {shift_invariance({"logits"}, {.shifted = {"lse"},
+                                                                        .near = {"loss"}})}})}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::cross_entropy::backward(a); }),
@@ -82,7 +97,10 @@ OpSpec contract() {
                    .budget = {{"logits", gradient}},
                    .flops = 5 * Expr(T) * V,
                    .inputs_from = "forward",
-                   .strided = {"logits"}}),
+                   .strided = {"logits"},
+                   .properties = joined({row_properties(), loss_properties(),
+                                         loss_gradient_properties(), gradient_properties(),
+                                         {shift_invariance({"logits", "lse"}, {.same = {"logits"}})}})}),
               pass<ForwardBackward>(
                   "forward_backward",
                   {.oracle = oracle<ForwardBackward>(
@@ -101,7 +119,11 @@ OpSpec contract() {
                                      }))},
                    .budget = {{"logits", gradient}, {"loss", loss}, {"lse", lse}},
                    .flops = 9 * Expr(T) * V,
-                   .strided = {"logits"}}),
+                   .strided = {"logits"},
+                   .properties = joined({row_properties(), loss_properties(),
+                                         loss_gradient_properties(), gradient_properties(),
+                                         {shift_invariance({"logits"}, {.shifted = {"lse"},
+                                                                        .near = {"loss"}})}})}),
           },
   };
 }

@@ -2,9 +2,19 @@
 #include "reference/geglu.h"
 
 #include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/geglu.h"
 
 namespace tigon::geglu {
+
+namespace {
+
+// Of the tanh form and of the exact one.
+Property of_both(Property property) {
+  return with_options({{}, {{"approximate", "none"}}}, std::move(property));
+}
+
+}  // namespace
 
 OpSpec contract() {
   constexpr auto policies = types<F32, BF16, F16>;
@@ -43,7 +53,9 @@ OpSpec contract() {
                                                      })},
                    .budget = {{"y", {.elementary = kNormal}}},
                    .flops = 9 * Expr(T) * F,
-                   .strided = {"a", "b", "y"}}),
+                   .strided = {"a", "b", "y"},
+                   .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"y"})),
+                                  of_both(dtype_twin())}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::geglu::backward(a); }),
@@ -57,8 +69,10 @@ OpSpec contract() {
                             [](auto& a, Stream s) { return naive::geglu::backward(a, s); })},
                    .budget = {{"da", {.elementary = kNormal}}, {"db", {.elementary = kNormal}}},
                    .flops = 18 * Expr(T) * F,
-                   .strided =
-                       {"dy", "a", "b", "da", "db"}}),
+                   .strided = {"dy", "a", "b", "da", "db"},
+                   .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),
+                                  of_both(gradient_scaling("dy", {"da", "db"})),
+                                  of_both(dtype_twin()), in_place({{"da", "a"}, {"db", "b"}})}}),
           },
   };
 }

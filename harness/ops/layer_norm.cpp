@@ -2,6 +2,7 @@
 #include "reference/layer_norm.h"
 
 #include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/layer_norm.h"
 
 namespace tigon::layer_norm {
@@ -65,7 +66,15 @@ OpSpec contract() {
                               {"mean", {.reduction = H}},
                               {"rstd", {.reduction = H, .elementary = kElementary}}},
                    .flops = 7 * Expr(T) * H,
-                   .strided = {"x", "y"}}),
+                   .strided = {"x", "y"},
+                   .properties = {row_independence("T"),
+                                  scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
+                                          {{"eps", 2}}),
+                                  permutation("H"), dtype_twin(),
+                                  same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                               {.fill = {{"w", 1}}}, {}),
+                                  same_results("neutral_bias", {.options = {{"b", "absent"}}},
+                                               {.fill = {{"b", 0}}}, {})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::layer_norm::backward(a); }),
@@ -85,8 +94,16 @@ OpSpec contract() {
                         {"db", {.reduction = T}}},
                    .flops = 13 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .strided =
-                       {"dy", "x", "dx"}}),
+                   .strided = {"dy", "x", "dx"},
+                   .properties = {row_independence("T"),
+                                  scaling("power_of_two", {{"x", 1}, {"mean", 1}, {"rstd", -1}},
+                                          {{"dx", -1}}),
+                                  gradient_scaling("dy", {"dx", "dw", "db"}), permutation("H"),
+                                  dtype_twin(),
+                                  same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
+                                  same_results("frozen_bias", {}, {.options = {{"db", "absent"}}}),
+                                  orthogonality("dx", {"1", "x"}, {{"eps", "0"}}),
+                                  in_place({{"dx", "dy"}})}}),
           },
   };
 }

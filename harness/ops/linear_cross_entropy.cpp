@@ -55,6 +55,14 @@ std::vector<OptionSet> option_sets() {
   return sets;
 }
 
+// Where a row lies in a product, and of how many rows it is, may change the order of its sums.
+std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
+  return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
+                       row_independence("T", kAllRowTrials | kWithinBudgets)),
+          ignored_rows("T", "target", std::move(sums_of_rows)),
+          same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {})};
+}
+
 }  // namespace
 
 OpSpec contract() {
@@ -107,7 +115,8 @@ OpSpec contract() {
                                                  }))},
                    .budget = {{"loss", of_all}, {"lse", of_row}},
                    .flops = 2 * Expr(T) * H * V,
-                   .bytes = logits_bytes}),
+                   .bytes = logits_bytes,
+                   .properties = joined({row_properties({}), loss_properties()})}),
               pass<ForwardBackward>(
                   "forward_backward",
                   {.oracle =
@@ -141,7 +150,11 @@ OpSpec contract() {
                                    }))},
                    .budget = {{"loss", of_all}, {"lse", of_row}, {"dx", of_row}, {"dw", of_all}},
                    .flops = 6 * Expr(T) * H * V,
-                   .bytes = 2 * logits_bytes}),
+                   .bytes = 2 * logits_bytes,
+                   .properties = joined({row_properties({"dw"}), loss_properties(),
+                                         loss_gradient_properties(),
+                                         {for_policies({DType::kF32, DType::kBF16},
+                                                       gradient_scaling("dloss", {"dx", "dw"}))}})}),
           },
   };
 }

@@ -6,6 +6,7 @@
 
 #include "harness/spec/bind.h"
 #include "harness/spec/op_spec.h"
+#include "harness/spec/properties.h"
 #include "reference/naive/eager.h"
 
 namespace tigon {
@@ -59,6 +60,29 @@ inline Implementation naive_loss(Implementation chain) {
                 [=](const Binding& b) { return b.at("softcap") > 0 ? then : otherwise; });
   };
   return rounding(with_softcap(40, 4), std::move(chain), with_softcap(naive::tanh_error(), 0));
+}
+
+// Promises of every pass of a loss, and of those that compute a gradient.
+inline std::vector<Property> loss_properties() {
+  const std::vector<std::string> none = {};  // another way to the same numbers
+  return {permutation("V", "target"),
+          dtype_twin(),
+          same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}}),
+          same_results("neutral_softcap", {}, {.options = {{"softcap", "1000000"}}}, none),
+          same_results("neutral_smoothing", {}, {.options = {{"label_smoothing", "1e-30"}}}, none),
+          same_results("neutral_z_loss", {}, {.options = {{"z_loss", "1e-30"}}}, none)};
+}
+inline std::vector<Property> loss_gradient_properties() {
+  return {same_results("neutral_dloss", {.options = {{"dloss", "absent"}}}, {.fill = {{"dloss", 1}}}),
+          same_results("neutral_reduction", {.options = {{"reduction", "sum"}}, .fill = {{"dloss", 1}}},
+                       {.options = {{"reduction", "none"}}, .fill = {{"dloss", 1}}})};
+}
+
+inline std::vector<Property> joined(std::vector<std::vector<Property>> parts) {
+  std::vector<Property> all;
+  for (auto& part : parts)
+    for (Property& p : part) all.push_back(std::move(p));
+  return all;
 }
 
 }  // namespace tigon

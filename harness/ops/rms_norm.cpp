@@ -75,8 +75,15 @@ OpSpec contract() {
                               {"rstd", {.reduction = H}}},
                    .flops = 4 * Expr(T) * H,
                    .strided = {"x", "y"},
-                   .properties = {row_independence("T"),
-                                  scaling("power_of_two", {{"x", 1}}, {{"rstd", -1}}, {{"eps", 2}})}}),
+                   .properties =
+                       {row_independence("T"),
+                        scaling("power_of_two", {{"x", 1}}, {{"rstd", -1}}, {{"eps", 2}}),
+                        permutation("H"), dtype_twin(),
+                        same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                     {.fill = {{"w", 1}}}),
+                        for_policies({DType::kF32},
+                                     same_results("neutral_casting", {},
+                                                  {.options = {{"casting", "gemma"}}}))}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rms_norm::backward(a); }),
@@ -93,9 +100,14 @@ OpSpec contract() {
                    .flops = 9 * Expr(T) * H,
                    .inputs_from = "forward",
                    .strided = {"dy", "x", "dx"},
-                   .properties = {row_independence("T"),
-                                  scaling("power_of_two", {{"x", 1}, {"rstd", -1}}, {{"dx", -1}}),
-                                  gradient_scaling("dy", {"dx", "dw"})}}),
+                   .properties =
+                       {row_independence("T"),
+                        scaling("power_of_two", {{"x", 1}, {"rstd", -1}}, {{"dx", -1}}),
+                        gradient_scaling("dy", {"dx", "dw"}), permutation("H"), dtype_twin(),
+                        same_results("neutral_weight", {.options = {{"w", "absent"}, {"dw", "absent"}}},
+                                     {.options = {{"dw", "absent"}}, .fill = {{"w", 1}}}, {}),
+                        same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
+                        orthogonality("dx", {"x"}, {{"eps", "0"}}), in_place({{"dx", "dy"}})}}),
           },
   };
 }

@@ -54,7 +54,8 @@ OpSpec contract() {
                    .budget = {{"q", {}}, {"k", {}}},
                    .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
                    .strided = {"q", "k"},
-                   .properties = {row_independence("T"), linearity({"q", "k"}, {"q", "k"})}}),
+                   .properties = {row_independence("T"), linearity({"q", "k"}, {"q", "k"}), dtype_twin(),
+                                  pair_norm({"q", "k"})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rope::backward(a); }),
@@ -69,7 +70,11 @@ OpSpec contract() {
                    .budget = {{"dq", {}}, {"dk", {}}},
                    .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
                    .strided = {"dq", "dk"},
-                   .properties = {row_independence("T"), linearity({"dq", "dk"}, {"dq", "dk"})}}),
+                   .properties = {row_independence("T"), linearity({"dq", "dk"}, {"dq", "dk"}), dtype_twin(),
+                                  pair_norm({"dq", "dk"}),
+                                  same_as_pass("negated_angle", "forward", {{"dq", "q"}, {"dk", "k"}},
+                                               {"sin"}),
+                                  inverts_pass("inverse", "forward", {{"dq", "q"}, {"dk", "k"}})}}),
           },
   };
 }

@@ -61,7 +61,7 @@ OpSpec contract() {
                    .budget = {{"y", {.elementary = kSigmoid}}},
                    .flops = 5 * Expr(T) * F,
                    .strided = {"a", "b", "y"},
-                   .properties = {row_independence("T"), linearity({"b"}, {"y"})}}),
+                   .properties = {row_independence("T"), linearity({"b"}, {"y"}), dtype_twin()}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::swiglu::backward(a); }),
@@ -78,7 +78,8 @@ OpSpec contract() {
                    .flops = 12 * Expr(T) * F,
                    .strided = {"dy", "a", "b", "da", "db"},
                    .properties = {row_independence("T"), linearity({"b"}, {"da"}),
-                                  gradient_scaling("dy", {"da", "db"})}}),
+                                  gradient_scaling("dy", {"da", "db"}), dtype_twin(),
+                                  in_place({{"da", "a"}, {"db", "b"}})}}),
           },
   };
 }

@@ -30,7 +30,7 @@ void require(const Status& status) {
   require_no_findings();  // says more than the status
   const Verdict verdict =
       status.code == Status::kUnsupported ? Verdict::kUnsupported : Verdict::kRuntimeError;
-  throw Stop{verdict, status.reason};
+  throw Refused{{verdict, status.reason}};
 }
 
 // The first element of an input that is no longer what was uploaded.

@@ -17,6 +17,9 @@ struct Stop {
   std::string reason;
 };
 
+// The same, from a status of the implementation instead of what it did.
+struct Refused : Stop {};
+
 // An implementation's outputs by tensor name, packed.
 using OutputBytes = std::map<std::string, std::vector<std::byte>>;
 
@@ -33,7 +36,8 @@ struct Layout {
 class Placed {
  public:
   // Allocates, asks for the workspace and prepares the implementation. `problem` must outlive it.
-  // Throws Stop.
+  // Throws Stop,
+  // and Refused for a status.
   explicit Placed(const Problem& problem, Layout layout = {});
 
   // Another problem of the same shapes and options, whose inputs the next calls take.
@@ -47,6 +51,7 @@ class Placed {
   void fill(int round);
   void call(Stream stream);
   OutputBytes collect();
+  const Bound& bound() const { return bound_; }
 
  private:
   ArenaTensor& memory(const CaseTensor& t);

@@ -1,5 +1,6 @@
 // Property cases: which there are, and carrying one out.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace tigon {
 
 // The properties of a pass: its own and those of every pass.
 std::vector<Property> properties_of(const Pass& pass);
-const Property* find_property(const Pass& pass, const std::string& name);
+std::optional<Property> find_property(const Pass& pass, const std::string& name);
 
 // Names of the properties of every pass of the build, each once, sorted.
 std::vector<std::string> property_names();

@@ -160,15 +160,15 @@ class Plan {
     const Case plain = base_;
     base_.property = property.name;
     const std::string& inputs = property.inputs.empty() ? plain.inputs : property.inputs;
-    for (const Shape& shape : property.one_shape ? std::vector<Shape>{small.back()} : small)
+    std::vector<Shape> shapes = small;
+    if (small.size() > 1) shapes.push_back(in_vectors(small.back()));
+    if (property.one_shape) shapes = {shapes.back()};
+    for (const Shape& shape : shapes)
       for (const OptionSet& options : property.options) push(shape, options, inputs, cases);
-    // The same once more where rows can be read in vectors.
-    if (small.size() > 1 && !property.one_shape)
-      push(in_vectors(small.back()), property.options.front(), inputs, cases);
     base_ = plain;
   }
 
-  // Every axis but the first rounded up to a multiple of 16.
+  // Every axis but the first rounded up to a multiple of 16: rows that can be read in vectors.
   Shape in_vectors(Shape shape) const {
     for (size_t a = 1; a < op_.axes.size(); ++a) {
       int64_t& size = shape.at(op_.axes[a].axis.symbol);

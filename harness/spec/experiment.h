@@ -15,6 +15,7 @@ struct HostTensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
   std::vector<double> values;
+  bool operator==(const HostTensor&) const = default;
 };
 using HostTensors = std::map<std::string, HostTensor>;
 
@@ -46,7 +47,9 @@ struct NotApplicable : std::runtime_error {
 };
 // The implementation refused the call, with its reason.
 struct Refusal : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  Refusal(const std::string& reason, bool is_unsupported)
+      : std::runtime_error(reason), unsupported(is_unsupported) {}
+  bool unsupported;  // else the call was invalid
 };
 
 class Experiment {
@@ -66,11 +69,20 @@ class Experiment {
   // Throws Violation when the outputs of a call are not what the oracle says.
   virtual void judge(const Call& call, const HostTensors& outputs) = 0;
 
-  // The call with inputs of another seed.
-  virtual Call with_seed(const Call& call, uint64_t seed) = 0;
+  // The call with the case's inputs generated again, for the call's sizes and options; `seed` is
+  // added to the case's.
+  virtual Call generated(const Call& call, uint64_t seed) = 0;
   // The call with the inputs that forward saves replaced by the oracle's at these options of
   // forward, e.g. rstd at eps = 0.
   virtual Call with_saved(const Call& call, const OptionSet& forward_options) = 0;
+
+  // Captures the first call in a graph (on the host: keeps it prepared) and replays it in the same
+  // memory with the inputs of each of these calls, which differ in their inputs only.
+  virtual std::vector<HostTensors> replay(const std::vector<Call>& calls) = 0;
+  // The calls on streams of their own, all at once, each `times` times: every one's inputs arrive
+  // late, by a copy in its stream. Needs has_streams().
+  virtual std::vector<HostTensors> run_on_streams(const std::vector<Call>& calls, int times) = 0;
+  virtual bool has_streams() const = 0;
 
   virtual const OpSpec& op() const = 0;
   virtual const Pass& pass() const = 0;

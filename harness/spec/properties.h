@@ -27,10 +27,35 @@ enum RowTrial : unsigned {
   kOtherOrder = 2,     // rows are given in reverse
   kInPieces = 4,       // the first row alone, then the rest
   kAllRowTrials = 7,
+  // Of the second and third, where moved rows take another path: within the budgets where rows are
+  // no multiple of 16 bytes, or always.
+  kBitwiseIfAligned = 8,
+  kWithinBudgets = 16,
 };
 // What belongs to a row (every tensor with a dimension of this axis in front) depends on that row
 // alone, bitwise.
 Property row_independence(std::string axis, unsigned trials = kAllRowTrials);
+
+// In rows whose target is the option ignore_index, inputs may hold anything (NaN, large numbers)
+// and every result of the row is 0. Outputs named in `sums` take rows times 0 and are therefore
+// tried with finite values only.
+Property ignored_rows(std::string axis, std::string target, std::vector<std::string> sums = {});
+
+// ---- columns ------------------------------------------------------------------------------------
+
+// The columns of this axis in another order, classes in `target` renumbered with them: the same
+// results in that order, within the budgets of both (sums take another order).
+Property permutation(std::string axis, std::string target = "");
+// More columns of -inf in `tensor`: their gradient is exactly 0, the rest stays within the budgets.
+Property padding(std::string axis, std::string tensor);
+
+struct ShiftedOutputs {
+  std::vector<std::string> same = {};     // bitwise
+  std::vector<std::string> shifted = {};  // by c, to 4 ulp of the largest shifted input
+  std::vector<std::string> near = {};     // as before, to 4 ulp of the largest shifted input
+};                                        // those not named: as before, within the budgets
+// These inputs plus c, where the sums are exact in their types.
+Property shift_invariance(std::vector<std::string> inputs, ShiftedOutputs outputs);
 
 // ---- scaling ------------------------------------------------------------------------------------
 
@@ -44,5 +69,47 @@ Property scaling(std::string name, std::map<std::string, int> inputs,
 Property gradient_scaling(std::string gradient, const std::vector<std::string>& outputs);
 // scaling, with -1 too, for what a pass is linear in.
 Property linearity(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+
+// ---- options and dtypes -------------------------------------------------------------------------
+
+// One way to make a call: options over those of the case, and inputs filled with one value.
+struct Variant {
+  OptionSet options = {};
+  std::map<std::string, double> fill = {};
+};
+inline const std::vector<std::string> kAllOutputs = {"*"};
+// Two ways that must give the same results: bitwise in the outputs named, within the budgets in the
+// others. Outputs that only one of them has, or has in another shape, are not compared.
+Property same_results(std::string name, Variant one, Variant other,
+                      std::vector<std::string> bitwise = kAllOutputs);
+
+// A 16-bit call and one in f32 on the same values agree within the budgets of both.
+Property dtype_twin();
+
+// ---- passes -------------------------------------------------------------------------------------
+
+// The pass is another one: its tensors under the other's names, some inputs negated. Bitwise.
+Property same_as_pass(std::string name, std::string pass, std::map<std::string, std::string> names,
+                      std::vector<std::string> negated);
+// Undoes another pass: on that one's outputs it gives that one's inputs, to 8 u of the norm of each
+// pair (columns i and i + half).
+Property inverts_pass(std::string name, std::string pass, std::map<std::string, std::string> names);
+// Keeps the norm of every such pair of these tensors, to 8 u.
+Property pair_norm(std::vector<std::string> tensors);
+
+// The rows of a gradient are orthogonal to those of `to` ("1": to ones), to
+//   sqrt(n) u ||v g||_2 + (sqrt(n) + 24) u_acc sum |v g|
+// with the saved inputs taken at `forward_options`, e.g. eps = 0.
+Property orthogonality(std::string gradient, std::vector<std::string> to,
+                       OptionSet forward_options = {});
+
+// Outputs in the memory of inputs give the same bits: {{"dx", "dy"}}.
+Property in_place(std::map<std::string, std::string> memory_of);
+
+// ---- every pass has these -----------------------------------------------------------------------
+
+// Reruns in several thread orders, sizes A B A, replay with new contents, streams, addresses off
+// their alignment, rows that lie apart.
+std::vector<Property> common_properties();
 
 }  // namespace tigon

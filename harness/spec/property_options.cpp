@@ -1,0 +1,87 @@
+// Properties of options and of dtypes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/spec/experiment.h"
+#include "harness/spec/properties.h"
+
+namespace tigon {
+
+namespace {
+
+Call varied(Experiment& e, const Variant& variant) {
+  Call call = e.base();
+  bool other_inputs = false;
+  for (const auto& [name, value] : variant.options) {
+    call.options[name] = value;
+    other_inputs = true;
+  }
+  // Which inputs there are, and their sizes, depend on options.
+  if (other_inputs) call = e.generated(call, 0);
+  for (const auto& [name, value] : variant.fill) {
+    auto& values = call.inputs.at(name).values;
+    std::fill(values.begin(), values.end(), value);
+  }
+  return call;
+}
+
+std::string text_of(const Variant& v) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    text += fmt::format("{}{}={}", text.empty() ? "with " : ",", name, value);
+  };
+  for (const auto& [name, value] : v.options) add(name, value);
+  for (const auto& [name, value] : v.fill) add(name, fmt::format("{:g}", value));
+  return text.empty() ? "as the case is" : text;
+}
+
+// Both may be wrong by their own budget.
+std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b.at(i);
+  return a;
+}
+
+}  // namespace
+
+Property same_results(std::string name, Variant one, Variant other,
+                      std::vector<std::string> bitwise) {
+  const auto check = [=](Experiment& e) {
+    const Call first = varied(e, one), second = varied(e, other);
+    const HostTensors a = e.run(first), b = e.run(second);
+    const auto first_budgets = e.budgets(first), second_budgets = e.budgets(second);
+    int compared = 0;
+    for (const auto& [output, want] : a) {
+      const auto got = b.find(output);
+      if (got == b.end() || got->second.shape != want.shape) continue;
+      ++compared;
+      const bool exact =
+          std::count(bitwise.begin(), bitwise.end(), output) > 0 || bitwise == kAllOutputs;
+      if (exact)
+        expect_same(output, got->second, want, text_of(other), text_of(one));
+      else
+        expect_close(output, got->second, want,
+                     sum(first_budgets.at(output), second_budgets.at(output)), text_of(other),
+                     text_of(one));
+    }
+    if (compared == 0) throw std::logic_error(name + ": no output that both calls have");
+  };
+  return {name, fmt::format("the same results {} and {}", text_of(one), text_of(other)), check};
+}
+
+Property dtype_twin() {
+  const auto check = [](Experiment& e) {
+    Call twin = e.base();
+    twin.dtype = DType::kF32;
+    const HostTensors exact = e.run(twin);
+    const auto budgets = e.budgets(e.base()), twin_budgets = e.budgets(twin);
+    for (const auto& [name, tensor] : e.base_outputs())
+      expect_close(name, tensor, exact.at(name), sum(budgets.at(name), twin_budgets.at(name)),
+                   fmt::format("in {}", name_of(e.base().dtype)), "in f32 on the same values");
+  };
+  return for_policies(
+      {DType::kBF16, DType::kF16},
+      {"dtype_twin", "a 16-bit call agrees with one in f32 on the same values", check});
+}
+
+}  // namespace tigon

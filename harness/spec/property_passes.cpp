@@ -1,0 +1,148 @@
+// Properties between passes, and of gradients.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "harness/spec/experiment.h"
+#include "harness/spec/properties.h"
+
+namespace tigon {
+
+namespace {
+
+// The call of another pass with the base's inputs under its names.
+Call call_of_pass(const Experiment& e, const std::string& pass,
+                  const std::map<std::string, std::string>& names) {
+  Call call = e.base();
+  call.pass = pass;
+  for (const auto& [own, other] : names) {
+    auto tensor = call.inputs.extract(own);
+    tensor.key() = other;
+    call.inputs.insert(std::move(tensor));
+  }
+  return call;
+}
+
+double unit_of(DType t) { return std::max(unit_roundoff(t), 0x1p-24); }
+
+// 8 u of the norm of the pair that each element belongs to.
+std::vector<double> of_pair_norms(const HostTensor& t) {
+  const auto width = static_cast<size_t>(t.shape.back()), half = width / 2;
+  std::vector<double> allowed(t.values.size());
+  for (size_t i = 0; i < allowed.size(); ++i) {
+    const size_t partner = i % width < half ? i + half : i - half;
+    allowed[i] = 8 * unit_of(t.dtype) * std::hypot(t.values[i], t.values[partner]) +
+                 smallest_subnormal(t.dtype);
+  }
+  return allowed;
+}
+
+// Every element replaced by the norm of its pair.
+HostTensor pair_norms(const HostTensor& t) {
+  HostTensor norms = t;
+  const auto width = static_cast<size_t>(t.shape.back()), half = width / 2;
+  for (size_t i = 0; i < t.values.size(); ++i) {
+    const size_t partner = i % width < half ? i + half : i - half;
+    norms.values[i] = std::hypot(t.values[i], t.values[partner]);
+  }
+  return norms;
+}
+
+}  // namespace
+
+Property same_as_pass(std::string name, std::string pass, std::map<std::string, std::string> names,
+                      std::vector<std::string> negated) {
+  const auto check = [=](Experiment& e) {
+    Call call = call_of_pass(e, pass, names);
+    for (const std::string& input : negated)
+      for (double& v : call.inputs.at(input).values) v = -v;
+    const HostTensors outputs = e.run(call);
+    for (const auto& [own, other] : names)
+      expect_same(own, e.base_outputs().at(own), outputs.at(other), "in this pass", "in " + pass);
+  };
+  std::string statement = fmt::format("equals {}", pass);
+  for (const std::string& input : negated) statement += fmt::format(" with {} negated", input);
+  return {std::move(name), statement, check};
+}
+
+Property inverts_pass(std::string name, std::string pass,
+                      std::map<std::string, std::string> names) {
+  const auto check = [=](Experiment& e) {
+    const HostTensors there = e.run(call_of_pass(e, pass, names));
+    Call back = e.base();
+    for (const auto& [own, other] : names) back.inputs.at(own) = there.at(other);
+    const HostTensors outputs = e.run(back);
+    for (const auto& [own, other] : names) {
+      const HostTensor& start = e.base().inputs.at(own);
+      expect_close(own, outputs.at(own), start, of_pair_norms(start), "there and back",
+                   "at the start");
+    }
+  };
+  return {std::move(name), fmt::format("undoes {}", pass), check};
+}
+
+Property pair_norm(std::vector<std::string> tensors) {
+  const auto check = [=](Experiment& e) {
+    for (const std::string& name : tensors) {
+      const HostTensor& before = e.base().inputs.at(name);
+      expect_close("norm of the pair of " + name, pair_norms(e.base_outputs().at(name)),
+                   pair_norms(before), of_pair_norms(before), "after", "before");
+    }
+  };
+  return {"pair_norm", "keeps the norm of every pair of columns i and i + half", check};
+}
+
+namespace {
+
+// Throws when row r of the gradient is not orthogonal to v (ones without values).
+void expect_orthogonal(const std::string& name, const HostTensor& gradient, size_t row,
+                       const std::vector<double>* v, const std::string& to) {
+  const auto n = static_cast<size_t>(gradient.shape.back());
+  double product = 0, squares = 0, absolute = 0;
+  for (size_t j = row * n; j < (row + 1) * n; ++j) {
+    const double term = gradient.values[j] * (v ? (*v)[j] : 1);
+    product += term;
+    squares += term * term;
+    absolute += std::abs(term);
+  }
+  const double root = std::sqrt(static_cast<double>(n));
+  const double allowed = root * unit_of(gradient.dtype) * std::sqrt(squares) +
+                         (root + 24) * 0x1p-24 * absolute +
+                         smallest_subnormal(gradient.dtype) * root;
+  if (!(std::abs(product) <= allowed))
+    throw Violation(fmt::format("row {} of {} times {} is {:.9g}, not 0 to {:.9g}", row, name, to,
+                                product, allowed));
+}
+
+}  // namespace
+
+Property orthogonality(std::string gradient, std::vector<std::string> to,
+                       OptionSet forward_options) {
+  const auto check = [=](Experiment& e) {
+    const Call call = forward_options.empty() ? e.base() : e.with_saved(e.base(), forward_options);
+    const HostTensors outputs = e.run(call);
+    const HostTensor& g = outputs.at(gradient);
+    const size_t rows = g.values.size() / static_cast<size_t>(g.shape.back());
+    for (const std::string& name : to)
+      for (size_t row = 0; row < rows; ++row)
+        expect_orthogonal(gradient, g, row, name == "1" ? nullptr : &call.inputs.at(name).values,
+                          name == "1" ? "ones" : name);
+  };
+  std::string statement = fmt::format("rows of {} are orthogonal to", gradient);
+  for (const std::string& name : to) statement += " " + (name == "1" ? "ones" : name);
+  return {"orthogonality", statement, check};
+}
+
+Property in_place(std::map<std::string, std::string> memory_of) {
+  const auto check = [=](Experiment& e) {
+    Call call = e.base();
+    call.memory_of = memory_of;
+    expect_all_same(e.run(call), e.base_outputs(), "in the input's memory", "in its own");
+  };
+  std::string statement = "the same bits in place:";
+  for (const auto& [output, input] : memory_of)
+    statement += fmt::format(" {} in {}'s memory", output, input);
+  return {"in_place", statement, check};
+}
+
+}  // namespace tigon
