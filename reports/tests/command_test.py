@@ -30,7 +30,8 @@ class CommandTest(unittest.TestCase):
         """A file of records (dicts) or of whole lines (bytes)."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"".join(item + b"\n" if isinstance(item, bytes) else sample.text([item]).encode() for item in items))
+        path.write_bytes(b"".join(item + b"\n" if isinstance(item, bytes) else sample.text([item]).encode()
+                                  for item in items))
         return path
 
     def refused(self, code, says, *words):
@@ -46,7 +47,8 @@ def full(record, run_id="20260101T120000Z-1a2b3c4d", time="2026-01-01T12:00:01.0
     result = {"schema_version": "1.0.0", "run_id": run_id, "time": time, **record}
     if "case_id" not in result and "axes" in result and record["record"] in ("bench", "memory"):
         shape = ",".join(f"{key}={value}" for key, value in result["axes"].items())
-        result["case_id"] = f"{result['op']}/{result['pass']}/{result['impl']}/{result['dtype']}/{shape},inputs=normal,seed=42"
+        names = "/".join(result[key] for key in ("op", "pass", "impl", "dtype"))
+        result["case_id"] = f"{names}/{shape},inputs=normal,seed=42"
     if "case_id" in result:
         result["case_key"] = records.case_key(result["case_id"])
     return result

@@ -20,7 +20,8 @@ def apt(*packages):
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for words in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *packages]):
-        done = subprocess.run([*prefix, "apt-get", *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run([*prefix, "apt-get", *words], env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True)
     return done.returncode == 0
 
 

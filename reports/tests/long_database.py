@@ -59,7 +59,8 @@ class Server:
 
     def run(self, name, *words):
         done = subprocess.run([*self.prefix, self.programs / name, *map(str, words)], cwd=self.folder, text=True,
-                              stdout=subprocess.PIPE if name != "pg_ctl" else subprocess.DEVNULL, stderr=subprocess.STDOUT,
+                              stdout=subprocess.PIPE if name != "pg_ctl" else subprocess.DEVNULL,
+                              stderr=subprocess.STDOUT,
                               stdin=subprocess.DEVNULL)
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stdout}")
@@ -77,7 +78,8 @@ class DatabaseTest(unittest.TestCase):
         cls.folder = pathlib.Path(temporary.name)
         cls.folder.chmod(0o755)
         cls.pythons = {version: python for version in ("1.4", "2") if
-                       (python := install.environment(cls.folder / version, f"sqlalchemy=={version}.*", "psycopg2-binary"))}
+                       (python := install.environment(cls.folder / version, f"sqlalchemy=={version}.*",
+                                                      "psycopg2-binary"))}
         if not cls.pythons and install.apt("python3-sqlalchemy", "python3-psycopg2"):
             cls.pythons = {"Debian's": pathlib.Path("/usr/bin/python3")}
         if not cls.pythons:
@@ -94,16 +96,19 @@ class DatabaseTest(unittest.TestCase):
 
     def rows(self, python):
         """relation -> sorted rows in the server."""
-        done = subprocess.run([python, "-c", DUMP, self.server.url.replace(":", "+psycopg2:", 1), *RELATIONS], text=True, capture_output=True)
+        done = subprocess.run([python, "-c", DUMP, self.server.url.replace(":", "+psycopg2:", 1), *RELATIONS],
+                              text=True, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return {name: sorted(rows, key=str) for name, rows in json.loads(done.stdout).items()}
 
     def test_the_server_holds_what_sqlite_holds(self):
         for version, python in self.pythons.items():
             for source in ("runs.jsonl", "history"):  # the second replaces the first
-                self.assertEqual(program.main(["index", str(self.folder / source), "-o", str(self.folder / "i.sqlite")]), 0)
+                self.assertEqual(program.main(["index", str(self.folder / source), "-o",
+                                               str(self.folder / "i.sqlite")]), 0)
                 with sqlite3.connect(self.folder / "i.sqlite") as connection:
-                    want = {name: sorted(map(list, connection.execute(f"SELECT * FROM {name}")), key=str) for name in RELATIONS}
+                    want = {name: sorted(map(list, connection.execute(f"SELECT * FROM {name}")), key=str)
+                            for name in RELATIONS}
                 done = self.tigon(python, "index", self.folder / source, "--db", self.server.url)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 got = self.rows(python)
@@ -112,7 +117,8 @@ class DatabaseTest(unittest.TestCase):
                     self.assertEqual(got[name], want[name], (version, name))
             self.assertGreater(len(got["bench"]), 2000)
         for query in re.findall(r"SELECT.*?;", index_schema.HELP.split("psql:")[1], re.S):
-            self.server.run("psql", "-h", self.server.folder, "-U", "tigon", "-d", "tigon", "-v", "ON_ERROR_STOP=1", "-qAtc", query)
+            self.server.run("psql", "-h", self.server.folder, "-U", "tigon", "-d", "tigon", "-v", "ON_ERROR_STOP=1",
+                            "-qAtc", query)
 
     def test_a_failed_index_leaves_the_old_one(self):
         python = list(self.pythons.values())[-1]
@@ -135,7 +141,8 @@ class DatabaseTest(unittest.TestCase):
 
     def test_a_server_that_is_not_there_is_one_line_without_the_password(self):
         for python in self.pythons.values():
-            done = self.tigon(python, "index", self.folder / "runs.jsonl", "--db", "postgresql://me:hidden@127.0.0.1:1/x")
+            done = self.tigon(python, "index", self.folder / "runs.jsonl", "--db",
+                              "postgresql://me:hidden@127.0.0.1:1/x")
             self.assertEqual((done.returncode, done.stderr.count("\n")), (5, 1), done.stderr)
             self.assertNotIn("hidden", done.stderr)
             done = self.tigon(python, "index", self.folder / "runs.jsonl", "--db", "sqlite:///x.db")

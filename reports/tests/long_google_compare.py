@@ -33,9 +33,11 @@ class CompareToolTest(CommandTest):
         samples = [1e-3 * factor * (1 + i / 1000) for i in range(10)]
         run = [full({**sample.bench(impl, 64, v, 1e-3 * factor), "samples_s": samples, "run_id": run_id}, run_id)
                for impl in ("fused", "naive") for v in (1024, 2048)]
-        failed = full({**sample.bench("naive", 64, 4096, 1), "verdict": "oom", "median_s": None, "run_id": run_id}, run_id)
+        failed = full({**sample.bench("naive", 64, 4096, 1), "verdict": "oom", "median_s": None, "run_id": run_id},
+                      run_id)
         path = self.write(f"{name}.jsonl", [full_run(run_id)[0], *run, failed])
-        self.assertEqual(self.tigon("export", path, "--format", "google-benchmark", "-o", self.folder / f"{name}.json")[0], 0)
+        self.assertEqual(self.tigon("export", path, "--format", "google-benchmark", "-o",
+                                    self.folder / f"{name}.json")[0], 0)
         return self.folder / f"{name}.json"
 
     def test_it_sees_the_ratio_and_the_repetitions(self):

@@ -20,7 +20,8 @@ def check(verdict="passed", impl="fused", dtype="bf16", error=0.5, **more):
 def bench(impl, t, v, seconds, executor="cuda", basis="cold"):
     return {"record": "bench", "op": "cross_entropy", "pass": "forward_backward", "impl": impl, "dtype": "bf16",
             "axes": {"T": t, "V": v}, "options": {}, "basis": basis, "executor": executor, "median_s": seconds,
-            "q1_s": seconds * 0.99, "q3_s": seconds * 1.02, "n": 30, "flop": 8.0 * t * v, "bytes_min_bytes": 4.0 * t * v,
+            "q1_s": seconds * 0.99, "q3_s": seconds * 1.02, "n": 30, "flop": 8.0 * t * v,
+            "bytes_min_bytes": 4.0 * t * v,
             "bandwidth_bytes_per_s": 4.0 * t * v / seconds, "flop_rate_per_s": 8.0 * t * v / seconds,
             "share_of_copy": min(0.9, 1e-12 * t * v / seconds), "share_of_gemm": None, "bound": "memory",
             "verdict": "passed", "reason": ""}
@@ -35,14 +36,16 @@ def memory(impl, t, v, extra):
 def trace():
     return {"record": "trace", "op": "rms_norm", "pass": "forward", "impl": "fused", "dtype": "bf16",
             "axes": {"T": 64, "H": 1024}, "options": {}, "bytes_loaded_bytes": 133120, "bytes_stored_bytes": 131328,
-            "bytes_min_bytes": 264448, "traffic_ratio": 1.0, "requests": 10, "sectors": 160, "sectors_per_request": 16.0,
+            "bytes_min_bytes": 264448, "traffic_ratio": 1.0, "requests": 10, "sectors": 160,
+            "sectors_per_request": 16.0,
             "bank_conflicts": 0, "barriers": 64, "atomics": 0, "kernels": []}
 
 
 def converge(impl, losses):
     return {"record": "converge", "config": "tiny", "impl": impl, "dtype": "bf16", "steps": len(losses),
             "parameters": 1000000, "vocabulary": 4096, "loss": losses, "final_loss": losses[-1], "held_out_loss": 6.0,
-            "peak_bytes": 1 << 28, "planned_bytes": 1 << 27, "tokens_per_s": 1000.0, "data": "/usr/share/common-licenses"}
+            "peak_bytes": 1 << 28, "planned_bytes": 1 << 27, "tokens_per_s": 1000.0,
+            "data": "/usr/share/common-licenses"}
 
 
 def host_run():
@@ -52,7 +55,8 @@ def host_run():
             bench("fused", 64, 1024, 0.01, "fast", "wall"), memory("naive", 64, 1024, 1 << 20),
             memory("naive", 64, 2048, 1 << 21), memory("fused", 64, 1024, 256), memory("fused", 64, 2048, 256),
             converge("naive", [8.3, 7.1]), converge("fused", [8.3, 7.102]), verdict,
-            {"record": "end", "passed": 3, "failed": 0, "skipped": 0, "exit_code": 0, "seconds_s": 9, "interrupted": False}]
+            {"record": "end", "passed": 3, "failed": 0, "skipped": 0, "exit_code": 0, "seconds_s": 9,
+             "interrupted": False}]
 
 
 def gpu_run():
@@ -72,5 +76,6 @@ def text(records):
 def _named(record):
     if record["record"] in ("bench", "memory") and "case_id" not in record:
         shape = ",".join(f"{key}={value}" for key, value in record["axes"].items())
-        record["case_id"] = f"{record['op']}/{record['pass']}/{record['impl']}/{record['dtype']}/{shape},inputs=normal,seed=42"
+        names = "/".join(record[key] for key in ("op", "pass", "impl", "dtype"))
+        record["case_id"] = f"{names}/{shape},inputs=normal,seed=42"
     return record

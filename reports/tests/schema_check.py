@@ -15,7 +15,8 @@ def violation(value, schema=None, where=""):
         return violation(value, SCHEMA["definitions"][schema["$ref"].rsplit("/", 1)[1]], where)
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
-    if types and not any(isinstance(value, TYPES[t]) and (t == "boolean" or not isinstance(value, bool)) for t in types):
+    if types and not any(isinstance(value, TYPES[t]) and (t == "boolean" or not isinstance(value, bool))
+                         for t in types):
         return f"{where}: {value!r} is not {types}"
     if "enum" in schema and value not in schema["enum"]:
         return f"{where}: {value!r} is none of {schema['enum']}"

@@ -17,7 +17,8 @@ class FrameTest(CommandTest):
             with self.assertRaises(SystemExit) as done:
                 self.tigon(name, "--help")
             self.assertEqual(done.exception.code, 0)
-            done = subprocess.run([sys.executable, "-m", "tigon_report", name, "--help"], text=True, capture_output=True,
+            done = subprocess.run([sys.executable, "-m", "tigon_report", name, "--help"], text=True,
+                                  capture_output=True,
                                   env={**os.environ, "PYTHONPATH": str(LAUNCHER.parent / "reports")})
             self.assertGreaterEqual(done.stdout.count(f"\n  ./tigon {name} "), 2, name)
 
@@ -32,7 +33,8 @@ class FrameTest(CommandTest):
         for tool in ("bash", "dirname", "cat"):
             (tools / tool).symlink_to(shutil.which(tool))
         environment = {"PATH": str(tools), "TIGON_PYTHON": sys.executable, "HOME": str(self.folder)}
-        run = lambda *words: subprocess.run([LAUNCHER, *words], text=True, capture_output=True, env=environment)  # noqa: E731
+        run = lambda *words: subprocess.run([LAUNCHER, *words], text=True, capture_output=True,
+                                            env=environment)  # noqa: E731
         usage = run("--help").stdout
         for name in program.COMMANDS:
             self.assertIn(f"  {name} ", usage)

@@ -174,8 +174,10 @@ class IntervalTest(unittest.TestCase):
         self.assertEqual(comparison.outcome(*interval, 1.0), "unclear")
 
     def test_outcomes(self):
-        for low, high, seconds, expected in ((1.02, 1.03, 1e-3, "slower"), (1.02, 1.025, 1e-5, "same"), (0.9, 0.95, 1, "faster"),
-                                             (0.995, 1.005, 1, "same"), (0.98, 1.005, 1, "unclear"), (1.0, 1.5, 1, "unclear")):
+        for low, high, seconds, expected in ((1.02, 1.03, 1e-3, "slower"), (1.02, 1.025, 1e-5, "same"),
+                                             (0.9, 0.95, 1, "faster"),
+                                             (0.995, 1.005, 1, "same"), (0.98, 1.005, 1, "unclear"),
+                                             (1.0, 1.5, 1, "unclear")):
             self.assertEqual(comparison.outcome(low, high, seconds), expected)
 
 

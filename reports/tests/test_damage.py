@@ -6,7 +6,8 @@ import unittest
 import sample
 from command_test import CommandTest, full, full_run
 
-VALUES = (None, True, -1, 0, 1.5, "x", "", [], {}, [1], {"a": 1}, 10**30, 1e308, "\x00", "../..", [None], [{"name": None}],
+VALUES = (None, True, -1, 0, 1.5, "x", "", [], {}, [1], {"a": 1}, 10**30, 1e308, "\x00", "../..", [None],
+          [{"name": None}],
           {"index": "x"}, "a" * 3000)
 TRIALS = 80
 
@@ -40,7 +41,8 @@ class DamageTest(CommandTest):
         out = self.folder / "out"
         exports = [("export", "{}", "--format", name, "-o", out) for name in
                    ("google-benchmark", "github-action-benchmark", "otava", "csv", "junit", "prometheus")]
-        commands = [("merge", "{}", "-o", out), ("index", "{}", "-o", self.folder / "i.sqlite"), ("compare", good, "{}"),
+        commands = [("merge", "{}", "-o", out), ("index", "{}", "-o", self.folder / "i.sqlite"),
+                    ("compare", good, "{}"),
                     ("compare", "{}", good, "--allow-different-machines", "--md", "-"), *exports]
         for trial in range(TRIALS):
             lines = self.lines()

@@ -14,6 +14,7 @@ from command_test import CommandTest, full, full_run
 from tigon_report import records
 
 DATA = pathlib.Path(__file__).resolve().parent / "data"
+SMALL = "cross_entropy/forward_backward/fused/bf16/T=64,V=1024,inputs=normal,seed=42"
 
 
 class ExchangeTest(CommandTest):
@@ -35,7 +36,8 @@ class ExchangeTest(CommandTest):
         return out
 
     def run_with_all_kinds(self):
-        failed = full({**sample.bench("naive", 64, 1024, 1e-3), "verdict": "oom", "reason": "8 GiB \x1b[31m<&>", "median_s": None,
+        failed = full({**sample.bench("naive", 64, 1024, 1e-3), "verdict": "oom", "reason": "8 GiB \x1b[31m<&>",
+                       "median_s": None,
                        "q1_s": None, "q3_s": None, "n": 0})
         sampled = full({**sample.bench("fused", 64, 1024, 1e-3), "samples_s": [0.9e-3, 1e-3, 1.2e-3]})
         header = full_run()[0]
@@ -67,7 +69,8 @@ class ExchangeTest(CommandTest):
                          ("copy", "f32", {"Elements": 1048576}, "cold", 1036, "mean"))
         self.assertEqual((cold["median_s"], cold["bandwidth_bytes_per_s"], cold["q1_s"]), (4.83e-6, 1736e9, None))
         self.assertEqual((warm["basis"], warm["median_s"]), ("warm", 4.1e-6))
-        self.assertEqual((skipped["verdict"], skipped["reason"], skipped["axes"]), ("skipped", "out of memory", {"Elements": 2**24}))
+        self.assertEqual((skipped["verdict"], skipped["reason"], skipped["axes"]),
+                         ("skipped", "out of memory", {"Elements": 2**24}))
 
     @staticmethod
     def sorted(found):
@@ -90,8 +93,10 @@ class ExchangeTest(CommandTest):
         self.assertEqual([(r["device"]["name"], r["tool"]["version"], r["started"]) for r in runs],
                          [("NVIDIA A100-SXM4-80GB", "0.8.0", "2026-01-05T10:20:30.000Z"),
                           ("NVIDIA H100 80GB HBM3", "0.8.1", "2026-02-05T10:20:30.000Z")])
-        bench = next(r for r in found if r["record"] == "bench" and r["impl"] == "liger" and r["pass"] == "forward_backward")
-        self.assertEqual((bench["op"], bench["dtype"], bench["axes"], bench["options"], bench["median_s"], bench["q1_s"]),
+        bench = next(r for r in found if r["record"] == "bench" and r["impl"] == "liger"
+                     and r["pass"] == "forward_backward")
+        self.assertEqual((bench["op"], bench["dtype"], bench["axes"], bench["options"], bench["median_s"],
+                          bench["q1_s"]),
                          ("rms_norm", "bf16", {"M": 2048, "H": 4096}, {"eps": "1e-06"}, 0.25e-3, None))
         memory = next(r for r in found if r["record"] == "memory")
         self.assertEqual(memory["peak_bytes"], 64.5 * 2**20)
@@ -113,12 +118,14 @@ class ExchangeTest(CommandTest):
             "a.json": ("{", "not JSON"), "b.json": ("[]", "neither JSON of"), "c.json": ("{}", 'no list "benchmarks"'),
             "d.json": (json.dumps({"benchmarks": [{}]}), "has no name"),
             "e.json": (json.dumps({"benchmarks": [{**gbench["benchmarks"][0], "time_unit": "days"}]}), "is no time"),
-            "f.json": (json.dumps({"benchmarks": [{**gbench["benchmarks"][0], "real_time": -1}]}), "times are positive"),
+            "f.json": (json.dumps({"benchmarks": [{**gbench["benchmarks"][0], "real_time": -1}]}),
+                       "times are positive"),
             "g.json": (json.dumps({"benchmarks": [gbench["benchmarks"][3]]}), "aggregates alone"),
             "h.json": (json.dumps({"benchmarks": [], "devices": []}), "no measured state"),
             "i.csv": (liger.replace("0.25,", "fast,"), "'fast' is no number"),
             "j.csv": (liger.replace(",ms,", ",days,"), "a positive time"),
-            "k.csv": ("kernel_name,x\n1,2\n", "no column kernel_provider"), "l.csv": (liger + "a,b\n", "l.csv:6: not 15 columns"),
+            "k.csv": ("kernel_name,x\n1,2\n", "no column kernel_provider"),
+            "l.csv": (liger + "a,b\n", "l.csv:6: not 15 columns"),
             "m.csv": (liger.replace("memory,MB", "energy,J"), "energy in J"), "n.csv": ("", "neither JSON of"),
             "o.csv": (liger.replace('"{""M"": 2048}"', '"[1]"'), "not an object"),
         }
@@ -142,14 +149,15 @@ class ExchangeTest(CommandTest):
         there = {(r["case_id"], r["basis"]): r for r in self.read(path) if r["record"] == "bench"}
         self.assertEqual(back.keys(), there.keys())
         for key, record in there.items():
-            for field in ("run_id", "case_key", "op", "pass", "impl", "dtype", "axes", "executor", "verdict", "reason", "median_s",
+            for field in ("run_id", "case_key", "op", "pass", "impl", "dtype", "axes", "executor", "verdict", "reason",
+                          "median_s",
                           "q1_s", "q3_s", "n", "flop", "bytes_min_bytes", "bound"):
                 self.assertEqual(back[key].get(field), record.get(field), (key, field))
         sampled = next(r for r in back.values() if r.get("samples_s"))
         for got, want in zip(sampled["samples_s"], [0.9e-3, 1e-3, 1.2e-3]):
             self.assertAlmostEqual(got, want, delta=1e-15)
         names = [entry["name"] for entry in json.loads(text)["benchmarks"]]
-        self.assertEqual(names.count("cross_entropy/forward_backward/fused/bf16/T=64,V=1024,inputs=normal,seed=42/cold"), 3)
+        self.assertEqual(names.count(f"{SMALL}/cold"), 3)
 
     def test_github_action_benchmark(self):
         entries = json.loads(self.exported("github-action-benchmark", self.run_with_all_kinds()))
@@ -171,10 +179,12 @@ class ExchangeTest(CommandTest):
         path = self.run_with_all_kinds()
         rows = list(csv.DictReader(io.StringIO(self.exported("csv", path))))
         medians = {(r["case_id"], r["basis"]): r["value"] for r in rows if r["metric"] == "median_s" and r["value"]}
-        want = {(r["case_id"], r["basis"]): repr(r["median_s"]) for r in self.read(path) if r["record"] == "bench" and r["median_s"]}
+        want = {(r["case_id"], r["basis"]): repr(r["median_s"]) for r in self.read(path) if r["record"] == "bench"
+                and r["median_s"]}
         self.assertEqual(medians, want)
         self.assertEqual({r["unit"] for r in rows if r["metric"] == "copy"}, {"bytes_per_s"})
-        self.assertEqual({json.dumps(json.loads(r["axes"])) for r in rows if r["kind"] == "memory"}, {'{"T": 64, "V": 1024}'})
+        self.assertEqual({json.dumps(json.loads(r["axes"])) for r in rows if r["kind"] == "memory"},
+                         {'{"T": 64, "V": 1024}'})
 
     def test_junit(self):
         root = xml.fromstring(self.exported("junit", self.run_with_all_kinds()))
@@ -198,7 +208,7 @@ class ExchangeTest(CommandTest):
                 series.append(row.rsplit(" ", 1)[0])
         self.assertEqual(len(series), len(set(series)))
         self.assertIn('tigon_check_passed{', text)
-        self.assertIn('tigon_memory_peak_bytes{case="cross_entropy/forward_backward/fused/bf16/T=64,V=1024,inputs=normal,seed=42"', text)
+        self.assertIn(f'tigon_memory_peak_bytes{{case="{SMALL}"', text)
 
     def test_nothing_to_export_is_said(self):
         header = self.write("h.jsonl", full_run()[:1])
@@ -215,7 +225,8 @@ class SchemaTest(CommandTest):
 
     def test_the_check_of_the_schema_finds_faults(self):
         bench = next(r for r in full_run() if r["record"] == "bench")
-        for change in ({"record": "nosuch"}, {"dtype": "f31"}, {"n": -1}, {"n": True}, {"axes": {"T": -1}}, {"run_id": "x"},
+        for change in ({"record": "nosuch"}, {"dtype": "f31"}, {"n": -1}, {"n": True}, {"axes": {"T": -1}},
+                       {"run_id": "x"},
                        {"median_s": "1"}):
             self.assertNotEqual(schema_check.violation({**bench, **change}), "", change)
 

@@ -46,7 +46,8 @@ class IndexTest(CommandTest):
     def test_rebuilding_gives_the_same_rows_and_duplicates_do_not_count(self):
         a = self.write("a.jsonl", full_run())
         b = self.write("b.jsonl", full_run("20260102T120000Z-00000001"))
-        dump = lambda db: list(db.execute("SELECT run_id, kind, case_key, median_s FROM records ORDER BY 1, 2, 3"))  # noqa: E731
+        query = "SELECT run_id, kind, case_key, median_s FROM records ORDER BY 1, 2, 3"
+        dump = lambda db: list(db.execute(query))  # noqa: E731
         once = dump(self.index(a, b))
         self.assertEqual(len(once), 2 * len(full_run()))
         self.assertEqual(dump(self.index(a, b)), once)
@@ -84,7 +85,8 @@ class IndexTest(CommandTest):
         run = full_run()
         run[0].update(seed=10**40, command="x", tool={"commit": {"a": 1}}, shard={"index": "x"}, started=5)
         odd = full({"record": "news", "name": {"a": 1}, "executor": [1], "basis": 3, "verdict": 7})
-        odd_axes = {**next(r for r in run if r["record"] == "bench"), "axes": {"T": 10**40, "V": "x"}, "case_key": "0" * 16}
+        odd_axes = {**next(r for r in run if r["record"] == "bench"), "axes": {"T": 10**40, "V": "x"},
+                    "case_key": "0" * 16}
         self.index(self.write("a.jsonl", [*run, odd, odd_axes]))
 
     def test_usage(self):

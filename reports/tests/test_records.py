@@ -179,7 +179,8 @@ class MergeTest(CommandTest):
 class SimulateTest(CommandTest):
     def test_the_same_seed_gives_the_same_bytes_and_every_run_says_simulated(self):
         for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-            code, _, errors = self.tigon("simulate", "--out", self.folder / name, "--seed", seed, "--days", 61, "--cases", 30)
+            code, _, errors = self.tigon("simulate", "--out", self.folder / name, "--seed", seed, "--days", 61,
+                                         "--cases", 30)
             self.assertEqual(code, 0, errors)
         texts = {name: [p.read_bytes() for p in sorted((self.folder / name).rglob("*.json*"))] for name in "abc"}
         self.assertEqual(texts["a"], texts["b"])

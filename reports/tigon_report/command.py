@@ -5,7 +5,8 @@ import sys
 
 from .errors import DataError, InfrastructureError, UsageError
 
-EXIT_OK, EXIT_WRONG, EXIT_USAGE, EXIT_SLOWER, EXIT_NOTHING, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+EXIT_OK, EXIT_WRONG, EXIT_USAGE, EXIT_SLOWER, EXIT_NOTHING, EXIT_INFRASTRUCTURE = range(6)
+EXIT_INTERRUPTED = 130
 
 
 class Parser(argparse.ArgumentParser):

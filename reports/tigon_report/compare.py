@@ -7,9 +7,9 @@ from .command import Parser, say
 from .errors import InfrastructureError, UsageError
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
-ENDS = """exit codes: 0; with --fail-above X the lowest of 1 (a result became wrong), 3 (a time or peak memory more than X %
-worse), 4 (cases are missing), 5 (out of memory, time-out or crash where there was none); without it 2 and 4 only for
-runs that cannot be compared.
+ENDS = """exit codes: 0; with --fail-above X the lowest of 1 (a result became wrong), 3 (a time or peak memory more than
+X % worse), 4 (cases are missing), 5 (out of memory, time-out or crash where there was none); without it 2 and 4 only
+for runs that cannot be compared.
 The interval covers the noise within the runs, or between them where each side has enough runs to tell (4 and more);
 ./tigon gate decides from interleaved pairs."""
 FIXED = {"bench": "bench", "memory": "bench", "check": "check"}
@@ -40,7 +40,8 @@ def repro_text(row):
 
 def summary(result):
     """One line of counts."""
-    counts = [(len(result.missing), "missing"), (len(result.wrong), "got worse verdicts"), (result.count("slower"), "slower"),
+    counts = [(len(result.missing), "missing"), (len(result.wrong), "got worse verdicts"),
+              (result.count("slower"), "slower"),
               (result.count("larger"), "larger"), (result.count("unclear"), "unclear"), (result.count("same"), "same"),
               (result.count("faster"), "faster"), (result.count("smaller"), "smaller"), (len(result.fixed), "fixed"),
               (len(result.new), "new")]
@@ -67,11 +68,14 @@ def terminal(result, most):
     for title, rows in (("time", result.speed), ("peak memory", [r for r in result.memory if r.outcome != "same"])):
         if rows:
             confidence = f"{100 * result.confidence:g}% interval"
-            lines += ["", title, f"  {'B/A':>7}  {confidence:<18} {'A':>11}  {'B':>11}  {'outcome':<8} {'basis':<6} case"]
-            lines += [f"  {ratio_text(r):>7}  {interval_text(r):<18} {value_text(r, r.a):>11}  {value_text(r, r.b):>11}  "
-                      f"{r.outcome:<8} {r.what:<6} {r.case_id}" for r in rows[:most]] + _more(rows, most)
+            head = f"  {'B/A':>7}  {confidence:<18} {'A':>11}  {'B':>11}  {'outcome':<8} {'basis':<6} case"
+            lines += ["", title, head]
+            lines += [f"  {ratio_text(r):>7}  {interval_text(r):<18} {value_text(r, r.a):>11}  "
+                      f"{value_text(r, r.b):>11}  {r.outcome:<8} {r.what:<6} {r.case_id}" for r in rows[:most]]
+            lines += _more(rows, most)
     lines.append("")
-    lines += [f"geometric mean of B / A, {basis}: {mean:.4f} over {count} cells" for basis, mean, count in result.geometric_means()]
+    lines += [f"geometric mean of B / A, {basis}: {mean:.4f} over {count} cells"
+              for basis, mean, count in result.geometric_means()]
     return "\n".join([*lines, summary(result)]) + "\n"
 
 
@@ -124,7 +128,8 @@ def main(argv):
     parser.add_argument("--basis", action="append", default=[], help="timing bases: cold, graph, ... (default: all)")
     parser.add_argument("--filter", default="", help="regex searched in the case id; a leading - negates")
     parser.add_argument("--confidence", type=_confidence, default=0.99, help="of each interval (default: 0.99)")
-    parser.add_argument("--fail-above", type=_percent, metavar="X", help="exit code 3 when something is more than X %% worse")
+    parser.add_argument("--fail-above", type=_percent, metavar="X",
+                        help="exit code 3 when something is more than X %% worse")
     parser.add_argument("--top", type=int, default=20, help="rows of each part in the terminal; 0: all (default: 20)")
     parser.add_argument("--md", metavar="FILE", help="also write Markdown; - instead of the text")
     parser.add_argument("--html", metavar="FILE", help="also write a page")

@@ -116,7 +116,8 @@ def load(name, path, chosen, notice):
             continue
         ops.add(record["op"])
         if chosen(record):
-            key = {"bench": ("case_key", "executor", "basis"), "memory": ("case_key",), "check": ("case_key", "executor")}
+            key = {"bench": ("case_key", "executor", "basis"), "memory": ("case_key",),
+                   "check": ("case_key", "executor")}
             table = getattr(side, record["record"])
             table[tuple(record[k] for k in key[record["record"]])].append(record)
     unknown = chosen.ops - ops
@@ -153,8 +154,9 @@ def _require_same_basis(a, b):
     for cell in bases[0].keys() & bases[1].keys():
         ours, theirs = ({basis for basis, _ in found[cell]} for found in bases)
         if not ours & theirs:
-            raise UsageError(f"timing bases are not mixed: {next(iter(bases[0][cell]))[1]} has {', '.join(sorted(ours))} in A "
-                             f"and {', '.join(sorted(theirs))} in B; measure both the same way")
+            raise UsageError(f"timing bases are not mixed: {next(iter(bases[0][cell]))[1]} has "
+                             f"{', '.join(sorted(ours))} in A and {', '.join(sorted(theirs))} in B; "
+                             "measure both the same way")
 
 
 def _verdict(rows):
@@ -246,7 +248,8 @@ def compare(a, b, confidence, labels):
             if key not in theirs or key not in ours:
                 rows = ours.get(key) or theirs.get(key)
                 target = result.missing if key in ours else result.new
-                target.append(Row(rows[0]["case_id"], what, kind, "missing" if key in ours else "new", note=_verdict(rows)))
+                target.append(Row(rows[0]["case_id"], what, kind, "missing" if key in ours else "new",
+                                  note=_verdict(rows)))
                 continue
             common += 1
             _add(result, kind, what, ours[key], theirs[key], confidence)

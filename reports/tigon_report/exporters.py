@@ -15,7 +15,8 @@ SKIPPED = comparison.SKIPPED
 COUNTERS = ("median_s", "q1_s", "q3_s", "min_s", "max_s", "n", "bytes_min_bytes", "flop", "bandwidth_bytes_per_s",
             "flop_rate_per_s", "share_of_copy", "share_of_gemm", "sets")
 METRICS = {
-    "bench": {"median_s": "s", "q1_s": "s", "q3_s": "s", "bandwidth_bytes_per_s": "bytes/s", "flop_rate_per_s": "flop/s",
+    "bench": {"median_s": "s", "q1_s": "s", "q3_s": "s", "bandwidth_bytes_per_s": "bytes/s",
+              "flop_rate_per_s": "flop/s",
               "share_of_copy": "1", "share_of_gemm": "1"},
     "memory": {"tensors_bytes": "bytes", "workspace_bytes": "bytes", "planned_bytes": "bytes", "arena_bytes": "bytes",
                "device_bytes": "bytes", "host_bytes": "bytes", "peak_bytes": "bytes"},
@@ -31,7 +32,8 @@ class Source:
     def __init__(self, paths, notice):
         lines = records.latest(records.read(paths, notice))
         self.headers = records.headers(lines)
-        order = {run_id: n for n, run_id in enumerate(sorted(self.headers, key=lambda i: (run_time(self.headers[i]), i)))}
+        order = {run_id: n for n, run_id in enumerate(sorted(self.headers,
+                                                             key=lambda i: (run_time(self.headers[i]), i)))}
         self.records = sorted((line.record for line in lines), key=lambda r: order[r["run_id"]])
 
     def of(self, kind):
@@ -121,21 +123,25 @@ def otava(source):
     rows = [["time", "commit", "run_id", "device", "driver", *names]]
     for run_id, found in values.items():
         header = source.headers[run_id]
-        rows.append([run_time(header), commit_of(header), run_id, device_of(header), header["device"].get("driver") or "",
+        rows.append([run_time(header), commit_of(header), run_id, device_of(header), header["device"].get("driver")
+                     or "",
                      *("" if found.get(name) is None else repr(found[name]) for name in names)])
     return _table(rows)
 
 
 def tidy_csv(source):
     """One row per number: which run, which case, which metric, the value and its unit."""
-    rows = [["run_id", "run_time", "commit", "device", "driver", "simulated", "kind", "case_id", "op", "pass", "impl", "dtype",
+    rows = [["run_id", "run_time", "commit", "device", "driver", "simulated", "kind", "case_id", "op", "pass", "impl",
+             "dtype",
              "axes", "options", "basis", "executor", "verdict", "output", "metric", "value", "unit"]]
     for r in source.records:
         for output, metric, value, unit in _numbers(r):
             header = source.header(r)
             rows.append([r["run_id"], run_time(header), commit_of(header), device_of(header),
-                         header["device"].get("driver") or "", int("simulated" in (header.get("tags") or {})), r["record"],
-                         r.get("case_id", ""), r.get("op", ""), r.get("pass", ""), r.get("impl", ""), r.get("dtype", ""),
+                         header["device"].get("driver") or "", int("simulated" in (header.get("tags") or {})),
+                         r["record"],
+                         r.get("case_id", ""), r.get("op", ""), r.get("pass", ""), r.get("impl", ""),
+                         r.get("dtype", ""),
                          json.dumps(records.axes_of(r)), json.dumps(r.get("options") or {}), r.get("basis", ""),
                          r.get("executor", ""), r.get("verdict", ""), output, metric,
                          "" if value is None else repr(value), unit])
@@ -175,17 +181,17 @@ def junit(source):
             rest = r["case_id"].split("/", 1)[-1]
             where = r["executor"] if r["record"] == "check" else f"{r['executor']}, {r['basis']}"
             seconds = r.get("seconds_s") if r["record"] == "check" else r["median_s"]
-            head = (f'  <testcase classname={quoteattr(_xml(op + "." + r["impl"]))} name={quoteattr(_xml(f"{rest} [{where}]"))} '
-                    f'time="{seconds or 0:.9f}"')
+            names = f'classname={quoteattr(_xml(op + "." + r["impl"]))} name={quoteattr(_xml(f"{rest} [{where}]"))}'
+            head = f'  <testcase {names} time="{seconds or 0:.9f}"'
             reason = _xml(r.get("reason") or "")
             if kind == "passed":
                 cases.append(head + "/>")
             elif kind == "skipped":
                 cases.append(f'{head}><skipped message={quoteattr(r["verdict"] + ": " + reason)}/></testcase>')
             else:
-                repro = _xml(r.get("repro") or "")
+                repro = f"\nrepro: {escape(_xml(r['repro']))}" if r.get("repro") else ""
                 cases.append(f'{head}><{kind} type={quoteattr(r["verdict"])} message={quoteattr(reason)}>'
-                             f'{escape(reason)}{chr(10) + "repro: " + escape(repro) if repro else ""}</{kind}></testcase>')
+                             f'{escape(reason)}{repro}</{kind}></testcase>')
         totals += counts
         lines += [f' <testsuite name={quoteattr(_xml(op))} tests="{counts["tests"]}" failures="{counts["failure"]}" '
                   f'errors="{counts["error"]}" skipped="{counts["skipped"]}">', *cases, " </testsuite>"]
@@ -212,9 +218,11 @@ def prometheus(source):
         header = source.header(r)
         labels = {"device": device_of(header), "simulated": "1" if "simulated" in (header.get("tags") or {}) else None}
         if "case_id" in r:
-            labels |= {key: r.get(key) for key in ("op", "pass", "impl", "dtype", "basis", "executor")} | {"case": r["case_id"]}
+            labels |= {key: r.get(key) for key in ("op", "pass", "impl", "dtype", "basis",
+                                                   "executor")} | {"case": r["case_id"]}
         for name, value, more in _gauges(r):
-            values[name][tuple((k, str(v)) for k, v in sorted({**labels, **more}.items()) if v not in (None, ""))] = value
+            values[name][tuple((k, str(v)) for k, v in sorted({**labels, **more}.items())
+                               if v not in (None, ""))] = value
     lines = []
     for name, text in families.items():
         if values[name]:
@@ -238,7 +246,8 @@ def _gauges(r):
         yield "tigon_ceiling", r["value"], {"name": r["name"], "unit": r["unit"]}
     elif kind == "check":
         yield "tigon_check_passed", int(r["verdict"] == "passed"), {}
-        errors = [v for o in r.get("outputs") or [] if isinstance(o, dict) and (v := o.get("error_over_budget")) is not None]
+        errors = [v for o in r.get("outputs") or [] if isinstance(o, dict)
+                  and (v := o.get("error_over_budget")) is not None]
         if errors:
             yield "tigon_check_error_over_budget", max(errors), {}
 

@@ -66,7 +66,8 @@ def _google_record(path, name, entries, options):
         unit = UNITS_S.get(entry.get("time_unit", "ns"))
         time = number(entry.get("real_time"))
         if unit is None or time is None:
-            raise DataError(f"{path}: {name}: real_time {entry.get('real_time')!r} {entry.get('time_unit')!r} is no time")
+            raise DataError(f"{path}: {name}: real_time {entry.get('real_time')!r} "
+                            f"{entry.get('time_unit')!r} is no time")
         seconds.append(time * unit)
     first, label = entries[0]
     case, basis = _google_case(name)
@@ -96,7 +97,8 @@ def _google_case(name):
     axes, settings, op = {}, {}, parts[0]
     for part in parts[1:]:
         key, colon, value = part.rpartition(":")
-        if part in ("real_time", "process_time", "manual_time") or key in ("iterations", "repeats", "min_time", "min_warmup_time"):
+        if part in ("real_time", "process_time", "manual_time") or key in ("iterations", "repeats", "min_time",
+                                                                           "min_warmup_time"):
             continue
         if re.fullmatch(r"[0-9]+", value):
             axes[key if colon else f"arg{len(axes)}"] = int(value)
@@ -110,14 +112,15 @@ def _google_case(name):
 
 
 def nvbench(path, text, options):
-    """JSON of nvbench (--json or --jsonbin): cold times, and batched ones as warm; medians where the samples are there."""
+    """JSON of nvbench (--json or --jsonbin): cold times, batched ones as warm; medians where the samples are."""
     data = importing.json_object(path, text, "benchmarks", list)
     if not isinstance(data.get("devices"), list):
         raise DataError(f"{path}: no \"devices\"; not a result of nvbench")
     version = ((data.get("meta") or {}).get("version") or {}).get("nvbench") or {}
     runs = {}
     for device in data["devices"]:
-        runs[device.get("id")] = Run.of_tool("nvbench", version.get("string"), None, options, text + str(device.get("id")),
+        runs[device.get("id")] = Run.of_tool("nvbench", version.get("string"), None, options,
+                                             text + str(device.get("id")),
                                              device={"kind": "cuda", "name": device.get("name"), "id": device.get("id"),
                                                      "sm_count": device.get("number_of_sms"),
                                                      "memory_bytes": device.get("global_memory_size")})
@@ -145,7 +148,7 @@ def _nvbench_records(path, bench, state, options):
     case = importing.case(str(bench.get("name")), "run", "external", dtype, axes, settings)
     summaries = state.get("summaries") or []
     if isinstance(summaries, dict):
-        raise DataError(f"{path}: summaries without tags: written by an nvbench before its version 1 of JSON; measure again")
+        raise DataError(f"{path}: summaries without tags: written by an nvbench before version 1 of its JSON")
     values = {}
     for summary in summaries:
         values[summary.get("tag")] = {d.get("name"): d.get("value") for d in summary.get("data") or []}
@@ -189,7 +192,8 @@ def _nvbench_samples(path, values):
 
 # ---- Liger-Kernel -------------------------------------------------------------------------------
 
-LIGER_COLUMNS = ("kernel_name", "kernel_provider", "kernel_operation_mode", "metric_name", "metric_unit", "x_name", "x_value",
+LIGER_COLUMNS = ("kernel_name", "kernel_provider", "kernel_operation_mode", "metric_name", "metric_unit", "x_name",
+                 "x_value",
                  "y_value_50", "y_value_20", "y_value_80", "extra_benchmark_config_str", "gpu_name", "timestamp",
                  "liger_version")
 LIGER_MODES = {"full": "forward_backward"}
@@ -226,17 +230,20 @@ def _liger_record(where, row):
         raise DataError(f"{where}: extra_benchmark_config_str: {error}") from error
     dtype = importing.DTYPES.get(str(extra.pop("dtype", "")).removeprefix("torch."), "unknown")
     extra[row["x_name"]] = number(row["x_value"]) if number(row["x_value"]) is not None else row["x_value"]
-    axes = {k: int(v) for k, v in extra.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and v == int(v) >= 0}
+    axes = {k: int(v) for k, v in extra.items() if isinstance(v, (int, float)) and not isinstance(v, bool)
+            and v == int(v) >= 0}
     settings = {k: v if isinstance(v, (str, bool)) else str(v) for k, v in extra.items() if k not in axes}
     mode = row["kernel_operation_mode"]
-    case = importing.case(row["kernel_name"], LIGER_MODES.get(mode, mode), row["kernel_provider"], dtype, axes, settings)
+    case = importing.case(row["kernel_name"], LIGER_MODES.get(mode, mode), row["kernel_provider"], dtype, axes,
+                          settings)
     middle, low, high = (number(row[f"y_value_{share}"]) for share in (50, 20, 80))
     if middle is None or middle < 0:
         raise DataError(f"{where}: y_value_50 '{row['y_value_50']}' is no number")
     if row["metric_name"] == "speed":
         unit = UNITS_S.get(row["metric_unit"])
         if unit is None or middle == 0:
-            raise DataError(f"{where}: speed {row['y_value_50']} {row['metric_unit']}; a positive time in ns, us, ms or s")
+            raise DataError(f"{where}: speed {row['y_value_50']} {row['metric_unit']}; "
+                            "a positive time in ns, us, ms or s")
         record = bench_record(case, "cold", "cuda", [middle * unit])
         record.update(q1_s=None, q3_s=None, min_s=None, max_s=None, n=0, p20_s=None if low is None else low * unit,
                       p80_s=None if high is None else high * unit)
@@ -244,8 +251,10 @@ def _liger_record(where, row):
         return record
     if row["metric_name"] == "memory" and row["metric_unit"] == "MB":  # which are 2**20 bytes there
         return {"record": "memory", **case, "peak_bytes": round(middle * 2**20),
-                **dict.fromkeys(("tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes", "device_bytes", "host_bytes"))}
-    raise DataError(f"{where}: metric {row['metric_name']} in {row['metric_unit']}; speed in ms or memory in MB is known")
+                **dict.fromkeys(("tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes", "device_bytes",
+                                 "host_bytes"))}
+    raise DataError(f"{where}: metric {row['metric_name']} in {row['metric_unit']}; "
+                    "speed in ms or memory in MB is known")
 
 
 FORMATS = {"google-benchmark": google_benchmark, "nvbench": nvbench, "liger": liger}
@@ -268,7 +277,8 @@ def main(argv):
     parser.epilog += f"\n\nformats:\n{formats}"
     parser.add_argument("files", nargs="+", help="result files")
     parser.add_argument("-o", "--out", required=True, help="records file to write; - is standard output")
-    parser.add_argument("--format", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS) + " (default: by content)")
+    parser.add_argument("--format", choices=FORMATS, metavar="FORMAT",
+                        help=", ".join(FORMATS) + " (default: by content)")
     parser.add_argument("--device", help="GPU that Google Benchmark timed (default: its host)")
     parser.add_argument("--commit", help="commit that was measured, where the file does not say")
     parser.add_argument("--time", help="when it was measured, like 2026-01-01T12:00:00Z, where the file does not say")

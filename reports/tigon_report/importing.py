@@ -9,7 +9,8 @@ from . import records, statistics
 from .errors import DataError
 
 DTYPES = {"float": "f32", "float32": "f32", "f32": "f32", "F32": "f32", "double": "f64", "float64": "f64", "f64": "f64",
-          "F64": "f64", "half": "f16", "float16": "f16", "f16": "f16", "F16": "f16", "__half": "f16", "bfloat16": "bf16",
+          "F64": "f64", "half": "f16", "float16": "f16", "f16": "f16", "F16": "f16", "__half": "f16",
+          "bfloat16": "bf16",
           "bf16": "bf16", "BF16": "bf16", "__nv_bfloat16": "bf16"}
 
 
@@ -116,8 +117,10 @@ def bench_record(case_fields, basis, executor, samples, verdict="passed", reason
     values = {"median_s": statistics.median(samples), "q1_s": statistics.quantile(samples, 0.25),
               "q3_s": statistics.quantile(samples, 0.75), "min_s": min(samples), "max_s": max(samples)} if good else \
         dict.fromkeys(("median_s", "q1_s", "q3_s", "min_s", "max_s"))
-    return {"record": "bench", **case_fields, "basis": basis, "executor": executor, **values, "n": len(samples) if good else 0,
-            "samples_s": list(samples) if good else [], **dict.fromkeys(NOT_MEASURED), "bound": "unknown", "sets": 0, "verdict": verdict, "reason": reason}
+    return {"record": "bench", **case_fields, "basis": basis, "executor": executor, **values, "n": len(samples) if good
+            else 0,
+            "samples_s": list(samples) if good else [], **dict.fromkeys(NOT_MEASURED), "bound": "unknown", "sets": 0,
+            "verdict": verdict, "reason": reason}
 
 
 class Run:
@@ -134,10 +137,12 @@ class Run:
         run_id = f"{stamp}Z-{records.stable_hash(tool + content) & 0xFFFFFFFF:08x}"
         device = device or ({"kind": "cuda", "name": options.device} if options.device else {"kind": "host"})
         return cls({"record": "run", "schema_version": "1.0.0", "run_id": run_id, "time": started,
-                    "tool": {"name": tool, "version": str(version or "unknown"), "commit": options.commit, "dirty": False},
+                    "tool": {"name": tool, "version": str(version or "unknown"), "commit": options.commit,
+                             "dirty": False},
                     "command": ["./tigon", "import"], "seed": 0, "started": started,
                     "host": UNKNOWN_HOST | {key: value for key, value in (host or {}).items() if value is not None},
-                    "device": device, "build": dict.fromkeys(("preset", "compiler", "flags", "type"), "unknown"), "libraries": {}, "environment": {}, "tags": {"imported": tool}})
+                    "device": device, "build": dict.fromkeys(("preset", "compiler", "flags", "type"), "unknown"),
+                    "libraries": {}, "environment": {}, "tags": {"imported": tool}})
 
     def add(self, record, time=None):
         head = {"record": record.pop("record"), "schema_version": "1.0.0", "run_id": self.header["run_id"],

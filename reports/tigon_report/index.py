@@ -28,7 +28,8 @@ class Sqlite:
             self._connection.execute(f"PRAGMA {pragma}")
         for table, columns in schema.TABLES.items():
             key = schema.KEYS.get(table)
-            text = ", ".join(f"{name} {kind.upper()}{' PRIMARY KEY' if name == key else ''}" for name, kind in columns.items())
+            text = ", ".join(f"{name} {kind.upper()}{' PRIMARY KEY' if name == key else ''}" for name,
+                             kind in columns.items())
             self._connection.execute(f"CREATE TABLE {table} ({text})")
         self._connection.execute("BEGIN")
 

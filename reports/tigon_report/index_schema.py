@@ -8,9 +8,12 @@ TEXT, INTEGER, REAL = "text", "integer", "real"
 TABLES = {
     "tigon_index": {"version": INTEGER, "made": TEXT},
     "runs": {
-        "run_id": TEXT, "time": TEXT, "commit_sha": TEXT, "dirty": INTEGER, "version": TEXT, "command": TEXT, "seed": INTEGER,
-        "device_kind": TEXT, "device": TEXT, "device_uuid": TEXT, "driver": TEXT, "runtime": TEXT, "host": TEXT, "cpu": TEXT,
-        "os": TEXT, "preset": TEXT, "compiler": TEXT, "shard_index": INTEGER, "shard_count": INTEGER, "simulated": INTEGER,
+        "run_id": TEXT, "time": TEXT, "commit_sha": TEXT, "dirty": INTEGER, "version": TEXT, "command": TEXT,
+        "seed": INTEGER,
+        "device_kind": TEXT, "device": TEXT, "device_uuid": TEXT, "driver": TEXT, "runtime": TEXT, "host": TEXT,
+        "cpu": TEXT,
+        "os": TEXT, "preset": TEXT, "compiler": TEXT, "shard_index": INTEGER, "shard_count": INTEGER,
+        "simulated": INTEGER,
         "tags": TEXT, "passed": INTEGER, "failed": INTEGER, "skipped": INTEGER, "exit_code": INTEGER, "seconds_s": REAL,
         "interrupted": INTEGER, "file": TEXT,
     },
@@ -21,7 +24,8 @@ TABLES = {
         "id": INTEGER, "run_id": TEXT, "kind": TEXT, "time": TEXT, "case_key": TEXT, "name": TEXT, "executor": TEXT,
         "basis": TEXT, "verdict": TEXT, "reason": TEXT, "median_s": REAL, "q1_s": REAL, "q3_s": REAL, "n": INTEGER,
         "bandwidth_bytes_per_s": REAL, "flop_rate_per_s": REAL, "share_of_copy": REAL, "share_of_gemm": REAL,
-        "tensors_bytes": REAL, "workspace_bytes": REAL, "planned_bytes": REAL, "arena_bytes": REAL, "device_bytes": REAL,
+        "tensors_bytes": REAL, "workspace_bytes": REAL, "planned_bytes": REAL, "arena_bytes": REAL,
+        "device_bytes": REAL,
         "host_bytes": REAL, "error_over_budget": REAL, "rms_over_budget": REAL, "traffic_ratio": REAL, "value": REAL,
         "unit": TEXT, "final_loss": REAL, "tokens_per_s": REAL, "peak_bytes": REAL, "repro": TEXT, "file": TEXT,
         "line": INTEGER,
@@ -45,8 +49,8 @@ VIEWS = {
       {_FROM} WHERE r.verdict NOT IN ('passed', 'unsupported', 'skipped', 'not_run')""",
     "latest": """SELECT * FROM (SELECT b.*, ROW_NUMBER() OVER (PARTITION BY case_key, basis, executor, device
       ORDER BY run_time DESC, run_id DESC) AS age FROM bench b) newest WHERE age = 1""",
-    "speed_up": """SELECT f.run_id, f.run_time, f.commit_sha, f.device, f.simulated, f.op, f.pass, f.impl, f.dtype, f.axes,
-      f.basis, f.median_s, n.median_s AS naive_s, n.median_s / f.median_s AS speed_up FROM bench f JOIN bench n
+    "speed_up": """SELECT f.run_id, f.run_time, f.commit_sha, f.device, f.simulated, f.op, f.pass, f.impl, f.dtype,
+      f.axes, f.basis, f.median_s, n.median_s AS naive_s, n.median_s / f.median_s AS speed_up FROM bench f JOIN bench n
       ON n.run_id = f.run_id AND n.op = f.op AND n.pass = f.pass AND n.dtype = f.dtype AND n.axes = f.axes
       AND n.options = f.options AND n.basis = f.basis AND n.executor = f.executor
       WHERE n.impl = 'naive' AND f.impl <> 'naive' AND f.median_s > 0""",
@@ -81,14 +85,19 @@ def run_row(line):
     build, shard, tags = r.get("build") or {}, r.get("shard") or {}, r.get("tags") or {}
     command = r.get("command")
     return {
-        "run_id": r["run_id"], "time": _text(r.get("started") or r.get("time")), "commit_sha": _text(tool.get("commit")),
+        "run_id": r["run_id"], "time": _text(r.get("started") or r.get("time")),
+        "commit_sha": _text(tool.get("commit")),
         "dirty": _flag(tool.get("dirty")), "version": _text(tool.get("version")),
-        "command": " ".join(map(str, command)) if isinstance(command, list) else _text(command), "seed": _number(r.get("seed")),
+        "command": " ".join(map(str, command)) if isinstance(command, list) else _text(command),
+        "seed": _number(r.get("seed")),
         "device_kind": _text(device.get("kind")), "device": _text(device.get("name") or device.get("kind")),
-        "device_uuid": _text(device.get("uuid")), "driver": _text(device.get("driver")), "runtime": _text(device.get("runtime")),
+        "device_uuid": _text(device.get("uuid")), "driver": _text(device.get("driver")),
+        "runtime": _text(device.get("runtime")),
         "host": _text(host.get("name")), "cpu": _text(host.get("cpu")), "os": _text(host.get("os")),
-        "preset": _text(build.get("preset")), "compiler": _text(build.get("compiler")), "shard_index": _number(shard.get("index")),
-        "shard_count": _number(shard.get("count")), "simulated": int("simulated" in tags), "tags": _text(tags), "file": line.file,
+        "preset": _text(build.get("preset")), "compiler": _text(build.get("compiler")),
+        "shard_index": _number(shard.get("index")),
+        "shard_count": _number(shard.get("count")), "simulated": int("simulated" in tags), "tags": _text(tags),
+        "file": line.file,
     }
 
 
@@ -104,8 +113,10 @@ def case_row(record):
         return None
     axes = {name: _number(value) for name, value in records.axes_of(record).items()}
     parts = (record["case_id"].split("/") + [None] * 4)[:4]
-    op, pass_name, impl, dtype = (_text(record.get(key, part)) for key, part in zip(("op", "pass", "impl", "dtype"), parts))
-    return (record["case_key"], record["case_id"], op, pass_name, impl, dtype, _text(axes), _text(record.get("options") or {}),
+    op, pass_name, impl, dtype = (_text(record.get(key, part)) for key,
+                                  part in zip(("op", "pass", "impl", "dtype"), parts))
+    return (record["case_key"], record["case_id"], op, pass_name, impl, dtype, _text(axes),
+            _text(record.get("options") or {}),
             axes.get("T"), axes.get("V"), axes.get("H"))
 
 
@@ -118,8 +129,10 @@ def record_row(number, line):
         worst = _worst(get("outputs"), "error_over_budget")
         rms = _worst(get("outputs"), "rms_over_budget")
     verdict = get("verdict")
-    return (number, r["run_id"], kind, get("time"), get("case_key"), _text(get("name") or get("config")), _text(get("executor")),
-            _text(get("basis")), verdict if isinstance(verdict, str) else None, get("reason"), _number(get("median_s")), get("q1_s"),
+    return (number, r["run_id"], kind, get("time"), get("case_key"), _text(get("name") or get("config")),
+            _text(get("executor")),
+            _text(get("basis")), verdict if isinstance(verdict, str) else None, get("reason"), _number(get("median_s")),
+            get("q1_s"),
             get("q3_s"), get("n"), _number(get("bandwidth_bytes_per_s")), _number(get("flop_rate_per_s")),
             _number(get("share_of_copy")), _number(get("share_of_gemm")), get("tensors_bytes"), get("workspace_bytes"),
             get("planned_bytes"), get("arena_bytes"), get("device_bytes"), get("host_bytes"), worst, rms,

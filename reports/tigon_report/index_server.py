@@ -23,7 +23,8 @@ class Server:
         except exc.ArgumentError as error:
             raise UsageError("--db: not a URL like postgresql://user@host/database") from error
         if parsed.get_backend_name() != "postgresql":
-            raise UsageError(f"--db: {parsed.get_backend_name()} is not supported; write postgresql://user@host/database")
+            raise UsageError(f"--db: {parsed.get_backend_name()} is not supported; "
+                             "write postgresql://user@host/database")
         if parsed.drivername == "postgresql":  # SQLAlchemy's versions differ in the driver that this means
             found = [name for name in DRIVERS if importlib.util.find_spec(name)]
             parsed = parsed.set(drivername=f"postgresql+{(found or DRIVERS)[0]}")
@@ -57,7 +58,8 @@ class Server:
         foreign = there & set(schema.TABLES)
         if foreign and "tigon_index" not in there:
             self._connection.close()
-            raise UsageError(f"--db: the database has a table {sorted(foreign)[0]} that is no index of tigon; use another one")
+            raise UsageError(f"--db: the database has a table {sorted(foreign)[0]} that is no index of tigon; "
+                             "use another one")
         for name in reversed(schema.VIEWS):
             self._execute(f"DROP VIEW IF EXISTS {name}")
         self._metadata.drop_all(self._connection)
@@ -74,7 +76,8 @@ class Server:
 
     def delete(self, ids):
         if ids:
-            self._guarded(lambda: self._execute("DELETE FROM records WHERE id = :id", [{"id": number} for number in ids]))
+            self._guarded(lambda: self._execute("DELETE FROM records WHERE id = :id",
+                                                [{"id": number} for number in ids]))
 
     def finish(self):
         def close():

@@ -35,8 +35,8 @@ class Run:
 def load_run(path, run_id=None, notice=lambda text: None):
     """Loads the run in folder or file `path`; of a file with several runs that of `run_id`, or the shards of one.
 
-    What records.read_file leaves out is said to `notice`. Raises DataError when there is no record file, no run record, a
-    line that is no record, or several runs and no choice.
+    What records.read_file leaves out is said to `notice`. Raises DataError when there is no record file, no run record,
+    a line that is no record, or several runs and no choice.
     """
     path = pathlib.Path(path)
     file = path / "records.jsonl" if path.is_dir() else path

@@ -20,6 +20,9 @@ from .simulated_plan import DETAILS_EVERY, DRIVERS, plan
 START = datetime.datetime(2025, 1, 1, 2, 0, 0)
 SAMPLES = 23
 SPREAD = 0.008  # of the samples within a run
+NOT_TIMED = ('"basis":"cold","executor":"cuda","median_s":null,"q1_s":null,"q3_s":null,"min_s":null,"max_s":null,"n":0,'
+             '"samples_s":[],"bandwidth_bytes_per_s":null,"flop_rate_per_s":null,"share_of_copy":null,'
+             '"share_of_gemm":null,"sets":0,"verdict":"oom","reason":"simulated: out of memory",')
 SPIKE_RATE, SESSION_SD = 0.0008, 0.004
 CEILINGS = (("copy", 4.16e12, "bytes_per_s"), ("gemm_bf16", 7.17e14, "flop_per_s"), ("gemm_f16", 6.6e14, "flop_per_s"),
             ("gemm_f32", 5.0e13, "flop_per_s"), ("read", 4.47e12, "bytes_per_s"), ("triad", 4.15e12, "bytes_per_s"))
@@ -74,7 +77,8 @@ class History:
     @staticmethod
     def _head(case):
         return (f'"case_id":"{case.case_id}","case_key":"{case.case_key}","op":"{case.op}","pass":"{case.pass_name}",'
-                f'"impl":"{case.impl}","dtype":"{case.dtype}","axes":{_dump(dict(sorted(case.axes.items())))},"options":{{}},')
+                f'"impl":"{case.impl}","dtype":"{case.dtype}","axes":{_dump(dict(sorted(case.axes.items())))},'
+                '"options":{},')
 
     def run(self, index, day):
         """(run id, text) of the run with this index."""
@@ -98,7 +102,8 @@ class History:
         driver = DRIVERS[sum(run <= index for run in self.plan.drivers)]
         machine = self.machines[sum(run <= index for run in self.plan.machines)]
         writer.object("run", {
-            "tool": {"name": "tigon", "version": "0.1.0", "commit": f"{self.random.getrandbits(160):040x}", "dirty": False},
+            "tool": {"name": "tigon", "version": "0.1.0", "commit": f"{self.random.getrandbits(160):040x}",
+                     "dirty": False},
             "command": ["./tigon", "simulate", "--seed", str(self.seed)], "seed": 42,
             "started": day.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
             "host": {"name": "simulated", "os": "Ubuntu 24.04", "kernel": "Linux", "cpu": "simulated", "cores": 16,
@@ -124,10 +129,8 @@ class History:
         if index in self.plan.gaps.get(i, ()):
             return 0
         if index in self.plan.ooms.get(i, ()):
-            writer.add("bench", f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":null,"q1_s":null,"q3_s":null,'
-                                f'"min_s":null,"max_s":null,"n":0,"samples_s":[],"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},'
-                                f'"bandwidth_bytes_per_s":null,"flop_rate_per_s":null,"share_of_copy":null,"share_of_gemm":null,'
-                                f'"bound":"{case.bound}","sets":0,"verdict":"oom","reason":"simulated: out of memory"}}')
+            writer.add("bench", f'{self.heads[i]}{NOT_TIMED}"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},'
+                                f'"bound":"{case.bound}"}}')
             return 0
         shift = common + self._level(index, i) + r.gauss(0, noise)
         if r.random() < SPIKE_RATE:
@@ -138,12 +141,14 @@ class History:
         median = case.seconds * math.exp(shift)
         bandwidth, rate = case.bytes_min / median, case.flop / median
         gemm = ceilings["gemm_" + case.dtype]
+        spread = [SPREAD * r.uniform(0.5, 1) for _ in range(2)]
         writer.add("bench", (
-            f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":{median!r},"q1_s":{median * (1 - SPREAD * r.uniform(.5, 1))!r},'
-            f'"q3_s":{median * (1 + SPREAD * r.uniform(.5, 1))!r},"min_s":{median * (1 - 2 * SPREAD)!r},'
-            f'"max_s":{median * (1 + 5 * SPREAD)!r},"n":{SAMPLES},"samples_s":[],"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},'
-            f'"bandwidth_bytes_per_s":{bandwidth!r},"flop_rate_per_s":{rate!r},"share_of_copy":{bandwidth / ceilings["copy"]!r},'
-            f'"share_of_gemm":{rate / gemm!r},"bound":"{case.bound}","sets":4,"verdict":"passed","reason":""}}'))
+            f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":{median!r},"q1_s":{median * (1 - spread[0])!r},'
+            f'"q3_s":{median * (1 + spread[1])!r},"min_s":{median * (1 - 2 * SPREAD)!r},'
+            f'"max_s":{median * (1 + 5 * SPREAD)!r},"n":{SAMPLES},"samples_s":[],'
+            f'"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},"bandwidth_bytes_per_s":{bandwidth!r},"flop_rate_per_s":{rate!r},'
+            f'"share_of_copy":{bandwidth / ceilings["copy"]!r},"share_of_gemm":{rate / gemm!r},'
+            f'"bound":"{case.bound}","sets":4,"verdict":"passed","reason":""}}'))
         return 1
 
     def _details(self, writer, index):
@@ -155,20 +160,23 @@ class History:
                 extra = self.plan.memory[2]
             size = case.workspace + extra
             writer.add("memory", f'{self.heads[i]}"tensors_bytes":{case.tensors},"workspace_bytes":{size},'
-                                 f'"planned_bytes":{case.tensors // 2 + size},"arena_bytes":{size},"device_bytes":0,"host_bytes":null}}')
+                                 f'"planned_bytes":{case.tensors // 2 + size},"arena_bytes":{size},"device_bytes":0,'
+                                 '"host_bytes":null}')
             wrong = self.plan.wrong == (i, index)
             failed += wrong
             error = 1.7 if wrong else abs(self.random.gauss(0.3, 0.1))
             reason = "simulated: y[0,3] is 1.7 times its budget off" if wrong else ""
             writer.add("check", f'{self.heads[i]}"inputs":"normal","seed":42,"executor":"cuda",'
                                 f'"verdict":"{"incorrect_numerical" if wrong else "passed"}","reason":"{reason}",'
-                                f'"outputs":[{{"name":"y","error_over_budget":{error!r},"rms_over_budget":{error / 2!r},"bias":0.0}}],'
+                                f'"outputs":[{{"name":"y","error_over_budget":{error!r},'
+                                f'"rms_over_budget":{error / 2!r},"bias":0.0}}],'
                                 f'"seconds_s":0.01,"repro":"./tigon check --case \'{case.case_id}\'"}}')
         losses = [8.3 * math.exp(-step / 60) + 3 for step in range(100)]
         for impl, factor, peak in (("naive", 1.0, 1 << 28), ("fused", 1.4, 1 << 27)):
             writer.object("converge", {
                 "config": "tiny", "impl": impl, "dtype": "bf16", "twin": 0, "steps": 100, "parameters": 1417856,
-                "vocabulary": 4096, "tokens_per_step": 512, "data": "simulated", "loss": losses, "final_loss": losses[-1],
+                "vocabulary": 4096, "tokens_per_step": 512, "data": "simulated", "loss": losses,
+                "final_loss": losses[-1],
                 "held_out_loss": losses[-1] + 0.1, "peak_bytes": peak, "planned_bytes": peak,
                 "tokens_per_s": 40000.0 * factor, "seconds_s": 1.3 / factor, "seed": 42, "executor": "cuda"})
         writer.object("converge_verdict", {

@@ -8,7 +8,7 @@ COPY, GEMM = 4.16e12, {"bf16": 7.17e14, "f32": 5.0e13}  # bytes/s and flop/s, of
 LAUNCH_S = 3e-6
 SIZES = {"bf16": 2, "f32": 4}
 ROWS = (1024, 2048, 4096, 8192, 16384)
-# op -> (passes with bytes per element of the largest tensor over its size, flop per element), other axes, naive's factor
+# op -> (pass -> (bytes moved over the size of the largest tensor, flop per element), other axes, naive's factor)
 OPS = {
     "rms_norm": ({"forward": (2, 4), "backward": (3, 9)}, {"H": (2048, 4096, 8192)}, 6.0),
     "layer_norm": ({"forward": (2, 6), "backward": (3, 12)}, {"H": (2048, 4096, 8192)}, 5.0),
@@ -16,7 +16,8 @@ OPS = {
     "swiglu": ({"forward": (3, 5), "backward": (5, 12)}, {"F": (5632, 14336)}, 1.8),
     "geglu": ({"forward": (3, 9), "backward": (5, 20)}, {"F": (5632, 14336)}, 1.9),
     "cross_entropy": ({"forward": (1, 4), "forward_backward": (2, 9)}, {"V": (32000, 50304, 128256)}, 6.5),
-    "linear_cross_entropy": ({"forward": (0, 2), "forward_backward": (0, 6)}, {"H": (4096,), "V": (32000, 128256)}, 1.45),
+    "linear_cross_entropy": ({"forward": (0, 2), "forward_backward": (0, 6)}, {"H": (4096,), "V": (32000, 128256)},
+                             1.45),
 }
 
 

@@ -74,7 +74,7 @@ def median_interval(values, confidence=0.99):
 
 
 def median_interval_of_quartiles(middle, q1, q3, n, confidence=0.99):
-    """Approximate interval of a median when only quartiles are kept: the notch of a box plot, for near-normal values."""
+    """Approximate interval of a median of which the quartiles are kept: the notch of a box plot, for normal values."""
     middle, q1, q3 = _finite((middle, q1, q3))
     if n < 2:
         return Interval(-INFINITE, INFINITE)
