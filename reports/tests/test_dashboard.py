@@ -280,6 +280,48 @@ class Recorded(unittest.TestCase):
         self.assertEqual(len(every), len(twice.cells))
 
 
+class Trust(unittest.TestCase):
+    """Records of the gate, of A/A, of static facts and of planted faults reach their pages."""
+
+    def test_pages(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tigon-dashboard-"))
+        self.addCleanup(shutil.rmtree, folder)
+        rate = {"suites": 1000, "false_blocks": 2, "rate": 0.002, "rate_upper_95": 0.0063}
+        case = "swiglu/forward/fused/bf16/T=4096,F=5632"
+        cell = {"scope": "cell", "case_id": case, "case_key": "0" * 16}
+        numbers = {"registers": 40, "spill_bytes": 0}
+        for day in (1, 2):
+            run_id = f"2026010{day}T000000Z-0000000{day}"
+            head = {"schema_version": "1.0.0", "run_id": run_id, "time": f"2026-01-0{day}T00:00:00.000Z"}
+            lines = [
+                {"record": "run", "device": {"kind": "cuda", "name": "GPU"}, "tool": {"commit": f"c{day}"}, "command": ["x"]},
+                {"record": "aa", **cell, "pairs": 24, "gate_pairs": 12, "pair_sd": 0.004, "margin": 0.01, "mde_80": 0.02, "mde_95": None},
+                {"record": "aa", "scope": "suite", "cells": 1, "pairs": 24, "gate_pairs": 12, "measured": rate, "simulated": rate},
+                {"record": "gate", **cell, "outcome": "slower", "change": 0.031, "lower": 0.02, "upper": None, "margin": 0.01},
+                {"record": "gate", "scope": "suite", "cells": 1, "pairs": 12, "exit_code": 3, "base_commit": "b", "head_commit": "h"},
+                {"record": "static", "scope": "kernel", "kernel": "swiglu_kernel", "arch": "sm_90", "same_code": False,
+                 "numbers": {**numbers, "registers": 40 + day}, "base_numbers": numbers,
+                 "changes": [{"number": "registers", "base": 40, "head": 40 + day, "effect": "warns", "cause": "swiglu.cu changed"}]},
+                {"record": "mutant", "mutant": "skip_last_row", "group": "numeric", "what": "leaves out a row", "op": "swiglu",
+                 "pass": "forward", "dtype": "bf16", "outcome": "survived", "reason": "nothing noticed", "case_id": case},
+                {"record": "soak", "executor": "fast", "mode": "seeds", "trials": 9000, "false_alarms": 0, "seconds_s": 1},
+                {"record": "fault", "fault": "disk_full", "group": "system", "expected": "exit 5", "outcome": "survived",
+                 "verdict": "", "exit_code": 5, "seconds_s": 1},
+                {"record": "trace", "op": "swiglu", "pass": "forward", "impl": "fused", "dtype": "bf16", "axes": {"T": 7},
+                 "traffic_ratio": 1.25, "sectors_per_request": 4, "bank_conflicts": 0},
+            ]
+            (folder / f"{day}.jsonl").write_text("".join(json.dumps({**line, **head}) + "\n" for line in lines))
+        code, _, error = run("dashboard", folder, "--out", folder / "site")
+        self.assertEqual(code, 0, error)
+        self.assertEqual(site_check.broken_links(folder / "site"), [])
+        shown = {name: (folder / f"site/{name}.html").read_text() for name in ("index", "trust", "kernels", "accuracy")}
+        for name, text in (("index", "2 false blocks in 1,000 suites (measured; at most 0.63 % with 95 % confidence)"),
+                           ("trust", "figure-aa"), ("trust", "0 of 1 caught"), ("trust", "skip_last_row"), ("trust", "disk_full"),
+                           ("trust", "9000"), ("trust", "3.1 %"), ("kernels", "swiglu.cu changed"), ("kernels", "swiglu_kernel"),
+                           ("kernels", "What changed over time"), ("accuracy", "1.25")):
+            self.assertTrue(text in shown[name], f"{name}: {text}")
+
+
 class Causes(unittest.TestCase):
     def series(self, change):
         """20 runs with a step of 5 % at run 10, and `change`(header, index) applied to each run's header."""

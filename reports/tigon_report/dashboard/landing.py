@@ -18,8 +18,9 @@ def repro(record):
 
 
 def newest_runs(store):
-    """The newest run of each device, GPUs first."""
+    """The newest run of each device, one that timed or checked where there is any, GPUs first."""
     newest = {run.device: run for run in store.runs}
+    newest.update({run.device: run for run in store.runs if run.timed or run.checks.cases})
     return sorted(newest.values(), key=lambda run: (not run.on_gpu, run.device))
 
 

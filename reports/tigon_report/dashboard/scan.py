@@ -38,7 +38,7 @@ class Cell:
 
 @dataclasses.dataclass
 class Checks:
-    """Checks of a run: counts, failures, and the least head-room per op, pass, implementation, dtype and executor."""
+    """Checks of a run: counts, failures, and per op, pass, implementation, dtype and executor (worst error, its record)."""
 
     passed: int = 0
     failed: int = 0
@@ -136,7 +136,8 @@ def _take_check(checks, record):
     checks.cases[key] += 1
     errors = [value for output in record.get("outputs") or [] if (value := output.get("error_over_budget")) is not None]
     if errors:
-        checks.worst[key] = max(checks.worst.get(key, 0.0), *errors)
+        if key not in checks.worst or max(errors) > checks.worst[key][0]:
+            checks.worst[key] = (max(errors), record)
 
 
 class _Reader:

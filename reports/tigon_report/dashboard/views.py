@@ -1,5 +1,4 @@
 """The pages that show the newest state: speed and memory over sizes, roofline, error, convergence, kernels, trust, environment."""
-import collections
 import json
 
 from .. import load, tables
@@ -133,25 +132,28 @@ def _raw(record):
 def _accuracy(site, every):
     parts = []
     for device, run in newest_with(site.store, lambda run: run.checks.cases).items():
+        inline = draw.Inline()
         rows = [{"op": key[0], "pass": key[1], "impl": key[2], "dtype": key[3], "executor": key[4], "cases": count,
-                 "worst": run.checks.worst.get(key)} for key, count in run.checks.cases.items()]
-        parts.append({"device": device, "run": run, "rows": rows, "figure": draw.report.headroom_figure(draw.Inline(), rows)})
+                 "worst": run.checks.worst.get(key, (None, None))[0], "record": run.checks.worst.get(key, (None, None))[1]}
+                for key, count in run.checks.cases.items()]
+        parts.append({"device": device, "run": run, "rows": rows, "figure": draw.report.headroom_figure(inline, rows),
+                      "trend": _headroom_trend(inline, [run for run in site.store.runs if run.device == device])})
     traffic = newest_with(site.store, lambda run: run.records["trace"])
     counted = [{"device": device, "run": run, "rows": tables.traffic(_as_run(run, {"trace": run.records["trace"]}))}
                for device, run in traffic.items()]
-    site.page("accuracy.html", "accuracy.html.j2", parts=parts, counted=counted, trend=_headroom_trend(site.store))
+    site.page("accuracy.html", "accuracy.html.j2", parts=parts, counted=counted, raw=_raw, repro=landing.repro)
 
 
-def _headroom_trend(store):
-    """Worst error over budget of the fused kernels over the runs that checked anything, per dtype."""
-    runs = [run for run in store.runs if run.checks.worst]
+def _headroom_trend(inline, runs):
+    """Worst error over budget of the fused kernels over the runs of a device that checked anything, per dtype."""
+    runs = [run for run in runs if run.checks.worst]
     if len(runs) < 2:
         return None
     dtypes = sorted({key[3] for run in runs for key in run.checks.worst})
 
     def drawing(axes, theme):
         for dtype, shade in zip(dtypes, ("fused", "naive", "cudnn", "torch")):
-            worst = [max((value for key, value in run.checks.worst.items() if key[3] == dtype and key[2].startswith("fused")),
+            worst = [max((error for key, (error, _) in run.checks.worst.items() if key[3] == dtype and key[2].startswith("fused")),
                          default=float("nan")) for run in runs]
             axes.plot(range(len(runs)), worst, marker="o", markersize=3, label=dtype, color=theme["colours"][shade])
         axes.axhline(1, color=theme["limit"], linewidth=1.2)
@@ -159,7 +161,7 @@ def _headroom_trend(store):
         axes.set_ylabel("worst error / budget")
         axes.legend(fontsize=8)
 
-    return draw.Inline().draw("headroom-trend", "Worst error over budget of the fused kernels, run by run", drawing, size=(10, 3))
+    return inline.draw("headroom-trend", "Worst error over budget of the fused kernels, run by run", drawing, size=(10, 3))
 
 
 def _convergence(site, every):
@@ -170,7 +172,7 @@ def _convergence(site, every):
         parts.append({"device": device, "run": run, "entries": [
             {"config": config, "dtype": dtype, **entry, "figure": draw.report.convergence_figure(inline, config, dtype, entry)}
             for (config, dtype), entry in entries.items()]})
-    site.page("convergence.html", "convergence.html.j2", parts=parts)
+    site.page("convergence.html", "convergence.html.j2", parts=parts, raw=_raw)
 
 
 def aa_sentence(store):
@@ -207,34 +209,21 @@ def _kernels(site, every):
 
 
 def _trust(site, every):
-    """How far the judge and the gate can be trusted: A/A, gates, planted faults, faults of the world, soak."""
+    """How far judge and gate can be trusted: A/A, gates, planted faults, faults of the world, soak."""
     store = site.store
     aa = [(run, record) for run in store.runs for record in run.records["aa"]]
     suites = [(run, record) for run, record in aa if record.get("scope") == "suite"]
     newest = suites[-1][0] if suites else None
-    mutants = [run for run in store.runs if run.records["mutant"]][-1:]
+    planted = [(run, tables.mutants(_as_run(run, {"mutant": run.records["mutant"]})))
+               for run in newest_with(store, lambda run: run.records["mutant"]).values()]
     site.page("trust.html", "trust.html.j2", suites=suites[::-1], rate_text=_rate_text, figure=_aa_figure(suites),
               cells=[record for run, record in aa if run is newest and record.get("scope") == "cell"],
               gates=[(run, record) for run in store.runs for record in run.records["gate"] if record.get("scope") == "suite"][::-1],
               gate_cells=[(run, record) for run in store.runs for record in run.records["gate"]
                           if record.get("scope") == "cell" and record.get("outcome") in ("slower", "inconclusive")][::-1][:100],
-              mutants=[(run, *row) for run in mutants for row in _mutant_scores(run.records["mutant"])],
+              planted=planted,
               faults=[(run, record) for run in store.runs[-50:] for record in run.records["fault"]],
               soak=[(run, record) for run in store.runs[-50:] for record in run.records["soak"]], raw=_raw)
-
-
-def _mutant_scores(records):
-    """(op, planted, caught, the ones that live) by op."""
-    by_op = collections.defaultdict(list)
-    for record in records:
-        by_op[record.get("op", "")].append(record)
-    rows = []
-    for op, group in sorted(by_op.items()):
-        caught = [record for record in group if record.get("caught") or record.get("outcome") in ("caught", "killed")]
-        lives = [str(record.get("mutant") or record.get("name") or record.get("case_id") or "?") for record in group
-                 if record not in caught]
-        rows.append((op, len(group), len(caught), lives))
-    return rows
 
 
 def _aa_figure(suites):
