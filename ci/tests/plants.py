@@ -16,9 +16,13 @@ PLANTS = {
          "      const int64_t half = args.a.shape[0] * args.a.shape[1] / 2 & ~int64_t{15};\n"
          "      load_piece_stream<kWidth>(args.a.data + (column < half ? column + half : column - half));\n"
          "    }\n    \\g<0>")]),
-    "traffic": (SWIGLU, "swiglu forward reads its second input twice", [
+    "traffic": (SWIGLU, "swiglu forward reads its second input twice, the second time elsewhere", [
         (STORE_Y,
-         "unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);\n    \\g<0>")]),
+         "const int64_t half = args.a.shape[0] * args.a.shape[1] / 2 & ~int64_t{15};\n"
+         "    unpack_piece(load_piece_stream<kWidth>(args.b.data + (column < half ? column + half : column - half)), b);\n"
+         "    for (int j = 0; j < kWidth; ++j)\n"
+         "      if (b[j] != b[j]) a[j] = b[j];\n"
+         "    \\g<0>")]),
     "spill": (SWIGLU, "swiglu backward keeps 64 values that its registers cannot hold", [
         (r"float a\[kWidth\], b\[kWidth\], dy\[kWidth\];\n",
          "float a[kWidth], b[kWidth], dy[kWidth], much[64], sum = 0;\n"
