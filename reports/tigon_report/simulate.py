@@ -143,12 +143,12 @@ class History:
         gemm = ceilings["gemm_" + case.dtype]
         spread = [SPREAD * r.uniform(0.5, 1) for _ in range(2)]
         writer.add("bench", (
-            f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":{median!r},"q1_s":{median * (1 - spread[0])!r},'
-            f'"q3_s":{median * (1 + spread[1])!r},"min_s":{median * (1 - 2 * SPREAD)!r},'
-            f'"max_s":{median * (1 + 5 * SPREAD)!r},"n":{SAMPLES},"samples_s":[],'
-            f'"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},"bandwidth_bytes_per_s":{bandwidth!r},"flop_rate_per_s":{rate!r},'
-            f'"share_of_copy":{bandwidth / ceilings["copy"]!r},"share_of_gemm":{rate / gemm!r},'
-            f'"bound":"{case.bound}","sets":4,"verdict":"passed","reason":""}}'))
+            f'{self.heads[i]}"basis":"cold","executor":"cuda","median_s":{median!r},'
+            f'"q1_s":{median * (1 - spread[0])!r},"q3_s":{median * (1 + spread[1])!r},'
+            f'"min_s":{median * (1 - 2 * SPREAD)!r},"max_s":{median * (1 + 5 * SPREAD)!r},"n":{SAMPLES},"samples_s":[],'
+            f'"bytes_min_bytes":{case.bytes_min!r},"flop":{case.flop!r},"bandwidth_bytes_per_s":{bandwidth!r},'
+            f'"flop_rate_per_s":{rate!r},"share_of_copy":{bandwidth / ceilings["copy"]!r},'
+            f'"share_of_gemm":{rate / gemm!r},"bound":"{case.bound}","sets":4,"verdict":"passed","reason":""}}'))
         return 1
 
     def _details(self, writer, index):
