@@ -209,7 +209,9 @@ def binomial_interval(events, trials, confidence=0.95):
         raise ValueError(f"{events} events in {trials} trials")
 
     def at_most(k, rate):
-        return math.fsum(math.comb(trials, i) * rate**i * (1 - rate) ** (trials - i) for i in range(k + 1))
+        logs = [math.lgamma(trials + 1) - math.lgamma(i + 1) - math.lgamma(trials - i + 1)  # a coefficient may have
+                + i * math.log(rate) + (trials - i) * math.log1p(-rate) for i in range(k + 1)]  # a thousand digits
+        return math.fsum(map(math.exp, logs))
 
     def root(rises, target):
         low, high = 0.0, 1.0
