@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports")]
 from tigon_gate import __main__ as program  # noqa: E402
 from tigon_gate import aa, cells, decide, history, pairs, records, signed_rank, simulate  # noqa: E402
 from tigon_gate.decide import Outcome, Rule  # noqa: E402
-from tigon_report import command  # noqa: E402
+from tigon_report import command, statistics  # noqa: E402
 
 # The noise under which the rates are shown, from quiet to twice as loud as the default; a machine beyond it shows in
 # its A/A run.
@@ -84,9 +84,13 @@ class SignedRankTest(unittest.TestCase):
         lower, upper = signed_rank.bounds(signed_rank.walsh_averages([[0.1, 0.2, 0.3]]), 0.01)
         self.assertEqual((lower[0], upper[0]), (-numpy.inf, numpy.inf))
 
-    def test_holm(self):
-        self.assertEqual(list(signed_rank.holm([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
-        self.assertEqual(list(signed_rank.holm([0.9, 0.5])), [1, 1])
+    def test_agrees_with_the_statistics_of_one_row(self):
+        random = numpy.random.default_rng(6)
+        for d in random.normal(0.01, 0.02, (20, 12)):
+            walsh = signed_rank.walsh_averages(d)
+            self.assertAlmostEqual(signed_rank.shift(walsh), statistics.hodges_lehmann(d), places=15)
+            self.assertEqual(signed_rank.p_above(walsh, 0.004), statistics.signed_rank_p(d, 0.004))
+            self.assertEqual(tuple(signed_rank.bounds(walsh, 0.01)), tuple(statistics.signed_rank_bound(d, 0.99)))
 
 
 class ErrorRateTest(unittest.TestCase):
@@ -200,6 +204,7 @@ class MarginTest(unittest.TestCase):
         self.assertAlmostEqual(aa.upper_bound(0, 300), 1 - 0.05 ** (1 / 300), places=9)
         self.assertAlmostEqual(aa.upper_bound(1, 100), 0.04656, places=4)
         self.assertEqual(aa.upper_bound(5, 5), 1)
+        self.assertAlmostEqual(aa.upper_bound(1500, 3000), 0.515, places=2)
 
 
 class CommandTest(unittest.TestCase):

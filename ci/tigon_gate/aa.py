@@ -3,6 +3,8 @@ import math
 
 import numpy
 
+from tigon_report import statistics
+
 from . import decide, signed_rank
 
 MAD_TO_SD = 1.4826  # of a normal distribution
@@ -48,21 +50,9 @@ def false_blocks(log_ratios, margins, rule, suites, random):
     return blocked, undecided
 
 
-def upper_bound(count, trials, alpha=0.05):
-    """One-sided exact upper bound of a rate (Clopper and Pearson 1934)."""
-    if count >= trials:
-        return 1.0
-
-    def tail(rate):  # P(at most `count` of `trials`)
-        logs = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
-                + k * math.log(rate) + (trials - k) * math.log1p(-rate) for k in range(count + 1)]
-        return sum(map(math.exp, logs))
-
-    low, high = count / trials, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tail(middle) > alpha else (low, middle)
-    return high
+def upper_bound(count, trials):
+    """The rate that `count` of `trials` stays below with 95 % confidence."""
+    return statistics.binomial_interval(count, trials, 0.9).high
 
 
 def power_curve(log_ratios, margin_of_cell, rule, family, changes, random, draws=400):

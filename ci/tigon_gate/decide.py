@@ -17,6 +17,8 @@ import enum
 
 import numpy
 
+from tigon_report import statistics
+
 from . import signed_rank
 
 
@@ -85,7 +87,7 @@ class _Look:
     @staticmethod
     def _adjusted(p, family):
         """Holm over `family` cells, of which those that are not here count as p = 1."""
-        return signed_rank.holm(numpy.concatenate([p, numpy.ones(family - p.size)]))[: p.size]
+        return numpy.array(statistics.holm([*p, *[1.0] * (family - p.size)])[: p.size])
 
 
 def decide(first, margins, rule, remeasure):

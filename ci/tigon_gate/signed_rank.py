@@ -1,5 +1,6 @@
-"""Hodges-Lehmann shift and exact Wilcoxon signed-rank tests and bounds of paired differences (numpy only).
+"""Hodges-Lehmann shift and exact Wilcoxon signed-rank tests and bounds of many rows of paired differences at once.
 
+tigon_report.statistics has the same for one row without numpy; thousands of simulated suites need this one.
 Hodges and Lehmann 1963; Hollander and Wolfe, Nonparametric Statistical Methods, 3.1 to 3.3. All is exact for any
 symmetric continuous distribution of the differences; nothing is approximated by a normal.
 """
@@ -54,12 +55,3 @@ def bounds(walsh, alpha):
         infinite = numpy.full(walsh.shape[:-1], numpy.inf)
         return -infinite, infinite
     return walsh[..., outside - 1], walsh[..., walsh.shape[-1] - outside]
-
-
-def holm(p):
-    """Holm's adjusted p values of a family, in its order."""
-    p = numpy.asarray(p, float)
-    order = numpy.argsort(p, kind="stable")
-    adjusted = numpy.empty_like(p)
-    adjusted[order] = numpy.minimum(1, numpy.maximum.accumulate(p[order] * (p.size - numpy.arange(p.size))))
-    return adjusted
