@@ -12,8 +12,9 @@ import unittest
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "reports/tests")]
 
+import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
 from tigon_gate import aa, cells, decide, history, pairs, records, signed_rank, simulate  # noqa: E402
 from tigon_gate.decide import Outcome, Rule  # noqa: E402
@@ -224,7 +225,9 @@ class CommandTest(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = command.run("gate", program.main, words)
         file = self.folder / "records.jsonl"
-        return code, out.getvalue(), errors.getvalue(), records.read(file) if file.exists() else []
+        lines = records.read(file) if file.exists() else []
+        self.assertEqual([found for line in lines if (found := schema_check.violation(line))], [])
+        return code, out.getvalue(), errors.getvalue(), lines
 
     def test_planted_slow_down_is_named_and_exits_with_3(self):
         code, out, _, lines = self.gate("--base", "x", simulated={"slow": {"rope/backward": 0.03}})

@@ -13,9 +13,10 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "reports/tests")]
 
 import plants  # noqa: E402
+import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
 from tigon_gate import build, host_facts, kernel_facts, records, sources, static, static_compare  # noqa: E402
 from tigon_report import command  # noqa: E402
@@ -254,6 +255,7 @@ class CommandTest(unittest.TestCase):
         self.assertIn("because of swiglu::k<8>: two programs", out)
         lines = records.read(self.folder / "r.jsonl")
         self.assertEqual([r["record"] for r in lines], ["run", "static", "static", "end"])
+        self.assertEqual([schema_check.violation(line) for line in lines], [""] * 4)
         self.assertEqual(self.gate(*words, self.program("head", 64))[0], 0)
         self.assertEqual(self.gate(*words, self.program("head", 32))[0], 0)
 

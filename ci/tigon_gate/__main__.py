@@ -113,6 +113,8 @@ def programs_of(options):
             raise UsageError(f"--base-dir {tree} is no source tree of Tigon")
     else:
         commits[0] = build.commit_named(ROOT, options.base)
+        if changed := build.differing(ROOT, commits[0], "harness/measure"):
+            say(f"each program measures itself, and what measures differs: {', '.join(changed)}")
         tree, folder = build.base_tree(ROOT, commits[0]), ROOT / "build/gate" / commits[0][:12]
     say(f"building the base, {commits[0] or tree}")
     return {"base": build.build(tree, folder / "cuda", True, ["tigon"]) / "tigon", "head": head}, commits

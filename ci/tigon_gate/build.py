@@ -45,6 +45,11 @@ def commit_named(root, ref):
         raise UnknownRef(f"--base {ref}: no such commit") from error
 
 
+def differing(root, commit, folder):
+    """Files of a folder of the work tree that differ from the commit's."""
+    return _git(root, "diff", "--name-only", commit, "--", folder).splitlines()
+
+
 def base_tree(root, commit):
     """A work tree of `commit` in build/gate/<commit>/source, made when it is not there."""
     tree = pathlib.Path(root) / "build" / "gate" / commit[:12] / "source"
