@@ -160,6 +160,21 @@ class DecideTest(unittest.TestCase):
         self.assertEqual(judged[0].outcome, Outcome.INCONCLUSIVE)
         self.assertEqual(decide.exit_code(judged), 6)
 
+    def test_loud_cell_is_not_the_same_because_its_estimate_is_small(self):
+        loud = numpy.linspace(-0.1, 0.1, self.rule.pairs)[None]
+        judged = decide.decide(loud, numpy.full(1, 0.01), self.rule, lambda again: None)
+        self.assertLess(abs(judged[0].change), 0.01)
+        self.assertEqual(judged[0].outcome, Outcome.INCONCLUSIVE)
+
+    def test_second_look_counts_the_cells_that_were_settled_by_the_first(self):
+        loud = 0.03 + 0.03 * numpy.linspace(-1.4, 1.4, 24)[numpy.argsort(numpy.arange(24) * 7 % 24)]
+        first = numpy.vstack([loud[:12], self.rows(*[0.0] * 17)])
+        p = signed_rank.p_above(signed_rank.walsh_averages(loud), numpy.log1p(0.01))
+        self.assertLess(p, self.rule.alpha / 2)  # alone it would be slower
+        self.assertGreater(18 * p, self.rule.alpha / 2)
+        judged = decide.decide(first, numpy.full(18, 0.01), self.rule, lambda again: loud[None, 12:])
+        self.assertEqual((judged[0].first, judged[0].outcome), (Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE))
+
     def test_floor_widens_the_margin_of_short_cells(self):
         numpy.testing.assert_allclose(decide.floored(numpy.array([0.01, 0.01]), [10e-6, 1e-3], self.rule), [0.05, 0.01])
 
