@@ -25,12 +25,13 @@ Normal<S> normal(const S& a, Approximate approximate) {
   using std::erfc;
   using std::exp;
   using std::sqrt;
-  if (approximate == Approximate::kNone) {
-    const S density = exp(S(-0.5) * a * a) / S(sqrt(2 * 3.14159265358979323846));
-    return {S(0.5) * erfc(S(-std::sqrt(0.5)) * a), density, a * a};
-  }
-  // (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 1000 nothing changes any more but for overflows.
+  // Beyond 1000 nothing changes any more but for overflows.
   const S x = a > S(1000) ? S(1000) : a < S(-1000) ? S(-1000) : a;
+  if (approximate == Approximate::kNone) {
+    const S density = exp(S(-0.5) * x * x) / S(sqrt(2 * 3.14159265358979323846));
+    return {S(0.5) * erfc(S(-std::sqrt(0.5)) * x), density, x * x};
+  }
+  // (1 + tanh(u)) / 2 = sigmoid(2 u).
   const S slope = S(2 * std::sqrt(2 / 3.14159265358979323846));
   const S z = slope * x * (S(1) + S(0.044715) * x * x), e = exp(-abs(z));
   const S larger = S(1) / (S(1) + e), smaller = e * larger;

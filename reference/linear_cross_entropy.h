@@ -104,12 +104,20 @@ Sensitivity<S> sensitivity(const Row<S>& z, int64_t y, const LossOptions& o) {
 
 // ---- S ------------------------------------------------------------------------------------------
 
+// 0 for a logit that is not finite: an infinite one has no rounding error, and a softcap makes
+// something finite of it.
+template <class S>
+Rows<S> finite_part(const Rows<S>& z) {
+  return z.isFinite().select(z, Rows<S>::Zero(z.rows(), z.cols()));
+}
+
 // Beside cross_entropy's own S: a logit is off by the roundings of its sum, Z_j = sum |x_h w_jh|.
 template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  const Rows<S> z_scale = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
+  const Rows<S> z_scale =
+      finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
   Row<S> loss = Row<S>::Zero(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -135,7 +143,8 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   using S = typename P::Elem;
   loss_scale(a);
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  const Rows<S> z_scale = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
+  const Rows<S> z_scale =
+      finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
   const Row<S> g = cross_entropy::upstream(a).abs();
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -166,13 +175,14 @@ void loss_intermediate(const Args& a) {
   using std::sqrt;
   using S = typename Args::Elem;
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  const Rows<S> finite = finite_part(z);
   Row<S> loss = Row<S>::Zero(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
-    a.lse.data[t] = sqrt((of.lse_gradient * z.row(t)).square().sum());
-    loss[t] = sqrt((of.gradient * z.row(t)).square().sum());
+    a.lse.data[t] = sqrt((of.lse_gradient * finite.row(t)).square().sum());
+    loss[t] = sqrt((of.gradient * finite.row(t)).square().sum());
   }
   if (a.reduction == Reduction::kNone)
     array(a.loss) = loss;
@@ -191,6 +201,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   loss_intermediate(a);
   const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
   const Rows<S> z = times_transpose<S>(x, w);
+  const Rows<S> finite = finite_part(z);
   const Row<S> g = cross_entropy::upstream(a);
   Rows<S> dx2 = Rows<S>::Zero(x.rows(), x.cols());
   Rows<S> d2 = Rows<S>::Zero(z.rows(), z.cols());  // squared change of D
@@ -203,11 +214,11 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
       const Rows<S> hessian_w =
           (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
       dx2.row(t) = times<S>(stored, w.square()) +
-                   (hessian_w.colwise() * z.row(t).transpose()).square().colwise().sum();
+                   (hessian_w.colwise() * finite.row(t).transpose()).square().colwise().sum();
     }
-    const Row<S> vz2 = (of.v * z.row(t)).square();
+    const Row<S> vz2 = (of.v * finite.row(t)).square();
     const Row<S> others = (of.c * of.v).square() * (vz2.sum() - vz2);
-    d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * z.row(t)).square() + others);
+    d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * finite.row(t)).square() + others);
   }
   if (a.dx) array(a.dx) = dx2.sqrt();
   if (a.dw) array(a.dw) = transpose_times<S>(d2, x.square()).sqrt();

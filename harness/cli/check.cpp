@@ -11,6 +11,7 @@
 #include "harness/cli/stages.h"
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
+#include "harness/run/headroom.h"
 
 namespace tigon::cli {
 namespace {
@@ -75,13 +76,30 @@ class CheckPrinter {
   double worst_ = 0;
 };
 
+constexpr double kLargeTimeout = 300;  // seconds
+
+Tier tier_of(const CheckOptions& options) {
+  static const std::map<std::string, Tier> kTiers = {{"tiny", Tier::kTiny},
+                                                     {"check", Tier::kCheck},
+                                                     {"sweep", Tier::kSweep},
+                                                     {"huge", Tier::kHuge}};
+  if (options.tier.empty()) return options.quick ? Tier::kTiny : Tier::kCheck;
+  require_known("tier", {options.tier}, {"tiny", "check", "sweep", "huge"});
+  return kTiers.at(options.tier);
+}
+
 // The requests that the options stand for, each with its cases.
 std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   CheckRequest request = request_of(options.select);
   request.save_folder = options.save;
   request.plugin = options.plugin.path;
   request.jobs = options.jobs;
-  request.tier = options.quick ? Tier::kTiny : Tier::kCheck;
+  request.tier = tier_of(options);
+  if (request.tier == Tier::kSweep || request.tier == Tier::kHuge) {
+    // One case may take tens of gigabytes and minutes.
+    if (request.jobs == 0) request.jobs = 1;
+    if (request.timeout_s == 0) request.timeout_s = kLargeTimeout;
+  }
   request.executor = options.executor;
   if (!options.executor.empty() && options.executor != default_executor() &&
       !(options.executor == "checked" && default_executor() == "fast"))
@@ -90,8 +108,9 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   if (options.executor == "checked") request.tier = Tier::kTiny;
   std::vector<CheckRequest> requests = {request};
   // The checking executor watches kernels that were compiled for it, which a library's are not.
-  const bool all = options.executor.empty() && options.plugin.path.empty() &&
-                   default_executor() == "fast" && request.axes.empty() && request.cases.empty();
+  const bool all = options.executor.empty() && options.plugin.path.empty() && default_executor() == "fast" &&
+                   (request.tier == Tier::kTiny || request.tier == Tier::kCheck) &&
+                   request.axes.empty() && request.cases.empty();
   if (all) {
     CheckRequest checked = request;
     checked.executor = "checked";
@@ -153,6 +172,17 @@ void run_through_googletest(const CheckRequest& request, const CheckSink& sink) 
   run_checks_as_gtest(request, sink, &count, arguments);
 }
 
+// Worst error over budget of passed cases, and what should not be exceeded.
+void print_headroom(const Headroom& headroom) {
+  fmt::print("{:<22} {:<17} {:<6} {:<5} {:<8} {:<8} {:>6} {:>7} {:>7} {:>7} {:>7}\n", "op", "pass",
+             "impl", "dtype", "output", "executor", "cases", "max", "p99", "p50", "target");
+  for (const Headroom::Row& r : headroom.rows())
+    fmt::print(
+        "{:<22} {:<17} {:<6} {:<5} {:<8} {:<8} {:>6} {:>7.3f} {:>7.3f} {:>7.3f} {:>7.1f}{}\n", r.op,
+        r.pass, r.impl, name_of(r.dtype), r.output, r.executor, r.cases, r.max, r.p99, r.p50,
+        r.target, r.max > r.target && r.impl != "naive" ? "  above: " + r.worst_case : "");
+}
+
 }  // namespace
 
 int check_stage(Session& session, const CheckOptions& options) {
@@ -172,7 +202,12 @@ int check_stage(Session& session, const CheckOptions& options) {
     tally.add(r.verdict);
     printer.add(r);
   };
-  const CheckSink sink = [&](const CheckResult& r) {
+  Headroom headroom;
+  NaiveErrors naive;
+  const CheckSink sink = [&](const CheckResult& result) {
+    CheckResult r = result;
+    naive.complete(&r);
+    headroom.add(r);
     session.record("check", to_json(r));
     count(r);
   };
@@ -184,6 +219,8 @@ int check_stage(Session& session, const CheckOptions& options) {
     else
       run_through_googletest(requests[i], sink);
   }
+  for (const Headroom::Row& row : headroom.rows()) session.record("headroom", to_json(row));
+  if (options.headroom) print_headroom(headroom);
   return tally.exit_code();
 }
 
@@ -218,6 +255,13 @@ void add_check(CLI::App* app, Program* program) {
   command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
   CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
   command->add_flag("--full", *full, "all cases (the default)")->excludes(quick);
+  command
+      ->add_option(
+          "--tier", options->tier,
+          "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")
+      ->excludes(quick);
+  command->add_flag("--headroom", options->headroom,
+                    "also print how near passed cases come to their budget");
   add_plugin(command, &options->plugin);
   command->add_flag("-v,--verbose", options->verbose, "a line for every case");
   add_output(command, output.get());

@@ -1,10 +1,12 @@
-// tigon list: ops, passes, implementations and dtypes as a table.
+// tigon list: ops, passes, implementations and dtypes as a table; list inputs: the catalogue of
+// test data and the sets that each op is checked on.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "harness/cli/commands.h"
+#include "harness/run/distributions.h"
 #include "harness/spec/op_spec.h"
 
 namespace tigon::cli {
@@ -42,12 +44,47 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
+// "x ~ one_element(value=nan), w ~ normal(mean=1, scale=0.5)"
+std::string plans_text(const InputSet& set) {
+  std::vector<std::string> plans;
+  std::vector<std::string> seen;  // the first plan of a tensor counts
+  for (const InputPlan& plan : set.plans) {
+    if (std::count(seen.begin(), seen.end(), plan.tensor) > 0) continue;
+    seen.push_back(plan.tensor);
+    std::vector<std::string> parameters;
+    for (const auto& [name, value] : plan.parameters)
+      parameters.push_back(fmt::format("{}={:g}", name, value));
+    plans.push_back(
+        fmt::format("{} ~ {}{}", plan.tensor, plan.distribution,
+                    parameters.empty() ? "" : fmt::format("({})", fmt::join(parameters, ", "))));
+  }
+  return fmt::format("{}", fmt::join(plans, "; "));
+}
+
+void print_inputs() {
+  fmt::print("distributions (parameter and its default in brackets)\n");
+  for (const Distribution& d : all_distributions()) fmt::print("  {:<16} {}\n", d.name, d.meaning);
+  for (const OpSpec& op : all_ops()) {
+    fmt::print("\n{}: a tensor that is not named is normal\n", op.name);
+    for (const InputSet& set : op.inputs)
+      fmt::print("  {:<18} {}{}\n", set.name, plans_text(set),
+                 set.nonfinite ? "  [fused kernels only]" : "");
+  }
+}
+
 }  // namespace
 
 void add_list(CLI::App* app, Program*) {
   CLI::App* command = app->add_subcommand("list", "ops, passes, implementations, dtypes, axes");
-  command->footer("Example:\n  ./tigon list");
-  command->callback([] { print_table(rows_of_all()); });
+  command->footer(
+      "Examples:\n  ./tigon list\n  ./tigon list inputs     the catalogue of test data");
+  CLI::App* inputs = command->add_subcommand("inputs", "distributions and input sets of every op");
+  command->callback([inputs] {
+    if (inputs->parsed())
+      print_inputs();
+    else
+      print_table(rows_of_all());
+  });
 }
 
 }  // namespace tigon::cli

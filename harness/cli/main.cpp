@@ -79,6 +79,8 @@ int run_program(int argc, char** argv) {
   add_describe(&app, &program);
   add_mutants(&app, &program);
   add_doctor(&app, &program);
+  add_soak(&app, &program);
+  add_rounding(&app, &program);
   std::vector<std::string> typed(argv + 1, argv + argc);
   if (auto resumed = resumed_run(typed)) {
     typed = resumed->words();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "harness/judge/judge_fault.h"
@@ -31,6 +32,19 @@ double lost_bits(const Budget& b, const Magnitudes& m) {
 }
 
 }  // namespace
+
+double largest_finite(DType t) {
+  switch (t) {
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.fep127;
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
 
 Magnitudes magnitudes_of(const Expected& expected, size_t element) {
   Magnitudes m;

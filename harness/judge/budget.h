@@ -38,6 +38,9 @@ inline constexpr double kSumFactor = 4;
 // u_acc: sums are kept in fp32.
 inline constexpr double kAccumulatorRoundoff = 0x1p-24;
 
+// The largest finite value of a float type.
+double largest_finite(DType t);
+
 // Budget of one element.
 double allowed_error(const Budget& budget, const Magnitudes& m);
 // Expected spread of a correct element's error, for the root mean square.

@@ -18,21 +18,9 @@ namespace tigon {
 namespace {
 
 constexpr int64_t kRmsElements = 1000;         // fewer say nothing about a root mean square
+constexpr int64_t kRmsValues = 100;            // neither do fewer values, see MeanSquare
 constexpr size_t kPatternElements = 1u << 20;  // failing indices kept for the pattern
 constexpr int64_t kNeighbours = 2;             // shown on either side of the worst element
-
-double largest_finite(DType t) {
-  switch (t) {
-    case DType::kF16:
-      return 65504;
-    case DType::kBF16:
-      return 0x1.fep127;
-    case DType::kF32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
 
 std::vector<int64_t> unravel(int64_t index, const std::vector<int64_t>& shape) {
   std::vector<int64_t> at(shape.size());
@@ -68,27 +56,68 @@ bool within(double ratio) {
   return planted(JudgeFault::kNanBudgetAllows) ? !(ratio > 1) : ratio <= 1;
 }
 
+// The mean of squared errors, in units of their spread. Elements of a 16-bit output that are stored
+// as the same value may share one error (rows of equal elements), so each value counts once, with
+// the mean of its elements.
+class MeanSquare {
+ public:
+  explicit MeanSquare(DType output) : is_f16_(output == DType::kF16) {
+    if (size_of(output) == 2) values_.resize(size_t{1} << 16);
+  }
+
+  void add(double got, double square) {
+    Sum& sum = values_.empty() ? all_ : values_[bits_of(got)];
+    sum.squares += square;
+    ++sum.count;
+  }
+  int64_t distinct() const {
+    if (values_.empty()) return all_.count;
+    return std::count_if(values_.begin(), values_.end(), [](const Sum& s) { return s.count > 0; });
+  }
+  double mean() const {
+    if (values_.empty()) return all_.squares / static_cast<double>(all_.count);
+    double total = 0;
+    for (const Sum& s : values_)
+      if (s.count > 0) total += s.squares / static_cast<double>(s.count);
+    return total / static_cast<double>(distinct());
+  }
+
+ private:
+  struct Sum {
+    double squares = 0;
+    int64_t count = 0;
+  };
+  uint16_t bits_of(double got) const { return is_f16_ ? f16(got).bits : bf16(got).bits; }
+
+  bool is_f16_;
+  Sum all_;
+  std::vector<Sum> values_;
+};
+
 // One pass over the elements.
 class Scan {
  public:
   Scan(const std::vector<double>& got, const Expected& expected, const Budget& budget,
        OutputResult* result)
-      : got_(got), expected_(expected), budget_(budget), result_(*result) {}
+      : got_(got),
+        expected_(expected),
+        budget_(budget),
+        result_(*result),
+        squares_(budget.output) {}
 
   void run() {
     int64_t end = result_.elements;
     if (planted(JudgeFault::kFirstElements)) end = std::min<int64_t>(end, 1024);
     if (planted(JudgeFault::kAnySize)) end = std::min(end, static_cast<int64_t>(got_.size()));
     for (int64_t i = 0; i < end; ++i) element(i);
-    if (judged_ >= kRmsElements)
-      result_.rms_over_budget = std::sqrt(sum_of_squares_ / static_cast<double>(judged_));
+    if (has_rms()) result_.rms_over_budget = std::sqrt(squares_.mean());
     result_.bias = variance_ > 0 ? signed_error_ / std::sqrt(variance_) : 0;
   }
 
   // The first element whose class is wrong, else the one with the largest ratio; -1 for none.
   int64_t shown() const { return bad_class_ >= 0 ? bad_class_ : worst_; }
   bool wrong_class() const { return bad_class_ >= 0; }
-  bool has_rms() const { return judged_ >= kRmsElements; }
+  bool has_rms() const { return judged_ >= kRmsElements && squares_.distinct() >= kRmsValues; }
   const std::vector<int64_t>& failing() const { return failing_; }
 
  private:
@@ -104,15 +133,17 @@ class Scan {
       return;
     }
     if (!std::isfinite(got) || !std::isfinite(want)) return;  // the same kind of non-finite
-    const double error = got - want, ratio = std::abs(error) / allowed;
+    const double error = got - want;
+    double ratio = std::abs(error) / allowed;
     if (!within(ratio)) fail(i);
-    if (worst_ < 0 || !(ratio <= result_.error_over_budget)) {
+    if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();  // the worst there is
+    if (worst_ < 0 || ratio > result_.error_over_budget) {
       worst_ = i;
       result_.error_over_budget = ratio;
     }
     result_.largest_error = std::max(result_.largest_error, std::abs(error));
     const double spread = expected_spread(budget_, m);
-    sum_of_squares_ += (error / spread) * (error / spread);
+    squares_.add(got, (error / spread) * (error / spread));
     signed_error_ += want < 0 ? -error : error;
     variance_ += spread * spread;
     ++judged_;
@@ -129,7 +160,8 @@ class Scan {
   OutputResult& result_;
   std::vector<int64_t> failing_;
   int64_t bad_class_ = -1, worst_ = -1, judged_ = 0;
-  double sum_of_squares_ = 0, signed_error_ = 0, variance_ = 0;
+  double signed_error_ = 0, variance_ = 0;
+  MeanSquare squares_;
 };
 
 // The elements on either side of `index` in its row.

@@ -21,6 +21,14 @@ std::vector<InputSet> inputs() {
   logits("shifted", "normal", {{"mean", 200}, {"scale", 4}});
   logits("last_block", "last_block", {});
   logits("mixed_rows", "mixed_rows", {});
+  logits("certain", "confident", {{"margin", 60}});
+  logits("easy_and_hard", "easy_and_hard", {});
+  logits("near_zero_lse", "near_zero_lse", {});
+  logits("all_negative_inf", "rows_of", {{"value", -std::numeric_limits<double>::infinity()}});
+  sets.back().nonfinite = true;
+  add_special_rows(&sets, {"logits"});
+  add_nonfinite(&sets, {"logits"}, 1e37);  // a loss is a difference, and many are added
+  add_upstream(&sets, {"dloss"});
   return sets;
 }
 
@@ -50,15 +58,18 @@ OpSpec contract() {
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 33, 130},
                 .sweep = {1024, 4096, 8192},
-                .host_sweep = {8, 32}},
+                .host_sweep = {8, 32},
+                .huge = {16800}},
                {.axis = V,
                 .tiny = {1, 7, 33},
                 .check = {1, 2, 7, 8, 9, 127, 1023, 1025, 4099, 32001, 128256},
                 .sweep = {32000, 50304, 128256, 151936, 262144},
-                .host_sweep = {1024, 4096, 16384}}},
+                .host_sweep = {1024, 4096, 16384},
+                .huge = {128256}}},
       .further_shapes = {{{"T", 1}, {"V", 40001}}},  // a cluster of blocks per row
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
+      .huge_options = {{"reduction", "none"}},
       .policies = dtypes_of(policies),
       .passes =
           {

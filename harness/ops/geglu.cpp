@@ -1,6 +1,7 @@
 // Contract of geglu.
 #include "reference/geglu.h"
 
+#include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/geglu.h"
@@ -8,6 +9,17 @@
 namespace tigon::geglu {
 
 namespace {
+
+std::vector<InputSet> all_inputs() {
+  std::vector<InputSet> sets = {{"normal", {{"a", "normal"}}},
+                                {"wide", {{"a", "normal", {{"scale", 8}}}}},
+                                {"saturated", {{"a", "normal", {{"scale", 60}}}}},
+                                {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}};
+  add_special_rows(&sets, {"a", "b"});
+  add_nonfinite(&sets, {"a"});
+  add_upstream(&sets, {"dy"});
+  return sets;
+}
 
 // Of the tanh form and of the exact one.
 Property of_both(Property property) {
@@ -26,16 +38,15 @@ OpSpec contract() {
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},
                 .sweep = {1024, 4096, 16384},
-                .host_sweep = {16, 64, 256}},
+                .host_sweep = {16, 64, 256},
+                .huge = {525000}},
                {.axis = F,
                 .tiny = {1, 8, 33},
                 .check = {1, 2, 7, 8, 9, 127, 1023, 4099, 5632},
                 .sweep = {5632, 14336},
-                .host_sweep = {688, 2816}}},
-      .inputs = {{"normal", {{"a", "normal"}}},
-                 {"wide", {{"a", "normal", {{"scale", 8}}}}},
-                 {"saturated", {{"a", "normal", {{"scale", 60}}}}},
-                 {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}},
+                .host_sweep = {688, 2816},
+                .huge = {4096}}},
+      .inputs = all_inputs(),
       .option_sets = {{}, {{"approximate", "none"}}},
       .policies = dtypes_of(policies),
       .passes =

@@ -1,6 +1,7 @@
 // Contract of layer_norm.
 #include "reference/layer_norm.h"
 
+#include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/layer_norm.h"
@@ -17,6 +18,19 @@ InputSet inputs(const char* name, const char* x, std::map<std::string, double> p
            {"b", "normal", {{"scale", 0.5}}}}};
 }
 
+std::vector<InputSet> all_inputs() {
+  std::vector<InputSet> sets = {
+      inputs("normal", "normal", {}), inputs("small_rows", "normal", {{"scale", 1e-3}}),
+      inputs("offset", "normal", {{"mean", 100}}), inputs("far", "normal", {{"mean", 1000}}),
+      inputs("outliers", "outliers", {}), inputs("mixed_rows", "mixed_rows", {})};
+  const InputSet normal = sets.front();
+  sets.push_back(replaced(normal, "zero_weight", plans_of({"w"}, "rows_of", {{"every", 1}})));
+  add_special_rows(&sets, {"x"});
+  add_nonfinite(&sets, {"x"}, 1e17);  // a sum of squares is below 3e38
+  add_upstream(&sets, {"dy"});
+  return sets;
+}
+
 }  // namespace
 
 OpSpec contract() {
@@ -29,17 +43,16 @@ OpSpec contract() {
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129, 257},
                 .sweep = {1024, 2048, 4096, 8192, 16384},
-                .host_sweep = {16, 64, 256}},
+                .host_sweep = {16, 64, 256},
+                .huge = {525000}},
                {.axis = H,
                 .tiny = {1, 8, 33},
                 .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
                 .sweep = {2048, 4096, 8192},
-                .host_sweep = {512, 2048}}},
+                .host_sweep = {512, 2048},
+                .huge = {4096}}},
       .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
-      .inputs = {inputs("normal", "normal", {}), inputs("small_rows", "normal", {{"scale", 1e-3}}),
-                 inputs("offset", "normal", {{"mean", 100}}),
-                 inputs("far", "normal", {{"mean", 1000}}), inputs("outliers", "outliers", {}),
-                 inputs("mixed_rows", "mixed_rows", {})},
+      .inputs = all_inputs(),
       .option_sets = {{},
                       {{"eps", "0.01"}},
                       {{"b", "absent"}, {"db", "absent"}},
@@ -95,6 +108,7 @@ OpSpec contract() {
                    .flops = 13 * Expr(T) * H,
                    .inputs_from = "forward",
                    .strided = {"dy", "x", "dx"},
+                   .upstream = "dy",
                    .properties = {row_independence("T"),
                                   scaling("power_of_two", {{"x", 1}, {"mean", 1}, {"rstd", -1}},
                                           {{"dx", -1}}),

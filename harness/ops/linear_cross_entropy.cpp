@@ -19,6 +19,10 @@ std::vector<InputSet> inputs() {
   sets.push_back(replaced(
       normal, "last_block",
       {{"x", "first_column", {{"value", 4}}}, {"w", "last_row", {{"value", 8}, {"scale", 0.25}}}}));
+  sets.push_back(replaced(normal, "zero_weight", plans_of({"w"}, "rows_of", {{"every", 1}})));
+  add_special_rows(&sets, {"x"});
+  add_nonfinite(&sets, {"x"}, 1000);  // logits are stored, in f16 below 65504
+  add_upstream(&sets, {"dloss"});
   return sets;
 }
 
@@ -55,6 +59,8 @@ std::vector<OptionSet> option_sets() {
   return sets;
 }
 
+constexpr const char* kChunks = "how rows are cut into chunks; property chunk_size";
+
 // Where a row lies in a product, and of how many rows it is, may change the order of its sums.
 std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
   return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
@@ -79,20 +85,27 @@ OpSpec contract() {
   return {
       .name = "linear_cross_entropy",
       .summary = "cross_entropy(x w^T, target), rows in chunks",
-      .axes =
-          {{.axis = T,
-            .tiny = {1, 5},
-            .check = {0, 1, 33, 70},
-            .sweep = {1024, 4096, 8192},
-            .host_sweep = {16, 64}},
-           {.axis = H, .tiny = {8}, .check = {1, 8, 65, 128}, .sweep = {4096}, .host_sweep = {64}},
-           {.axis = V,
-            .tiny = {7, 33},
-            .check = {2, 9, 127, 1000, 4099},
-            .sweep = {32000, 128256, 262144},
-            .host_sweep = {1024, 4096}}},
+      .axes = {{.axis = T,
+                .tiny = {1, 5},
+                .check = {0, 1, 33, 70},
+                .sweep = {1024, 4096, 8192},
+                .host_sweep = {16, 64},
+                .huge = {525000}},
+               {.axis = H,
+                .tiny = {8},
+                .check = {1, 8, 65, 128},
+                .sweep = {4096},
+                .host_sweep = {64},
+                .huge = {4096}},
+               {.axis = V,
+                .tiny = {7, 33},
+                .check = {2, 9, 127, 1000, 4099},
+                .sweep = {32000, 128256, 262144},
+                .host_sweep = {1024, 4096},
+                .huge = {64}}},
       .inputs = inputs(),
       .option_sets = option_sets(),
+      .huge_options = {{"reduction", "none"}},
       .policies = dtypes_of(policies),
       .passes =
           {
@@ -151,10 +164,12 @@ OpSpec contract() {
                    .budget = {{"loss", of_all}, {"lse", of_row}, {"dx", of_row}, {"dw", of_all}},
                    .flops = 6 * Expr(T) * H * V,
                    .bytes = 2 * logits_bytes,
+                   .upstream = "dloss",
                    .properties = joined({row_properties({"dw"}), loss_properties(),
                                          loss_gradient_properties(),
                                          {for_policies({DType::kF32, DType::kBF16},
-                                                       gradient_scaling("dloss", {"dx", "dw"}))}})}),
+                                                       gradient_scaling("dloss", {"dx", "dw"}))}}),
+                   .invisible = {{"logits_bytes", kChunks}}}),
           },
   };
 }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/op_spec.h"
 #include "harness/spec/properties.h"
@@ -43,13 +44,6 @@ inline std::vector<InputSet> loss_input_sets(std::vector<InputPlan> defaults) {
   return {with_targets("normal", {}), with_targets("some_ignored", {{"ignored", 0.25}}),
           with_targets("all_ignored", {{"ignored", 1}}),
           with_targets("invalid_targets", {{"invalid", 0.3}})};
-}
-
-// The default set with other plans for some tensors.
-inline InputSet replaced(InputSet set, const char* name, const std::vector<InputPlan>& plans) {
-  set.name = name;
-  set.plans.insert(set.plans.begin(), plans.begin(), plans.end());  // the first plan counts
-  return set;
 }
 
 // The unfused chain with what it declares: with a softcap the logits are rounded three times before

@@ -1,6 +1,7 @@
 // Contract of rope.
 #include "reference/rope.h"
 
+#include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/rope.h"
@@ -16,6 +17,16 @@ InputSet inputs(const char* name, const char* heads, std::map<std::string, doubl
   return set;
 }
 
+std::vector<InputSet> all_inputs() {
+  std::vector<InputSet> sets = {inputs("normal", "normal", {}),
+                                inputs("outliers", "outliers", {{"factor", 1000}}),
+                                inputs("mixed_rows", "mixed_rows", {})};
+  const std::vector<std::string> heads = {"q", "k", "dq", "dk"};
+  add_special_rows(&sets, heads);
+  add_nonfinite(&sets, heads);
+  return sets;
+}
+
 }  // namespace
 
 OpSpec contract() {
@@ -27,16 +38,27 @@ OpSpec contract() {
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 33, 129},
                 .sweep = {1024, 4096, 16384},
-                .host_sweep = {16, 128}},
-               {.axis = Q, .tiny = {2}, .check = {1, 3, 8, 32}, .sweep = {32}, .host_sweep = {8}},
-               {.axis = K, .tiny = {1}, .check = {1, 2, 8}, .sweep = {8}, .host_sweep = {2}},
+                .host_sweep = {16, 128},
+                .huge = {525000}},
+               {.axis = Q,
+                .tiny = {2},
+                .check = {1, 3, 8, 32},
+                .sweep = {32},
+                .host_sweep = {8},
+                .huge = {32}},
+               {.axis = K,
+                .tiny = {1},
+                .check = {1, 2, 8},
+                .sweep = {8},
+                .host_sweep = {2},
+                .huge = {8}},
                {.axis = D,
                 .tiny = {2, 16},
                 .check = {2, 6, 64, 80, 128, 256},
                 .sweep = {64, 128},
-                .host_sweep = {64, 128}}},
-      .inputs = {inputs("normal", "normal", {}), inputs("outliers", "outliers", {{"factor", 1000}}),
-                 inputs("mixed_rows", "mixed_rows", {})},
+                .host_sweep = {64, 128},
+                .huge = {128}}},
+      .inputs = all_inputs(),
       .option_sets = {{}},
       .policies = dtypes_of(policies),
       .passes =

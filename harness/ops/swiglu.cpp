@@ -1,6 +1,7 @@
 // Contract of swiglu.
 #include "reference/swiglu.h"
 
+#include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/swiglu.h"
@@ -21,6 +22,17 @@ void backward_underflow(const Args& args) {
   reference::array(args.db) = dy;
 }
 
+std::vector<InputSet> all_inputs() {
+  std::vector<InputSet> sets = {{"normal", {{"a", "normal"}}},
+                                {"wide", {{"a", "normal", {{"scale", 8}}}}},
+                                {"saturated", {{"a", "normal", {{"scale", 60}}}}},
+                                {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}};
+  add_special_rows(&sets, {"a", "b"});
+  add_nonfinite(&sets, {"a"});
+  add_upstream(&sets, {"dy"});
+  return sets;
+}
+
 }  // namespace
 
 OpSpec contract() {
@@ -33,16 +45,15 @@ OpSpec contract() {
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},
                 .sweep = {1024, 4096, 16384},
-                .host_sweep = {16, 64, 256}},
+                .host_sweep = {16, 64, 256},
+                .huge = {525000}},
                {.axis = F,
                 .tiny = {1, 8, 33},
                 .check = {1, 2, 7, 8, 9, 127, 1023, 4099, 5632},
                 .sweep = {5632, 14336},
-                .host_sweep = {688, 2816}}},
-      .inputs = {{"normal", {{"a", "normal"}}},
-                 {"wide", {{"a", "normal", {{"scale", 8}}}}},
-                 {"saturated", {{"a", "normal", {{"scale", 60}}}}},
-                 {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}},
+                .host_sweep = {688, 2816},
+                .huge = {4096}}},
+      .inputs = all_inputs(),
       .option_sets = {{}},
       .policies = dtypes_of(policies),
       .passes =

@@ -38,8 +38,29 @@ ArenaTensor::ArenaTensor(std::string name, DType dtype, std::vector<int64_t> sha
   row_pitch_ = rank > 1 ? static_cast<size_t>(ref_.stride[rank - 2]) * element_bytes_ : extent_;
   start_ = guard_bytes() + static_cast<size_t>(shift) * element_bytes_;
   // At least one byte: the address of an empty tensor still says that it was given.
-  buffer_ = DeviceBuffer(std::max<size_t>(start_ + extent_ + guard_bytes(), 1));
-  ref_.data = buffer_.as<char>() + start_;
+  bytes_ = std::max<size_t>(start_ + extent_ + guard_bytes(), 1);
+  const bool sparse = gap >= kSparseGap && elements_ > 0;
+  if (sparse) {
+    const size_t bytes = bytes_;
+    reserved_ = {static_cast<char*>(executor_reserve(bytes)),
+                 [bytes](char* p) { executor_release(p, bytes); }};
+    base_ = reserved_.get();
+  } else {
+    buffer_ = DeviceBuffer(bytes_);
+    base_ = buffer_.as<char>();
+  }
+  ref_.data = base_ + start_;
+  make_segments(sparse);
+}
+
+void ArenaTensor::make_segments(bool sparse) {
+  if (!sparse) {
+    segments_ = {{0, bytes_, 0, rows()}};
+    return;
+  }
+  for (size_t r = 0; r < rows(); ++r)
+    segments_.push_back({row_start(r) - guard_bytes(),
+                         std::min(bytes_, row_start(r) + row_bytes() + guard_bytes()), r, r + 1});
 }
 
 size_t ArenaTensor::row_bytes() const {
@@ -59,48 +80,62 @@ std::byte ArenaTensor::guard_byte(size_t position) const {
   return static_cast<std::byte>(guard_salt_ ^ ((position * 37u) & 0xffu));
 }
 
-std::vector<std::byte> ArenaTensor::guard_image() const {
-  std::vector<std::byte> image(buffer_.bytes());
-  for (size_t i = 0; i < image.size(); ++i) image[i] = guard_byte(i);
+std::vector<std::byte> ArenaTensor::guard_image(const Segment& segment) const {
+  std::vector<std::byte> image(segment.end - segment.begin);
+  for (size_t i = 0; i < image.size(); ++i) image[i] = guard_byte(segment.begin + i);
   return image;
 }
 
-void ArenaTensor::send(const std::vector<std::byte>& image) {
+void ArenaTensor::send(const Segment& segment, const std::vector<std::byte>& image) {
   if (image.empty()) return;
-  device_upload(buffer_.data(), image.data(), image.size());
+  device_upload(base_ + segment.begin, image.data(), image.size());
   // Reading what lies outside of the elements is as wrong as writing it.
-  size_t end = 0;
-  for (size_t r = 0; r < rows(); ++r) {
-    device_mark_uninitialized(buffer_.as<char>() + end, row_start(r) - end);
+  size_t end = segment.begin;
+  for (size_t r = segment.first_row; r < segment.last_row; ++r) {
+    device_mark_uninitialized(base_ + end, row_start(r) - end);
     end = row_start(r) + row_bytes();
   }
-  device_mark_uninitialized(buffer_.as<char>() + end, buffer_.bytes() - end);
+  device_mark_uninitialized(base_ + end, segment.end - end);
 }
 
 void ArenaTensor::upload(const std::vector<std::byte>& packed) {
-  std::vector<std::byte> image = guard_image();
-  for (size_t r = 0; r < rows(); ++r)
-    std::memcpy(image.data() + row_start(r), packed.data() + r * row_bytes(), row_bytes());
-  send(image);
+  for (const Segment& s : segments_) {
+    std::vector<std::byte> image = guard_image(s);
+    for (size_t r = s.first_row; r < s.last_row; ++r)
+      std::memcpy(image.data() + row_start(r) - s.begin, packed.data() + r * row_bytes(),
+                  row_bytes());
+    send(s, image);
+  }
 }
 
 void ArenaTensor::poison(unsigned char byte) {
-  std::vector<std::byte> image = guard_image();
-  for (size_t r = 0; r < rows(); ++r) std::memset(image.data() + row_start(r), byte, row_bytes());
-  send(image);
-  for (size_t r = 0; r < rows(); ++r)
-    device_mark_uninitialized(buffer_.as<char>() + row_start(r), row_bytes());
+  for (const Segment& s : segments_) {
+    std::vector<std::byte> image = guard_image(s);
+    for (size_t r = s.first_row; r < s.last_row; ++r)
+      std::memset(image.data() + row_start(r) - s.begin, byte, row_bytes());
+    send(s, image);
+  }
+  for (size_t r = 0; r < rows(); ++r) device_mark_uninitialized(base_ + row_start(r), row_bytes());
 }
 
 std::vector<std::byte> ArenaTensor::download(std::optional<std::string>* damage) const {
-  std::vector<std::byte> image(buffer_.bytes()), packed(elements_ * element_bytes_);
-  if (!image.empty()) device_download(image.data(), buffer_.data(), image.size());
-  for (size_t r = 0; r < rows(); ++r)
-    std::memcpy(packed.data() + r * row_bytes(), image.data() + row_start(r), row_bytes());
+  std::vector<std::byte> packed(elements_ * element_bytes_);
+  for (const Segment& s : segments_) {
+    std::vector<std::byte> image(s.end - s.begin);
+    if (!image.empty()) device_download(image.data(), base_ + s.begin, image.size());
+    for (size_t r = s.first_row; r < s.last_row; ++r)
+      std::memcpy(packed.data() + r * row_bytes(), image.data() + row_start(r) - s.begin,
+                  row_bytes());
+    inspect(s, image, damage);
+  }
+  return packed;
+}
 
-  const auto inspect = [&](size_t begin, size_t end) {
+void ArenaTensor::inspect(const Segment& segment, const std::vector<std::byte>& image,
+                          std::optional<std::string>* damage) const {
+  const auto between = [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end && !*damage; ++i) {
-      if (image[i] == guard_byte(i)) continue;
+      if (image[i - segment.begin] == guard_byte(i)) continue;
       const auto place = static_cast<int64_t>(i) - static_cast<int64_t>(start_);
       if (place < 0)
         *damage = fmt::format("{} bytes before {}", -place, name_);
@@ -112,13 +147,12 @@ std::vector<std::byte> ArenaTensor::download(std::optional<std::string>* damage)
                               static_cast<size_t>(place) / row_pitch_);
     }
   };
-  size_t end = 0;
-  for (size_t r = 0; r < rows(); ++r) {
-    inspect(end, row_start(r));
+  size_t end = segment.begin;
+  for (size_t r = segment.first_row; r < segment.last_row; ++r) {
+    between(end, row_start(r));
     end = row_start(r) + row_bytes();
   }
-  inspect(end, image.size());
-  return packed;
+  between(end, segment.end);
 }
 
 }  // namespace tigon

@@ -1,8 +1,10 @@
 // Tensors in device memory with guard zones: every byte around them and between their rows holds a
-// pattern that is compared after the call.
+// pattern that is compared after the call. Rows that lie very far apart are guarded on either side
+// only, and the memory between them is never touched.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +19,9 @@ namespace tigon {
 inline constexpr unsigned char kPoisons[2] = {0xff, 0x7f};
 
 inline constexpr size_t kGuardBytes = 512;
+
+// Rows with a larger gap are kept in memory of which only the rows are touched.
+inline constexpr int kSparseGap = 1 << 20;
 
 class ArenaTensor {
  public:
@@ -40,18 +45,29 @@ class ArenaTensor {
   std::vector<std::byte> download(std::optional<std::string>* damage) const;
 
  private:
+  // A part of the buffer that is written and compared: all of it, or a row with its guards.
+  struct Segment {
+    size_t begin, end;           // bytes of the buffer
+    size_t first_row, last_row;  // rows in it: [first, last)
+  };
   size_t row_bytes() const;
   size_t rows() const;
   size_t row_start(size_t row) const;  // in the buffer
   std::byte guard_byte(size_t position) const;
-  std::vector<std::byte> guard_image() const;
-  void send(const std::vector<std::byte>& image);
+  void make_segments(bool sparse);
+  std::vector<std::byte> guard_image(const Segment& segment) const;
+  void send(const Segment& segment, const std::vector<std::byte>& image);
+  void inspect(const Segment& segment, const std::vector<std::byte>& image,
+               std::optional<std::string>* damage) const;
 
   std::string name_;
   TensorRef ref_;
-  size_t elements_ = 0, element_bytes_ = 0, start_ = 0, extent_ = 0, row_pitch_ = 0;
+  size_t elements_ = 0, element_bytes_ = 0, start_ = 0, extent_ = 0, row_pitch_ = 0, bytes_ = 0;
   unsigned guard_salt_ = 0;
+  std::vector<Segment> segments_;
   DeviceBuffer buffer_;
+  std::shared_ptr<char> reserved_;  // of which only the rows are touched
+  char* base_ = nullptr;            // of whichever there is
 };
 
 }  // namespace tigon

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace tigon {
 enum class Tier {
   kTiny,   // small enough for the checking executor
   kCheck,  // everything
+  kSweep,  // the sizes that are measured, default options and inputs
+  kHuge,   // offsets beyond 2^31 elements and 2^32 bytes: on a GPU whole tensors, elsewhere rows
+           // that lie far apart
 };
 
 // What to check. An empty list means all; an unknown name is a UsageError with the known ones.
@@ -98,6 +102,9 @@ double flops_of(const Case& c);
 // record has. Numbers that are not finite stay so; the record writer names them.
 nlohmann::ordered_json to_json(const CheckResult& result);
 nlohmann::ordered_json to_json(const TraceResult& trace);
+// The result that a check's record tells: case, verdict, reason and head-room. Nothing when the
+// record is not one of a case of this build.
+std::optional<CheckResult> check_of_record(const nlohmann::ordered_json& record);
 
 // Ctrl-C: the first asks run_checks to stop (what is done stays), the second ends the process.
 void install_interrupt_handler();

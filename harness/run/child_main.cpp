@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -22,7 +23,8 @@ namespace {
 
 // Moves a descriptor out of the reach of a kernel's prints.
 int hide(int descriptor) {
-  const int hidden = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
+  int hidden = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
+  if (hidden < 0) hidden = fcntl(descriptor, F_DUPFD_CLOEXEC, 4);  // few descriptors are allowed
   close(descriptor);
   return hidden;
 }
@@ -44,7 +46,9 @@ void set_limits() {
   // A GPU's driver and sanitizers reserve far more addresses than memory.
   const auto pages = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES));
   const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-  const rlimit memory = {bytes, bytes};
+  rlimit memory;
+  getrlimit(RLIMIT_AS, &memory);  // the hard limit stays: reserved addresses move the soft one
+  memory.rlim_cur = std::min(bytes, memory.rlim_max);
   if (!executor_checks()) setrlimit(RLIMIT_AS, &memory);
 #endif
 }

@@ -1,6 +1,7 @@
 // What differs between the executors: the host executor's two flavours and a GPU. One of
 // executor_host.cpp and executor_cuda.cpp is in a build.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ void executor_set_threads(int threads);
 // Chooses the order in which the threads of a kernel run, where that can be chosen: 0 is the
 // natural one.
 void executor_set_order(int order);
+
+// Device memory of which only a small part will be touched; on the host it takes no more than that
+// part. Throws DeviceOutOfMemory.
+void* executor_reserve(size_t bytes);
+void executor_release(void* p, size_t bytes);
 
 // Findings and counters since the last reset.
 void executor_reset();

@@ -1,5 +1,6 @@
 // A GPU as the harness sees it: nothing to choose, nothing counted.
 #include "harness/run/executor.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon {
 
@@ -7,6 +8,8 @@ std::string this_executor() { return "cuda"; }
 bool executor_checks() { return false; }
 void executor_set_threads(int) {}
 void executor_set_order(int) {}
+void* executor_reserve(size_t bytes) { return device_alloc(bytes); }
+void executor_release(void* p, size_t) { device_free(p); }
 void executor_reset() {}
 std::vector<Finding> executor_findings() { return {}; }
 std::vector<KernelTrace> executor_counters() { return {}; }

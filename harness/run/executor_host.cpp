@@ -1,5 +1,9 @@
 // The host executor as the harness sees it.
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 #include "harness/run/executor.h"
+#include "kernels/device/runtime.h"
 #include "kernels/simt/simt.h"
 
 namespace tigon {
@@ -16,6 +20,33 @@ void executor_set_order(int order) {
   // Reverse shows what the natural order hides, e.g. a missing barrier before shared memory is
   // reused.
   simt::config().schedule = order == 0 ? simt::Schedule::kSequential : simt::Schedule::kReverse;
+}
+
+namespace {
+
+// The limit of addresses that a child has, moved by what is reserved: untouched pages are no
+// memory.
+void move_address_limit(int64_t bytes) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  limit.rlim_cur = static_cast<rlim_t>(static_cast<int64_t>(limit.rlim_cur) + bytes);
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+}  // namespace
+
+void* executor_reserve(size_t bytes) {
+  move_address_limit(static_cast<int64_t>(bytes));
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p != MAP_FAILED) return p;
+  move_address_limit(-static_cast<int64_t>(bytes));
+  throw DeviceOutOfMemory("cannot reserve " + std::to_string(bytes) + " bytes of addresses");
+}
+
+void executor_release(void* p, size_t bytes) {
+  munmap(p, bytes);
+  move_address_limit(-static_cast<int64_t>(bytes));
 }
 
 void executor_reset() {

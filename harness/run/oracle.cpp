@@ -61,7 +61,7 @@ std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& 
             fmt::format("{}: {} values for input {}", case_id(c), found->second.size(), info.name));
       t.input = found->second;
     } else if (t.is_input) {
-      fill(plan_of(set, info.name), c.seed, t.shape, binding, &t.input);
+      fill(plan_of(set, info.name), c.seed, t.shape, binding, &t.input, t.dtype);
       t.input = rounded(t.input, t.dtype);
     }
     tensors.push_back(std::move(t));

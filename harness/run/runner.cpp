@@ -12,6 +12,7 @@
 #include "harness/run/convert.h"
 #include "harness/run/executor.h"
 #include "harness/run/implementation_fault.h"
+#include "harness/run/huge.h"
 #include "harness/run/oracle.h"
 #include "harness/run/placed.h"
 #include "harness/run/properties.h"
@@ -107,6 +108,10 @@ CheckResult run_case(const Case& c, const std::string& save_folder, bool* fatal)
     result.reason = reason;
   };
   try {
+    if (c.inputs == kTiledInputs) {
+      check_huge(c, {}, &result);
+      return result;
+    }
     const Problem problem = make_problem(c);
     run_problem(problem, save_folder, &result);
   } catch (const Stop& stop) {

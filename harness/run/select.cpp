@@ -8,7 +8,10 @@
 #include <set>
 
 #include "harness/run/check.h"
+#include "harness/run/huge.h"
+#include "harness/run/inputs.h"
 #include "harness/run/properties.h"
+#include "harness/run/select.h"
 
 namespace tigon {
 
@@ -68,29 +71,20 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
   return shapes;
 }
 
-// The part of an option set that this pass knows; nullopt when it would repeat the default.
-std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
-  OptionSet known;
-  for (const auto& [name, value] : set) {
-    const bool is_option = std::any_of(pass.options.begin(), pass.options.end(),
-                                       [&](const OptionInfo& o) { return o.name == name; });
-    const bool is_tensor =
-        std::any_of(pass.tensors.begin(), pass.tensors.end(),
-                    [&](const TensorInfo& t) { return t.name == name && t.is_optional; });
-    if (is_option || is_tensor) known[name] = value;
-  }
-  if (known.empty() && !set.empty()) return std::nullopt;
-  return known;
-}
-
-// An input set changes this pass if it names one of its inputs.
-bool applies(const Pass& pass, const InputSet& set) {
-  return std::any_of(set.plans.begin(), set.plans.end(), [&](const InputPlan& plan) {
-    return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
-      return t.name == plan.tensor && (t.role == Role::kIn || t.role == Role::kInOut);
-    });
+// An input set is a case of its own for this pass if one of its inputs differs from the default.
+bool applies(const Pass& pass, const InputSet& set, const InputSet& plain) {
+  return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
+    if (t.role != Role::kIn && t.role != Role::kInOut) return false;
+    const InputPlan a = plan_of(set, t.name), b = plan_of(plain, t.name);
+    return a.distribution != b.distribution || a.parameters != b.parameters;
   });
 }
+
+// Elements between rows; the third row starts beyond 2^31.
+constexpr int kFarGap = 1 << 30;
+
+// By its name: what it rounds may depend on options.
+bool is_library_chain(const Implementation& impl) { return impl.name == "naive"; }
 
 class Plan {
  public:
@@ -106,6 +100,8 @@ class Plan {
     base_.inputs = op_.inputs.front().name;
     base_.seed = request_.seed;
     seen_.clear();
+    if (request_.tier == Tier::kSweep || request_.tier == Tier::kHuge)
+      return add_large(pass, impl, cases);
     const std::vector<Shape> tiny = shapes_of(op_, request_, true);
     for (const Shape& shape : tiny) push(shape, {}, base_.inputs, cases);
     if (request_.axes.empty())
@@ -119,10 +115,12 @@ class Plan {
       if (const auto options = options_for(pass, set))
         for (const Shape& shape : small) push(shape, *options, base_.inputs, cases);
     for (const InputSet& set : op_.inputs)
-      if (applies(pass, set))
+      if (applies(pass, set, op_.inputs.front()) && !(set.nonfinite && is_library_chain(impl)))
         for (const Shape& shape : small) push(shape, {}, set.name, cases);
     add_layouts(pass, small.back(), cases);
     add_layouts(pass, in_vectors(small.back()), cases);
+    // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
+    if (executor() == "fast") add_far_rows(pass, impl, tiny.back(), cases);
     for (const Property& property : properties_of(pass))
       if (impl.name != "naive" || property.naive) add_property(property, small, cases);
   }
@@ -137,6 +135,41 @@ class Plan {
       small.push_back(middle);
     }
     return small;
+  }
+
+  std::string executor() const {
+    return request_.executor.empty() ? default_executor() : request_.executor;
+  }
+
+  // The sizes of the sweep, or the huge ones: tensors are tiled, and on a GPU only rows of them
+  // meet the oracle.
+  void add_large(const Pass& pass, const Implementation& impl, std::vector<Case>* cases) {
+    if (is_library_chain(impl)) return;
+    const bool huge = request_.tier == Tier::kHuge, gpu = executor() == "cuda";
+    AxisValues planned;
+    for (const AxisPlan& a : op_.axes) {
+      const auto given = request_.axes.find(a.axis.symbol);
+      planned.emplace_back(a.axis.symbol, given != request_.axes.end() ? given->second
+                                          : huge                       ? a.huge
+                                          : gpu                        ? a.sweep
+                                                                       : a.host_sweep);
+    }
+    const OptionSet options = options_for(pass, op_.huge_options).value_or(OptionSet{});
+    for (const Shape& shape : huge ? product(planned) : each_value(planned))
+      push(shape, huge || gpu ? options : OptionSet{}, huge || gpu ? kTiledInputs : base_.inputs,
+           cases);
+    if (huge) add_far_rows(pass, impl, shapes_of(op_, request_, true).back(), cases);
+  }
+
+  // Rows so far apart that the last ones' offsets are beyond 2^31 elements.
+  void add_far_rows(const Pass& pass, const Implementation& impl, const Shape& shape,
+                    std::vector<Case>* cases) {
+    // Many rows of somebody's choice would need more addresses than there are.
+    if (pass.strided.empty() || is_library_chain(impl) || !request_.axes.empty()) return;
+    const Case plain = base_;
+    base_.gap = kFarGap;
+    push(shape, {}, plain.inputs, cases);
+    base_ = plain;
   }
 
   // Addresses that are not aligned and rows that lie apart.
@@ -250,6 +283,13 @@ class Filter {
   std::regex regex_;
 };
 
+// The baseline's errors are known when the others are compared with them.
+std::vector<Implementation> baseline_first(const Pass& pass) {
+  std::vector<Implementation> all = pass.implementations;
+  std::stable_partition(all.begin(), all.end(), is_library_chain);
+  return all;
+}
+
 std::vector<Case> enumerate(const CheckRequest& request) {
   std::vector<Case> cases;
   for (const OpSpec& op : all_ops()) {
@@ -257,7 +297,7 @@ std::vector<Case> enumerate(const CheckRequest& request) {
     Plan plan(op, request);
     for (const Pass& pass : op.passes) {
       if (!selected(request.passes, pass.name)) continue;
-      for (const Implementation& impl : pass.implementations) {
+      for (const Implementation& impl : baseline_first(pass)) {
         if (!selected(request.implementations, impl.name)) continue;
         // A chain of library calls has nothing that the checking executor could watch.
         if (request.executor == "checked" && request.implementations.empty() &&
@@ -275,6 +315,20 @@ std::vector<Case> enumerate(const CheckRequest& request) {
 }
 
 }  // namespace
+
+std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
+  OptionSet known;
+  for (const auto& [name, value] : set) {
+    const bool is_option = std::any_of(pass.options.begin(), pass.options.end(),
+                                       [&](const OptionInfo& o) { return o.name == name; });
+    const bool is_tensor =
+        std::any_of(pass.tensors.begin(), pass.tensors.end(),
+                    [&](const TensorInfo& t) { return t.name == name && t.is_optional; });
+    if (is_option || is_tensor) known[name] = value;
+  }
+  if (known.empty() && !set.empty()) return std::nullopt;
+  return known;
+}
 
 std::vector<Case> select_cases(const CheckRequest& request) {
   validate(request);

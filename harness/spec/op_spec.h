@@ -118,7 +118,10 @@ struct Pass {
   std::optional<Expr> bytes = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
   std::vector<std::string> strided = {};  // tensors whose rows may lie apart
+  std::string upstream = {};  // upstream gradient with rows, where an output sums over rows
   std::vector<Property> properties = {};  // beside those of properties.h that every pass has
+  // Options that may move no output, with the reason and what is checked instead.
+  std::map<std::string, std::string> invisible = {};
 };
 
 // ---- test plan ----------------------------------------------------------------------------------
@@ -129,6 +132,7 @@ struct AxisPlan {
   std::vector<int64_t> check;       // every implementation against the oracle
   std::vector<int64_t> sweep;       // speed and memory on a GPU
   std::vector<int64_t> host_sweep;  // counted traffic and memory on a CPU
+  std::vector<int64_t> huge = {};   // offsets beyond 2^31 elements and 2^32 bytes, on a GPU
 };
 
 // How a tensor is filled; a named distribution of harness/run/inputs.h, e.g. "normal", "offset",
@@ -144,6 +148,9 @@ struct InputPlan {
 struct InputSet {
   std::string name;
   std::vector<InputPlan> plans;  // tensors not named get normal(0, 1)
+  // Holds NaN, infinities or overflows: what libraries make of those is their own, so chains of
+  // primitives (naive) are not judged on it.
+  bool nonfinite = false;
 };
 
 struct OpSpec {
@@ -155,6 +162,7 @@ struct OpSpec {
   std::vector<std::map<std::string, int64_t>> further_shapes = {};
   std::vector<InputSet> inputs;        // the first is the default
   std::vector<OptionSet> option_sets;  // the first is the default: {}
+  OptionSet huge_options = {};         // of large cases; an output may not be a sum of all rows
   std::vector<DType> policies;
   std::vector<Pass> passes;
 };

@@ -137,6 +137,23 @@ TEST(Compare, errors_that_are_all_near_their_bound_fail_by_the_root_mean_square)
   EXPECT_LT(wrong.result.bias, -10);
 }
 
+TEST(Compare, one_error_that_all_elements_share_is_no_mean) {
+  Budget bf;
+  bf.output = DType::kBF16;
+  bf.element = DType::kBF16;
+  const double stored = 1, exact = 1 + 0.99 * 0x1p-9;  // all but half a rounding from it
+  const std::vector<double> want(4096, exact * (1 - 0x1p-8)), got(4096, stored * (1 - 0x1p-8));
+  const Comparison same = compare("y", got, {want}, {4096}, bf);
+  EXPECT_EQ(same.verdict, Verdict::kPassed) << same.reason;
+  EXPECT_TRUE(std::isnan(same.result.rms_over_budget));
+}
+
+TEST(Compare, a_budget_that_is_nan_is_shown_as_the_worst) {
+  const Comparison c = compare("y", {1, 2}, {{1, 2.0000001}, {kNan, 2}}, {2}, {});
+  EXPECT_EQ(c.verdict, Verdict::kIncorrectNumerical);
+  EXPECT_EQ(c.result.worst_index, std::vector<int64_t>{0});
+}
+
 TEST(Compare, names_the_worst_element) {
   const std::vector<double> want(6, 1);
   std::vector<double> got = want;

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+
+#include "harness/run/convert.h"
+#include "harness/run/distributions.h"
 
 namespace tigon {
 namespace {
@@ -96,6 +100,67 @@ TEST(Fill, rotary_angles_are_those_of_the_paper) {
   const auto sin = filled({"sin", "rotary_sin"}, {5, 4});
   EXPECT_DOUBLE_EQ(cos[3 * 4 + 2], std::cos(3 * std::pow(10000.0, -0.5)));
   EXPECT_DOUBLE_EQ(sin[4 * 4 + 1], std::sin(4 * std::pow(10000.0, -0.25)));
+}
+
+TEST(Fill, special_rows_lie_among_normal_ones) {
+  const auto row = [](const std::vector<double>& v, size_t r) {
+    return std::vector<double>(v.begin() + static_cast<int64_t>(8 * r),
+                               v.begin() + static_cast<int64_t>(8 * r + 8));
+  };
+  const auto plain = filled({"x", "normal"}, {4, 8});
+  const auto equal = filled({"x", "equal_rows"}, {4, 8});
+  EXPECT_EQ(row(equal, 2), std::vector<double>(8, row(plain, 2)[0]));
+  EXPECT_EQ(row(equal, 1), row(plain, 1));
+  const auto hot = filled({"x", "one_hot", {{"value", 3}}}, {4, 8});
+  EXPECT_EQ(row(hot, 0), (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 3}));
+  const auto negative_zero = filled({"x", "rows_of", {{"value", -0.0}}}, {4, 8});
+  EXPECT_TRUE(std::signbit(negative_zero[0]));
+  const auto nan = filled({"x", "one_element", {{"value", std::nan("")}}}, {4, 8});
+  EXPECT_TRUE(std::isnan(nan[7]));
+  EXPECT_EQ(row(nan, 3), row(plain, 3));
+  int count = 0;
+  for (double v : nan) count += std::isnan(v);
+  EXPECT_EQ(count, 2);
+}
+
+TEST(Fill, largest_and_denormal_rows_depend_on_the_type) {
+  for (DType t : {DType::kF32, DType::kBF16, DType::kF16}) {
+    std::vector<double> v;
+    fill({"x", "largest_rows"}, 42, {2, 8}, {}, &v, t);
+    EXPECT_EQ(widen(narrow(v, t).data(), 1, t)[0], v[0]) << name_of(t);  // finite and exact
+    fill({"x", "denormal_rows"}, 42, {2, 64}, {}, &v, t);
+    const double smallest_normal = t == DType::kF16 ? 0x1p-14 : 0x1p-126;
+    int below = 0;
+    for (size_t i = 0; i < 64; ++i) below += std::abs(v[i]) < smallest_normal;
+    EXPECT_GE(below, 30) << name_of(t);
+  }
+}
+
+TEST(Catalogue, every_input_set_is_in_it) {
+  for (const OpSpec& op : all_ops())
+    for (const InputSet& set : op.inputs)
+      for (const InputPlan& plan : set.plans)
+        EXPECT_NE(find_distribution(plan.distribution), nullptr) << op.name << " " << set.name;
+}
+
+TEST(Catalogue, every_op_meets_nan_infinity_and_the_largest_values) {
+  for (const OpSpec& op : all_ops()) {
+    std::set<std::string> names;
+    for (const InputSet& set : op.inputs) names.insert(set.name);
+    for (const char* name : {"one_nan", "one_inf", "largest_rows", "denormal_rows"})
+      EXPECT_EQ(names.count(name), 1u) << op.name << " " << name;
+  }
+}
+
+TEST(Catalogue, every_op_has_a_case_beyond_32_bits) {
+  for (const OpSpec& op : all_ops()) {
+    double elements = 1;
+    for (const AxisPlan& a : op.axes) {
+      ASSERT_FALSE(a.huge.empty()) << op.name << " " << a.axis.symbol;
+      elements *= static_cast<double>(a.huge.back());
+    }
+    EXPECT_GT(elements, 0x1p31) << op.name;
+  }
 }
 
 TEST(Fill, an_unknown_distribution_is_an_error) {

@@ -1,0 +1,32 @@
+// The catalogue of test data: every distribution with its name, its parameters and what it is for.
+// `tigon list inputs` prints it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "harness/spec/op_spec.h"
+
+namespace tigon {
+
+// What a distribution may look at.
+struct FillContext {
+  const InputPlan& plan;
+  uint64_t seed;
+  uint64_t key;  // of the tensor's stream of random bits
+  const Binding& binding;
+  DType dtype;  // that the values will be stored as
+  int64_t rows, columns;
+
+  double parameter(const std::string& name, double otherwise) const;
+};
+
+struct Distribution {
+  const char* name;
+  double (*value)(const FillContext&, int64_t row, int64_t column);
+  const char* meaning;  // with the parameters and their defaults
+};
+
+const std::vector<Distribution>& all_distributions();
+const Distribution* find_distribution(const std::string& name);
+
+}  // namespace tigon

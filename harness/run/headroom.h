@@ -1,0 +1,54 @@
+// What is known of correct kernels beside their verdict: how near they come to their budget, and
+// how they compare with the unfused baseline.
+#pragma once
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "harness/run/check.h"
+
+namespace tigon {
+
+// Worst error over budget of every passed case, by op, pass, implementation, dtype and output.
+class Headroom {
+ public:
+  void add(const CheckResult& result);
+
+  struct Row {
+    std::string op, pass, impl, output, executor;
+    DType dtype = DType::kF32;
+    int cases = 0;
+    double max = 0, p99 = 0, p50 = 0;
+    double rms_max = 0, bias_max = 0;  // largest root mean square over its budget, largest |bias|
+    double target = 0;                 // that max should not exceed (NUMERICS.md A3.2)
+    std::string worst_case;
+  };
+  // In the order of first appearance.
+  std::vector<Row> rows() const;
+
+ private:
+  struct Group {
+    Row row;
+    std::vector<double> errors;
+  };
+  std::map<std::tuple<std::string, std::string, std::string, DType, std::string, std::string>,
+           size_t>
+      index_;
+  std::vector<Group> groups_;
+};
+// As in harness/record/record.schema.json, KIND headroom.
+nlohmann::ordered_json to_json(const Headroom::Row& row);
+
+// Fills naive_ratio: the largest error of an output over that of the baseline on the same case,
+// whose result must have been given before.
+class NaiveErrors {
+ public:
+  void complete(CheckResult* result);
+
+ private:
+  std::map<std::string, double> largest_;  // by executor, case without implementation, output
+};
+
+}  // namespace tigon

@@ -1,0 +1,12 @@
+// Parts of the selection of cases that soaking shares.
+#pragma once
+#include <optional>
+
+#include "harness/spec/op_spec.h"
+
+namespace tigon {
+
+// The part of an option set that this pass knows; nullopt when it would repeat the default.
+std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set);
+
+}  // namespace tigon
