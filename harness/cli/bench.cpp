@@ -214,11 +214,11 @@ void add_bench(CLI::App* app, Program* program) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--samples", options->samples, "exactly so many samples per cell and basis")
       ->check(CLI::PositiveNumber);
-  const std::map<std::string, Bases> bases = {
-      {"all", Bases::kAll}, {"cold", Bases::kCold}, {"graph", Bases::kGraph}};
-  command->add_option("--basis", options->bases, "on a GPU: all, cold or graph")
-      ->transform(CLI::CheckedTransformer(bases).description(""));
-  command->add_flag("!--no-ceilings", options->ceilings, "do not measure the GPU's ceilings first");
+  const auto basis = std::make_shared<std::string>("all");
+  command->add_option("--basis", *basis, "times to take on a GPU (all)")
+      ->check(CLI::IsMember({"all", "cold", "graph"}));
+  const auto no_ceilings = std::make_shared<bool>(false);
+  command->add_flag("--no-ceilings", *no_ceilings, "do not measure the GPU's ceilings first");
   CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
   command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
   add_plugin(command, &options->plugin);
@@ -229,6 +229,8 @@ void add_bench(CLI::App* app, Program* program) {
     ops.insert(ops.end(), positional->begin(), positional->end());
     if (*quick) options->size = SweepSize::kQuick;
     if (*full) options->size = SweepSize::kFull;
+    if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;
+    options->ceilings = !*no_ceilings;
     use_plugin(*command, &options->plugin, &options->select);
     request_of(options->select);  // a wrong command line makes no results folder
     SessionOptions session = session_options(*program, *output, options->select.seed);

@@ -251,6 +251,20 @@ TEST(TigonProgram, a_bench_leaves_valid_records) {
   EXPECT_TRUE(kinds.count(default_executor() == "cuda" ? "ceiling" : "trace"));
 }
 
+TEST(TigonProgram, a_bench_takes_as_many_samples_as_asked) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon(
+      {"bench", "--case", "rms_norm/forward/fused/bf16/T=4,H=64,inputs=normal,seed=42", "--samples",
+       "3", "--basis", "graph", "--no-ceilings", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  for (const auto& line : records_in(folder.path() / "records.jsonl")) {
+    EXPECT_NE(line["record"], "ceiling");
+    if (line["record"] != "bench") continue;
+    EXPECT_EQ(line["n"], 3);
+    EXPECT_EQ(line["basis"], default_executor() == "cuda" ? "graph" : "wall");
+  }
+}
+
 TEST(TigonProgram, a_trace_counts_at_least_the_least_bytes) {
   if (default_executor() == "cuda") GTEST_SKIP() << "counted by the host executor";
   const TemporaryFolder folder;
