@@ -15,32 +15,33 @@ from .errors import DataError
 MAJOR_VERSION = "1"
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 SUM = re.compile(rb',"sum":"([0-9a-f]{8})"\}$')
-NUMBER = (int, float, type(None))
-CASE_FIELDS = {"case_id": str, "op": str, "pass": str, "impl": str, "dtype": str}
+TEXT, OBJECT, LIST, WHOLE, NUMBER = (str,), (dict,), (list,), (int,), (int, float, type(None))  # exact: true is no 1
+LARGEST = 2**63  # what a database holds
+CASE_FIELDS = dict.fromkeys(("case_id", "op", "pass", "impl", "dtype"), TEXT)
 # What a record of a kind must hold, and the types of what it may hold. The schema says more; this is what the readers
 # here rely on.
 REQUIRED = {
-    "run": {"device": dict},
-    "check": {**CASE_FIELDS, "verdict": str, "executor": str},
-    "bench": {**CASE_FIELDS, "verdict": str, "executor": str, "basis": str, "median_s": NUMBER},
+    "run": {"device": OBJECT},
+    "check": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT},
+    "bench": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT, "basis": TEXT, "median_s": NUMBER},
     "memory": {**CASE_FIELDS},
-    "trace": {"op": str, "pass": str, "impl": str, "dtype": str},
-    "ceiling": {"name": str, "value": NUMBER, "unit": str},
-    "converge": {"config": str, "impl": str, "dtype": str},
-    "converge_verdict": {"config": str, "dtype": str, "verdict": str},
+    "trace": dict.fromkeys(("op", "pass", "impl", "dtype"), TEXT),
+    "ceiling": {"name": TEXT, "value": NUMBER, "unit": TEXT},
+    "converge": dict.fromkeys(("config", "impl", "dtype"), TEXT),
+    "converge_verdict": dict.fromkeys(("config", "dtype", "verdict"), TEXT),
 }
 OPTIONAL = {
-    "schema_version": str, "time": str, "case_key": str, "axes": dict, "options": dict, "tags": dict, "tool": dict,
-    "host": dict, "build": dict, "libraries": dict, "environment": dict, "outputs": list, "samples_s": list,
-    "q1_s": NUMBER, "q3_s": NUMBER, "n": int, "tensors_bytes": NUMBER, "workspace_bytes": NUMBER,
-    "planned_bytes": NUMBER, "arena_bytes": NUMBER, "device_bytes": NUMBER, "host_bytes": NUMBER, "peak_bytes": NUMBER,
-    "block": (int, str),
-    "reason": str, "repro": str, "shard": dict, "min_s": NUMBER, "max_s": NUMBER, "flop": NUMBER,
-    "bytes_min_bytes": NUMBER,
-    "bandwidth_bytes_per_s": NUMBER, "flop_rate_per_s": NUMBER, "share_of_copy": NUMBER, "share_of_gemm": NUMBER,
-    "bound": str, "traffic_ratio": NUMBER, "loss": list, "final_loss": NUMBER, "held_out_loss": NUMBER,
-    "tokens_per_s": NUMBER, "differences": list, "budgets": list, "largest_difference": NUMBER, "budget": NUMBER,
+    **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound"), TEXT),
+    **dict.fromkeys(("axes", "options", "tags", "tool", "host", "build", "libraries", "environment", "shard"), OBJECT),
+    **dict.fromkeys(("outputs", "samples_s", "loss", "differences", "budgets"), LIST),
+    **dict.fromkeys((
+        "q1_s", "q3_s", "min_s", "max_s", "flop", "bytes_min_bytes", "bandwidth_bytes_per_s", "flop_rate_per_s",
+        "share_of_copy", "share_of_gemm", "tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes",
+        "device_bytes", "host_bytes", "peak_bytes", "traffic_ratio", "final_loss", "held_out_loss", "tokens_per_s",
+        "largest_difference", "budget"), NUMBER),
+    "n": WHOLE, "block": (int, str),
 }
+EXPECTED = {kind: {**OPTIONAL, **fields} for kind, fields in REQUIRED.items()}
 # The fields that name a record within its run, by kind. Two different records of one run with the same name contradict
 # each other. Kinds that are not here may repeat; they are named by all of their fields.
 NAMES = {
@@ -101,12 +102,6 @@ def axes_of(record):
     return {name: int(value) for name, _, value in pairs if name[:1].isupper() and value.isdigit()}
 
 
-def _is(value, types):
-    if isinstance(value, bool) and types in (NUMBER, int):
-        return False
-    return isinstance(value, types) and not (isinstance(value, int) and abs(value) >= 2**63)
-
-
 def problem_of(record):
     """Why `record` is not one, or None."""
     if not isinstance(record, dict):
@@ -120,19 +115,18 @@ def problem_of(record):
     version = record.get("schema_version")
     if isinstance(version, str) and version.split(".")[0] != MAJOR_VERSION:
         return f"{kind}: schema {version}; this tigon reads {MAJOR_VERSION}.x"
-    required = REQUIRED.get(kind, {})
-    for key, types in required.items():
+    for key in REQUIRED.get(kind, ()):
         if key not in record:
             return f"{kind}: no \"{key}\""
-        if not _is(record[key], types):
-            return f"{kind}: \"{key}\" is {json.dumps(record[key])[:40]}"
+    expected = EXPECTED.get(kind, OPTIONAL)
     for key, value in record.items():
-        if key in OPTIONAL and key not in required and not _is(value, OPTIONAL[key]):
+        types = expected.get(key)
+        if types and (type(value) not in types or (type(value) is int and not -LARGEST < value < LARGEST)):
             return f"{kind}: \"{key}\" is {json.dumps(value)[:40]}"
     if kind == "bench":
         if record["verdict"] == "passed" and not (record["median_s"] or 0) > 0:
             return f"bench: passed with median_s {record['median_s']}; a time is positive"
-        if not all(_is(sample, NUMBER) for sample in record.get("samples_s", ())):
+        if not all(type(sample) in NUMBER for sample in record.get("samples_s", ())):
             return "bench: a sample is not a number"
     return None
 
