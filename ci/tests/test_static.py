@@ -212,6 +212,12 @@ class PlantTest(unittest.TestCase):
         change = self.blocked(items, "loads_1")["rope::turn_kernel<bf16, 8>"]
         self.assertIn("callee changed: kernels/device/vec_cuda.h", change.cause)
 
+    def test_spill_without_a_base_is_named(self):
+        tree, file = self.planted("spill"), "kernels/swiglu/swiglu.cu"
+        items = static._kernels(tree.unit(file), "sm_90a", None, self.of(tree, file), "")
+        named = {item.name for item in items for c in item.changes if (c.effect, c.number) == ("warns", "spill_bytes")}
+        self.assertTrue(named and all("Backward" in name for name in named), named)
+
     def test_fault_without_a_base_blocks(self):
         head, file = self.planted("lost_wide_load"), "kernels/rope/rope.cu"
         items = static._kernels(head.unit(file), "sm_90a", None, self.of(head, file), "")

@@ -131,6 +131,8 @@ def _kernels(unit, arch, before, after, why):
         found = [] if same else static_compare.changes(old, new, why)
         known = {c.number for c in found}
         was = static_compare.missing_wide(before or {})
+        if old is None:
+            found += static_compare.of_new_kernel(new)
         alone = [*static_compare.faults(new), *([wide[name]] if name in wide else [])]
         for fault in alone:
             if fault.number in known:

@@ -65,6 +65,12 @@ def faults(facts):
     return found
 
 
+def of_new_kernel(facts):
+    """What a kernel without a counterpart in the base should be looked at for."""
+    return [Change("warns", name, None, facts[name], "a kernel that has nothing to be compared with")
+            for name in ("spill_bytes", "stack_bytes") if facts.get(name)]
+
+
 def _element_bytes(name):
     found = re.search(r"\b(bf16|f16|float)\b", name)
     return {"bf16": 2, "f16": 2, "float": 4}[found[1]] if found else None
