@@ -55,6 +55,13 @@ class CompareTest(CommandTest):
         self.assertLess(out.index("missing in B (1)"), out.index("\ntime\n"))
         self.assertIn("1 missing", out)
 
+    def test_an_op_that_is_gone_is_missing_and_no_wrong_word(self):
+        def change(r):
+            return None if r.get("op") == "rms_norm" else r
+        code, out, _ = self.tigon("compare", *self.sides(change), "--op", "rms_norm,cross_entropy", "--fail-above", 5)
+        self.assertEqual(code, 4)
+        self.assertIn("missing in B (1)", out)
+
     def test_verdicts_are_damage(self):
         for verdict, expected in (("incorrect_numerical", 1), ("oom", 5), ("not_run", 4)):
             def change(r):
@@ -107,7 +114,7 @@ class CompareTest(CommandTest):
     def test_nothing_in_common_and_bad_arguments(self):
         a, b = self.sides()
         self.refused(4, "no case is in both", "compare", a, b, "--filter", "nosuchcase")
-        self.refused(2, "--op nosuch: not in", "compare", a, b, "--op", "nosuch")
+        self.refused(2, "--op nosuch: in neither", "compare", a, b, "--op", "nosuch")
         self.refused(2, "not a regular expression", "compare", a, b, "--filter", "(")
         self.refused(2, "percentage", "compare", a, b, "--fail-above", "nan")
         self.refused(2, "confidence", "compare", a, b, "--confidence", "1")

@@ -140,7 +140,11 @@ def main(argv):
         raise UsageError(f"--top {arguments.top}: a number of rows, 0 for all")
     chosen = comparison.Filter(_words(arguments.op), arguments.filter, _words(arguments.basis))
     notice = lambda text: say("compare", text)  # noqa: E731
-    a, b = (comparison.load(name, path, chosen, notice) for name, path in (("A", arguments.a), ("B", arguments.b)))
+    (a, ops), (b, others) = (comparison.load(name, path, chosen, notice)
+                             for name, path in (("A", arguments.a), ("B", arguments.b)))
+    unknown = sorted(chosen.ops - ops - others)
+    if unknown:
+        raise UsageError(f"--op {unknown[0]}: in neither; there are {', '.join(sorted(ops | others))}")
     labels = comparison.require_comparable(a, b, arguments.allow_different_machines)
     result = comparison.compare(a, b, arguments.confidence, labels)
     if arguments.html:

@@ -107,7 +107,7 @@ class Filter:
 
 
 def load(name, path, chosen, notice):
-    """The Side of the runs in `path`. Raises DataError, UsageError when a name of --op is in no record."""
+    """The Side of the runs in `path`, and the ops in it before the filters. Raises DataError."""
     lines = records.latest(records.read([path], notice))
     side = Side(name, records.headers(lines), *(collections.defaultdict(list) for _ in range(3)))
     ops = set()
@@ -120,10 +120,7 @@ def load(name, path, chosen, notice):
                    "check": ("case_key", "executor")}
             table = getattr(side, record["record"])
             table[tuple(record[k] for k in key[record["record"]])].append(record)
-    unknown = chosen.ops - ops
-    if unknown:
-        raise UsageError(f"--op {sorted(unknown)[0]}: not in {path}; it has {', '.join(sorted(ops))}")
-    return side
+    return side, ops
 
 
 def require_comparable(a, b, allow_machines):
