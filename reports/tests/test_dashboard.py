@@ -80,6 +80,12 @@ class ChangePoints(unittest.TestCase):
         self.assertEqual(changepoints.detect(spikes), [])
         self.assertEqual(changepoints.detect(self.noise(700) + numpy.linspace(0, 0.05, 700)), [])
 
+    def test_a_spike_at_the_end_does_not_hide_a_step(self):
+        values = self.noise(90)
+        values[85:] += math.log(1.04)
+        values[89] += 0.26
+        self.assertTrue(found(changepoints.detect(values), 85))
+
     def test_both_edges_of_a_plateau(self):
         values = self.noise()
         values[100:160] += 0.05
@@ -336,6 +342,20 @@ class Causes(unittest.TestCase):
         made = history.Series(Cell, runs, runs, ratio, "copy")
         history.analyse(made)
         return made
+
+    def test_all_cases_at_once_is_the_machine_even_if_nothing_says_so(self):
+        every = [self.series(lambda header, index: None) for _ in range(8)]
+        causes.label(every)
+        self.assertEqual({series.labels[0].cause for series in every}, {"machine"})
+        causes.label(every[:3])  # three cases are too few to tell a machine from a commit
+        self.assertEqual(every[0].labels[0].cause, "code")
+
+    def test_a_step_that_comes_back_is_noise(self):
+        made = self.series(lambda header, index: None)
+        made.ratio[14:] -= 0.05
+        history.analyse(made)
+        causes.label([made])
+        self.assertEqual([label.cause for label in made.labels], ["noise", "noise"])
 
     def cause(self, change):
         made = self.series(change)

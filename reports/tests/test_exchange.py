@@ -11,7 +11,7 @@ import xml.etree.ElementTree as xml
 import sample
 import schema_check
 from command_test import CommandTest, full, full_run
-from tigon_report import records
+from tigon_report import exporters, records
 
 DATA = pathlib.Path(__file__).resolve().parent / "data"
 SMALL = "cross_entropy/forward_backward/fused/bf16/T=64,V=1024,inputs=normal,seed=42"
@@ -215,6 +215,11 @@ class ExchangeTest(CommandTest):
         for name in ("google-benchmark", "github-action-benchmark", "otava", "junit", "prometheus"):
             self.refused(4, "record to export", "export", header, "--format", name)
         self.refused(2, "--format", "export", header)
+
+    def test_what_is_simulated_says_so_in_every_format(self):
+        self.tigon("simulate", "--out", self.folder / "h", "--seed", 3, "--days", 1, "--cases", 4)
+        for name in exporters.FORMATS:
+            self.assertIn("simulated", self.exported(name, self.folder / "h"), name)
 
 
 class SchemaTest(CommandTest):

@@ -55,6 +55,10 @@ def device_of(header):
     return str(header["device"].get("name") or header["device"].get("kind") or "")
 
 
+def is_simulated(header):
+    return "simulated" in (header.get("tags") or {})
+
+
 def _need(found, what):
     if not found:
         raise DataError(f"no {what} record to export")
@@ -138,7 +142,7 @@ def tidy_csv(source):
         for output, metric, value, unit in _numbers(r):
             header = source.header(r)
             rows.append([r["run_id"], run_time(header), commit_of(header), device_of(header),
-                         header["device"].get("driver") or "", int("simulated" in (header.get("tags") or {})),
+                         header["device"].get("driver") or "", int(is_simulated(header)),
                          r["record"],
                          r.get("case_id", ""), r.get("op", ""), r.get("pass", ""), r.get("impl", ""),
                          r.get("dtype", ""),
@@ -173,6 +177,7 @@ def junit(source):
         suites.setdefault(r["op"], []).append(r)
     _need(suites, "check or bench")
     lines, totals = [], collections.Counter()
+    title = "tigon (simulated)" if any(map(is_simulated, source.headers.values())) else "tigon"
     for op, rows in suites.items():
         counts, cases = collections.Counter(tests=len(rows)), []
         for r in rows:
@@ -196,7 +201,7 @@ def junit(source):
         lines += [f' <testsuite name={quoteattr(_xml(op))} tests="{counts["tests"]}" failures="{counts["failure"]}" '
                   f'errors="{counts["error"]}" skipped="{counts["skipped"]}">', *cases, " </testsuite>"]
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>',
-                      f'<testsuites name="tigon" tests="{totals["tests"]}" failures="{totals["failure"]}" '
+                      f'<testsuites name="{title}" tests="{totals["tests"]}" failures="{totals["failure"]}" '
                       f'errors="{totals["error"]}" skipped="{totals["skipped"]}">', *lines, "</testsuites>"]) + "\n"
 
 
@@ -216,7 +221,7 @@ def prometheus(source):
     values = {name: {} for name in families}
     for r in source.records:
         header = source.header(r)
-        labels = {"device": device_of(header), "simulated": "1" if "simulated" in (header.get("tags") or {}) else None}
+        labels = {"device": device_of(header), "simulated": "1" if is_simulated(header) else None}
         if "case_id" in r:
             labels |= {key: r.get(key) for key in ("op", "pass", "impl", "dtype", "basis",
                                                    "executor")} | {"case": r["case_id"]}
