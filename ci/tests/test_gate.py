@@ -325,6 +325,7 @@ import json, sys
 if sys.argv[1] == "list":
     print("op pass implementation dtypes axes\\nrope forward fused bf16 T D")
     sys.exit(0)
+{before}
 words = sys.argv[2:]
 of = lambda option: [words[i + 1] for i, w in enumerate(words) if w == option]
 with open(of("--json")[0], "w") as file:
@@ -343,7 +344,7 @@ class ProgramTest(unittest.TestCase):
 
     def program(self, name, **change):
         folder = pathlib.Path(self.folder.name)
-        text = {"python": sys.executable, "kind": "cuda", "uuid": "u", "verdict": "passed", "seconds": 1e-4, "last": ""}
+        text = {"python": sys.executable, "kind": "cuda", "uuid": "u", "verdict": "passed", "seconds": 1e-4, "last": "", "before": ""}
         (folder / name).write_text(FAKE_PROGRAM.format(**{**text, **change}))
         os.chmod(folder / name, 0o755)
         return folder / name
@@ -375,8 +376,15 @@ class ProgramTest(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = command.run("gate", program.main, words)
         self.assertEqual(code, 3, errors.getvalue())
-        self.assertIn("not compared", errors.getvalue())  # rope backward, which these programs lack
+        self.assertIn("not compared, not in base or head", errors.getvalue())  # rope backward, which these programs lack
         self.assertIn("slower: rope forward by +4.00%", out.getvalue())
+
+    def test_probe_finds_what_would_fail_late(self):
+        for change, text in (({"kind": "host"}, "host build"), ({"uuid": "v"}, "different GPUs"),
+                             ({"before": "sys.exit(\"tigon: unknown option '--samples'\")"}, "older than this gate")):
+            runner = pairs.ProgramRunner({"base": self.program("base"), "head": self.program("head", **change)})
+            with self.assertRaisesRegex(pairs.RunnerError, text):
+                runner.probe()
 
     def test_case_keys_are_those_of_the_program(self):
         self.assertEqual(pairs.case_key("rms_norm/forward/fused/bf16/T=64,H=64,inputs=normal,seed=42"), "5de4360dadca6192")

@@ -133,7 +133,7 @@ def present(programs, chosen):
     for cell in chosen:
         missing = [side for side in known if tuple(cell.case_id.split("/")[:3]) not in known[side]]
         if missing:
-            say(f"not compared, {' and '.join(sorted(set(missing)))} lacks it: {cell.name}")
+            say(f"not compared, not in {' or '.join(sorted(set(missing)))}: {cell.name}")
         else:
             left.append(cell)
     if not left:
@@ -163,6 +163,7 @@ def main(argv):
             programs, commits = programs_of(options)
             chosen = present(programs, chosen)
             runner = pairs.ProgramRunner(programs, options.samples)
+            runner.probe()
         known = history.load(options.history or [ROOT / "results", ROOT / "reports/recorded"])
 
         def recorder_of():

@@ -13,6 +13,7 @@ from . import records
 
 SAMPLES = 25  # per cell and process: graph replays of 2 ms, whose median is good to 0.05 %
 PROCESS_TIMEOUT_S = 300
+PROBE = "rms_norm/forward/fused/bf16/T=1,H=8,inputs=normal,seed=42"  # what any build can time at once
 
 
 class RunnerError(Exception):
@@ -39,6 +40,15 @@ class ProgramRunner:
                 raise RunnerError(f"{side}: {path} is no program")
         self.samples, self.folder = samples, folder
         self.headers = {}  # side -> run record of its first process
+
+    def probe(self):
+        """Fails early for what would fail late: no GPU, a host build, two GPUs, a program that is older than the gate."""
+        for side in self.programs:
+            try:
+                self.measure(side, [PROBE])
+            except RunnerError as error:
+                old = " (a program that is older than this gate)" if "unknown option" in str(error) else ""
+                raise RunnerError(f"{error}{old}") from error
 
     def measure(self, side, cells):
         """{case id: median seconds} of one process of `side`."""
