@@ -96,6 +96,15 @@ class CompareTest(CommandTest):
             self.assertEqual(code, 0)
             self.assertIn("NOTE  different machines", out)
 
+    def test_times_of_the_host_executor_are_called_that(self):
+        header = full_run(records_of=sample.host_run)[0]
+        bench = full(sample.bench("fused", 64, 1024, 0.01, "fast", "wall"))
+        a, b = (self.write(name, [header, bench, full(sample.check())]) for name in ("a.jsonl", "b.jsonl"))
+        out = self.tigon("compare", a, b)[1]
+        self.assertIn("not kernel speed", out)
+        self.assertIn("1 checks with the same verdict", out)
+        self.assertNotIn("not kernel speed", self.tigon("compare", *self.sides())[1])
+
     def test_one_side_with_two_machines_is_refused(self):
         _, b = self.sides()
         other = full_run("20260103T120000Z-00000002")

@@ -45,13 +45,15 @@ def summary(result):
               (result.count("larger"), "larger"), (result.count("unclear"), "unclear"), (result.count("same"), "same"),
               (result.count("faster"), "faster"), (result.count("smaller"), "smaller"), (len(result.fixed), "fixed"),
               (len(result.new), "new")]
-    return ", ".join(f"{count} {name}" for count, name in counts if count or name in ("slower", "faster", "missing"))
+    parts = [f"{count} {name}" for count, name in counts if count or name in ("slower", "faster", "missing")]
+    return ", ".join(parts + ([f"{result.agreed} checks with the same verdict"] if result.agreed else []))
 
 
 def side_text(side):
     count = len(side.headers)
     simulated = "SIMULATED, " if True in side.facts()["simulated"] else ""
-    return (f"{simulated}{side.of('device', 'name')}, driver {side.of('device', 'driver')}, commit "
+    driver = side.of("device", "driver")
+    return (f"{simulated}{side.of('device', 'name')}{'' if driver == 'unknown' else ', driver ' + driver}, commit "
             f"{', '.join(commit[:12] for commit in side.of('tool', 'commit').split(', '))}"
             + (f", {count} runs" if count > 1 else f", run {next(iter(side.headers))}"))
 

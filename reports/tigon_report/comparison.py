@@ -11,6 +11,7 @@ SKIPPED = ("unsupported", "skipped", "not_run")
 BROKEN = ("oom", "timeout", "crashed", "runtime_error", "compile_error")  # no result, where others are wrong results
 MARGIN, SMALL_MARGIN, SMALL_S = 0.01, 0.03, 20e-6  # a change within the margin is none; short kernels are noisier
 ALIGNMENT_BYTES = 256  # memory is exact but for one unit of alignment
+HOST_TIMES = "times of the host executor are its wall times, not kernel speed"
 ORDER = {"slower": 0, "larger": 0, "unclear": 1, "same": 2, "faster": 3, "smaller": 3}
 
 
@@ -76,6 +77,7 @@ class Comparison:
     new: list
     labels: list
     confidence: float
+    agreed: int = 0  # checks whose verdict did not change
 
     def count(self, outcome):
         return sum(row.outcome == outcome for row in self.speed + self.memory)
@@ -128,6 +130,8 @@ def require_comparable(a, b, allow_machines):
     if not any(r["median_s"] for rs in a.bench.values() for r in rs) or not b.bench:
         return []
     _require_same_basis(a, b)
+    executors = {executor for side in (a, b) for _, executor, _ in side.bench}
+    labels = [HOST_TIMES] if executors & {"fast", "checked"} else []
     texts = []
     for side in (a, b):
         texts += [f"{side.name} mixes {fact}s {' and '.join(sorted(map(str, values)))}"
@@ -140,7 +144,7 @@ def require_comparable(a, b, allow_machines):
     if texts and not allow_machines:
         raise UsageError(f"times of different machines are not compared: {'; '.join(texts)}; "
                          "--allow-different-machines does it all the same, and says so")
-    return [f"different machines: {text}" for text in texts]
+    return labels + [f"different machines: {text}" for text in texts]
 
 
 def _require_same_basis(a, b):
@@ -264,6 +268,8 @@ def _add(result, kind, what, a, b, confidence):
     if before != after and "passed" in (before, after):
         row = Row(a[0]["case_id"], what, kind, f"{before} → {after}", note=_reason(b if before == "passed" else a))
         (result.wrong if before == "passed" else result.fixed).append(row)
+    elif kind == "check":
+        result.agreed += before == after
     elif kind == "bench" and before == after == "passed":
         result.speed.append(_speed_row(what, a, b, confidence))
     elif kind == "memory" and (row := _memory_row(a, b)):
