@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,7 +18,7 @@ sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "reports/tes
 
 import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import aa, cells, decide, history, pairs, records, signed_rank, simulate  # noqa: E402
+from tigon_gate import aa, build, cells, decide, history, pairs, records, signed_rank, simulate  # noqa: E402
 from tigon_gate.decide import Outcome, Rule  # noqa: E402
 from tigon_report import command, statistics  # noqa: E402
 
@@ -388,6 +390,48 @@ class ProgramTest(unittest.TestCase):
 
     def test_case_keys_are_those_of_the_program(self):
         self.assertEqual(pairs.case_key("rms_norm/forward/fused/bf16/T=64,H=64,inputs=normal,seed=42"), "5de4360dadca6192")
+
+
+class BuildTest(unittest.TestCase):
+    """Trees of the base, in a repository of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.git("init", "-q")
+        self.first, self.second = self.commit("one"), self.commit("two")
+
+    def git(self, *words):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        return subprocess.run(["git", "-C", str(self.root), *identity, *words], capture_output=True, text=True,
+                              check=True).stdout.strip()
+
+    def commit(self, text):
+        (self.root / "CMakeLists.txt").write_text(f"message(FATAL_ERROR {text})\n")
+        self.git("add", "CMakeLists.txt")
+        self.git("commit", "-q", "-m", text)
+        return self.git("rev-parse", "HEAD")
+
+    def test_base_has_a_tree_of_its_own_that_is_used_again(self):
+        self.assertEqual(build.commit_named(self.root, "HEAD~1"), self.first)
+        tree = build.base_tree(self.root, self.first)
+        self.assertIn("one", (tree / "CMakeLists.txt").read_text())
+        (tree / "mark").touch()
+        self.assertTrue((build.base_tree(self.root, self.first) / "mark").exists())
+        other = build.base_tree(self.root, self.second)
+        self.assertNotEqual(other, tree)
+        shutil.rmtree(tree)  # somebody cleans up
+        self.assertIn("one", (build.base_tree(self.root, self.first) / "CMakeLists.txt").read_text())
+        self.assertEqual(build.differing(self.root, self.first, "."), ["CMakeLists.txt"])
+
+    def test_names_what_is_wrong(self):
+        with self.assertRaisesRegex(build.UnknownRef, "no-such: no such commit"):
+            build.commit_named(self.root, "no-such")
+        with self.assertRaisesRegex(build.BuildError, "no .git"):
+            build.commit_named(self.root / "build", "HEAD")
+        with self.assertRaisesRegex(build.BuildError, "FATAL|two"):
+            build.configure(self.root, self.root / "build/x", False)
 
 
 class CellsTest(unittest.TestCase):
