@@ -26,9 +26,11 @@ ALLOWED = {
                        "harness/run"},
     "harness/plugin": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge",
                        "harness/measure", "harness/record"},
+    "harness/mutants": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge"},
     "harness/ops": {"kernels/signature", "kernels/op", "reference", "reference/naive", "harness/spec"},
     "harness/cli": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",
-                    "harness/judge", "harness/measure", "harness/record", "harness/plugin", "convergence"},
+                    "harness/judge", "harness/measure", "harness/record", "harness/plugin", "harness/mutants",
+                    "convergence"},
     "convergence": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/op", "reference",
                     "reference/naive", "harness/record"},
 }

@@ -12,6 +12,7 @@
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
 #include "harness/run/headroom.h"
+#include "harness/run/properties.h"
 
 namespace tigon::cli {
 namespace {
@@ -91,6 +92,8 @@ Tier tier_of(const CheckOptions& options) {
 // The requests that the options stand for, each with its cases.
 std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   CheckRequest request = request_of(options.select);
+  require_known("property", options.properties, property_names());
+  request.properties = options.properties;
   request.save_folder = options.save;
   request.plugin = options.plugin.path;
   request.jobs = options.jobs;
@@ -108,7 +111,8 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   if (options.executor == "checked") request.tier = Tier::kTiny;
   std::vector<CheckRequest> requests = {request};
   // The checking executor watches kernels that were compiled for it, which a library's are not.
-  const bool all = options.executor.empty() && options.plugin.path.empty() && default_executor() == "fast" &&
+  const bool all = options.executor.empty() && options.plugin.path.empty() &&
+                   default_executor() == "fast" &&
                    (request.tier == Tier::kTiny || request.tier == Tier::kCheck) &&
                    request.axes.empty() && request.cases.empty();
   if (all) {
@@ -235,6 +239,7 @@ void add_check(CLI::App* app, Program* program) {
       "  ./tigon check --case 'rope/forward/fused/f32/T=3,Q=2,K=1,D=16,inputs=normal,seed=42'\n"
       "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
       "  ./tigon check --impl-from ./libmine.so         kernels of a plug-in (tigon_plugin.h)\n"
+      "  ./tigon check --prop row_independence,offsets  exact properties, without the oracle\n"
       "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
       "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
@@ -246,6 +251,12 @@ void add_check(CLI::App* app, Program* program) {
   const auto full = std::make_shared<bool>(false);
   command->add_option("ops", *positional, "ops, as --op");
   add_selection(command, &options->select);
+  command
+      ->add_option("--prop", options->properties,
+                   "only the cases of these properties, e.g. row_independence (./tigon describe OP "
+                   "lists them)")
+      ->allow_extra_args(false)
+      ->delimiter(',');
   command->add_option("--executor", options->executor, "fast, checked (host) or cuda (GPU)");
   command->add_option("--jobs", options->jobs, "child processes at a time (default: one per core)")
       ->check(CLI::NonNegativeNumber);

@@ -6,6 +6,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/suggest.h"
+#include "harness/run/properties.h"
 #include "harness/spec/op_spec.h"
 
 namespace tigon::cli {
@@ -83,6 +84,8 @@ void print_pass(const OpSpec& op, const Pass& pass) {
     fmt::print("    {:<8} k = {}, n = {}, c0 = {:g}, k_int = {}\n", name, b.roundings.text(),
                b.reduction.text(), b.elementary, b.intermediate_roundings.text());
   fmt::print("  least bytes  {}\n  flop         {}\n", bytes_of(pass), pass.flops.text());
+  fmt::print("  properties\n");
+  for (const Property& p : properties_of(pass)) fmt::print("    {:<20} {}\n", p.name, p.statement);
 }
 
 void print_op(const OpSpec& op) {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "harness/cli/converge_options.h"
 #include "harness/record/environment.h"
 #include "harness/record/record_reader.h"
+#include "harness/run/check.h"
 
 namespace tigon::cli {
 namespace {
@@ -34,12 +34,6 @@ std::string text(const Json& object, const char* key) {
   if (!object.is_object()) return "";
   const auto member = object.find(key);
   return member != object.end() && member->is_string() ? member->get<std::string>() : "";
-}
-
-double number(const Json& object, const char* key) {
-  const auto member = object.find(key);
-  return member != object.end() && member->is_number() ? member->get<double>()
-                                                       : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string key_of(const std::string& kind, const std::string& executor, const std::string& basis,
@@ -135,36 +129,15 @@ std::optional<Resumed> resumed_run(const std::vector<std::string>& words) {
         "{} goes on with the options of its run: write ./tigon {} {} RUN and nothing else", kFlag,
         command, kFlag));
   Resumed run(apart ? words[2] : flag->substr(with_value.size()));
+  for (const std::string& word : run.words())
+    if (word.rfind("--impl-from", 0) == 0)
+      throw UsageError(
+          fmt::format("{} {}: a run over a plug-in library cannot be continued; start a new run",
+                      kFlag, run.path().string()));
   if (run.words()[0] != command)
     throw UsageError(fmt::format("{} was made by ./tigon {}; write ./tigon {} {} RUN",
                                  run.path().string(), run.words()[0], run.words()[0], kFlag));
   return run;
-}
-
-std::optional<CheckResult> check_of_record(const Json& record) {
-  CheckResult r;
-  try {
-    r.c = parse_case(text(record, "case_id"));
-  } catch (const UsageError&) {
-    return std::nullopt;
-  }
-  const auto verdict = parse_verdict(text(record, "verdict"));
-  if (!verdict) return std::nullopt;
-  r.verdict = *verdict;
-  r.executor = text(record, "executor");
-  r.reason = text(record, "reason");
-  r.repro = text(record, "repro");
-  r.seconds = number(record, "seconds_s");
-  const auto outputs = record.find("outputs");
-  if (outputs == record.end() || !outputs->is_array()) return r;
-  for (const Json& output : *outputs) {
-    if (!output.is_object()) return std::nullopt;
-    OutputResult o;
-    o.name = text(output, "name");
-    o.error_over_budget = number(output, "error_over_budget");
-    r.outputs.push_back(o);
-  }
-  return r;
 }
 
 }  // namespace tigon::cli

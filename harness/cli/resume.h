@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "harness/record/record_writer.h"
-#include "harness/run/check.h"
 
 namespace tigon::cli {
 
@@ -48,9 +47,5 @@ class Resumed {
 // Throws UsageError when it is not alone with a command that can be continued, and what Resumed
 // throws.
 std::optional<Resumed> resumed_run(const std::vector<std::string>& words);
-
-// A check's result as its record tells it: the case, verdict, reason and head-room. Nothing when
-// the record is not one of a case of this build.
-std::optional<CheckResult> check_of_record(const Json& record);
 
 }  // namespace tigon::cli

@@ -54,7 +54,7 @@ int run_stages(Session& session, const RunOptions& options,
     if (options.has(name)) code = combined(code, guarded(name, body));
   };
   stage("check", [&] { return check_stage(session, options.check); });
-  if (!options.quick)
+  if (!options.quick && shard_of(options.shard).index == 0)
     stage("mutants", [&] { return mutants_stage(session, {.ops = options.ops}); });
   stage("bench", [&] { return bench_stage(session, options.bench); });
   if (shard_of(options.shard).index > 0) return code;  // a training cannot be divided: shard 0's

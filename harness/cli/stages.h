@@ -14,6 +14,7 @@ namespace tigon::cli {
 
 struct CheckOptions {
   Selection select;
+  std::vector<std::string> properties;  // only these
   std::string executor;  // empty: tiny cases checked and all cases fast on the host, all on a GPU
   std::string save;
   PluginOptions plugin;

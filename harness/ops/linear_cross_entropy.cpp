@@ -129,7 +129,8 @@ OpSpec contract() {
                    .budget = {{"loss", of_all}, {"lse", of_row}},
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
-                   .properties = joined({row_properties({}), loss_properties()})}),
+                   .properties = joined({row_properties({}), loss_properties()}),
+                   .invisible = {{"logits_bytes", kChunks}}}),
               pass<ForwardBackward>(
                   "forward_backward",
                   {.oracle =
@@ -165,7 +166,8 @@ OpSpec contract() {
                    .flops = 6 * Expr(T) * H * V,
                    .bytes = 2 * logits_bytes,
                    .upstream = "dloss",
-                   .properties = joined({row_properties({"dw"}), loss_properties(),
+                   .properties = joined({row_properties({"dw"}),
+                                         loss_properties(),
                                          loss_gradient_properties(),
                                          {for_policies({DType::kF32, DType::kBF16},
                                                        gradient_scaling("dloss", {"dx", "dw"}))}}),

@@ -25,7 +25,8 @@ enum class Tier {
 struct CheckRequest {
   std::vector<std::string> ops, passes, implementations;
   std::vector<DType> dtypes;
-  std::string filter;  // regex searched in the case id; a leading '-' negates
+  std::string filter;                        // regex searched in the case id; a leading '-' negates
+  std::vector<std::string> properties = {};  // if given: only the cases of these properties
   std::map<std::string, std::vector<int64_t>> axes;  // values that replace those of the contract
   std::vector<Case> cases;                           // if given: exactly these, in this order
   int shard_index = 0, shard_count = 1;              // by stable_hash of the case id

@@ -251,6 +251,8 @@ void validate(const CheckRequest& request) {
   }
   require_known("pass", request.passes, passes);
   require_known("implementation", request.implementations, implementations);
+  const std::vector<std::string> properties = property_names();
+  require_known("property", request.properties, {properties.begin(), properties.end()});
   for (const auto& [axis, values] : request.axes) {
     require_known("axis", {axis}, axes);
     if (values.empty()) throw UsageError(fmt::format("axis {}: no values", axis));
@@ -336,6 +338,9 @@ std::vector<Case> select_cases(const CheckRequest& request) {
   std::vector<Case> cases = request.cases.empty() ? enumerate(request) : request.cases;
   std::erase_if(cases, [&](const Case& c) {
     const std::string id = case_id(c);
+    const auto& properties = request.properties;
+    if (!properties.empty() && (c.property.empty() || !selected(properties, c.property)))
+      return true;
     const auto shard =
         static_cast<int>(stable_hash(id) % static_cast<uint64_t>(request.shard_count));
     return !filter(id) || shard != request.shard_index;

@@ -168,6 +168,42 @@ nlohmann::ordered_json to_json(const TraceResult& t) {
   return j;
 }
 
+std::optional<CheckResult> check_of_record(const nlohmann::ordered_json& record) {
+  const auto text = [&](const Json& object, const char* key) {
+    const auto member = object.find(key);
+    return member != object.end() && member->is_string() ? member->get<std::string>() : "";
+  };
+  const auto number = [&](const Json& object, const char* key) {
+    const auto member = object.find(key);
+    return member != object.end() && member->is_number() ? member->get<double>()
+                                                         : std::numeric_limits<double>::quiet_NaN();
+  };
+  if (!record.is_object()) return std::nullopt;
+  CheckResult r;
+  try {
+    r.c = parse_case(text(record, "case_id"));
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+  const auto verdict = parse_verdict(text(record, "verdict"));
+  if (!verdict) return std::nullopt;
+  r.verdict = *verdict;
+  r.executor = text(record, "executor");
+  r.reason = text(record, "reason");
+  r.repro = text(record, "repro");
+  r.seconds = number(record, "seconds_s");
+  const auto outputs = record.find("outputs");
+  if (outputs == record.end() || !outputs->is_array()) return r;
+  for (const Json& output : *outputs) {
+    if (!output.is_object()) return std::nullopt;
+    OutputResult o;
+    o.name = text(output, "name");
+    o.error_over_budget = number(output, "error_over_budget");
+    r.outputs.push_back(std::move(o));
+  }
+  return r;
+}
+
 std::string encode(const WireRequest& r) {
   return text_of({{"id", r.id}, {"save", r.save_folder}, {"trace", r.trace}});
 }

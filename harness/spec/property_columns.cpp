@@ -95,8 +95,11 @@ Property padding(std::string axis, std::string tensor) {
       }
       return wide;
     };
-    HostTensor& padded = call.inputs.at(tensor);
-    padded = widened(padded, -std::numeric_limits<double>::infinity());
+    for (auto& [name, input] : call.inputs)
+      if (name == tensor)
+        input = widened(input, -std::numeric_limits<double>::infinity());
+      else if (e.dimension_of(name, axis) >= 0)
+        input = widened(input, 1);  // e.g. weights of the columns
     const HostTensors outputs = e.run(call);
     const auto budgets = e.budgets(e.base());
     for (const auto& [name, base] : e.base_outputs()) {

@@ -90,6 +90,7 @@ TEST(Faults, a_hang_costs_one_case_and_its_group_goes_on) {
   CheckRequest request;
   request.implementations = {"hangs_on_large"};
   request.dtypes = {DType::kF32};
+  request.filter = "-prop=";
   request.timeout_s = 0.5;
   request.jobs = 1;
   CheckReport report;
@@ -112,7 +113,9 @@ TEST(Faults, every_case_of_a_right_implementation_passes) {
   const auto results = results_of(request, &report);
   EXPECT_GT(results.size(), 20u);
   for (const CheckResult& r : results)
-    EXPECT_EQ(r.verdict, Verdict::kPassed) << case_id(r.c) << ": " << r.reason;
+    EXPECT_EQ(r.verdict, r.c.property.find("stream") == std::string::npos ? Verdict::kPassed
+                                                                          : Verdict::kUnsupported)
+        << case_id(r.c) << ": " << r.reason;
   EXPECT_EQ(report.exit_code(), kExitOk);
 }
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "harness/spec/bind.h"
+#include "harness/spec/registry.h"
 
 namespace tigon {
 namespace faulty {
@@ -183,16 +184,16 @@ OpSpec contract() {
 
 }  // namespace faulty
 
+namespace relations {
+OpSpec contract();
+}
+
 // Scratch for the implementation that writes behind it.
-const std::vector<OpSpec>& all_ops() {
-  static const std::vector<OpSpec> ops = [] {
-    std::vector<OpSpec> all = {faulty::contract()};
-    for (Implementation& i : all[0].passes[0].implementations)
-      if (i.name == "modifies_scratch")
-        i.workspace = [](DType, const Bound&) { return size_t{40}; };
-    return all;
-  }();
-  return ops;
+std::vector<OpSpec> make_contracts() {
+  std::vector<OpSpec> all = {faulty::contract(), relations::contract()};
+  for (Implementation& i : all[0].passes[0].implementations)
+    if (i.name == "modifies_scratch") i.workspace = [](DType, const Bound&) { return size_t{40}; };
+  return all;
 }
 
 }  // namespace tigon

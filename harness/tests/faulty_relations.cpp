@@ -1,0 +1,262 @@
+// An op whose implementations each break one property of their pass, and an option that does
+// nothing.
+//   weigh:  y = g exp(x - max x) w, m = max x, s = sum exp(x - m); rows whose target is ignored: 0
+//   centre: z = x - mean x
+//   turn and turn_back: (x1, x2) = halves of a row, turned by an angle and back, in place
+#include <cmath>
+#include <map>
+
+#include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
+
+namespace tigon::relations {
+namespace {
+
+constexpr Axis T{"T", "rows"}, V{"V", "columns, even"};
+
+template <class P>
+struct Weigh {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> x;
+  View<const Elem, 1> w;
+  View<const Accum, 1> g;
+  View<const int64_t, 1> target;
+  View<Elem, 2> y;
+  View<Accum, 1> m, s;
+  int64_t ignore_index = -100;
+  static auto fields() {
+    return std::tuple{in(&Weigh::x, "x", {T, V}),  optional(in(&Weigh::w, "w", {V})),
+                      in(&Weigh::g, "g", {T}),     in(&Weigh::target, "target", {T}),
+                      out(&Weigh::y, "y", {T, V}), out(&Weigh::m, "m", {T}),
+                      out(&Weigh::s, "s", {T}),    option(&Weigh::ignore_index, "ignore_index")};
+  }
+};
+
+template <class P>
+struct Centre {
+  using Elem = typename P::Elem;
+  View<const Elem, 2> x;
+  View<Elem, 2> z;
+  float unused = 0;
+  static auto fields() {
+    return std::tuple{in(&Centre::x, "x", {T, V}), out(&Centre::z, "z", {T, V}),
+                      option(&Centre::unused, "unused")};
+  }
+};
+
+template <class P>
+struct Turn {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<Elem, 2> q;
+  View<const Accum, 2> cos, sin;
+  static auto fields() {
+    return std::tuple{inout(&Turn::q, "q", {T, V}), in(&Turn::cos, "cos", {T, Expr(V) / 2}),
+                      in(&Turn::sin, "sin", {T, Expr(V) / 2})};
+  }
+};
+template <class P>
+struct TurnBack : Turn<P> {
+  static auto fields() { return Turn<P>::fields(); }
+};
+
+// What is wrong with an implementation.
+enum class Fault {
+  kNone,
+  kReadsNextRow,
+  kAddsALittle,
+  kIgnoresUpstream,
+  kPrefersFirst,
+  kForgetsMax,
+  kPaddingIsOne,
+  kReadsIgnored,
+  kSumsInElem,
+  kTwiceWithoutWeight,
+  kCountsCalls,
+  kKeepsFirstSize,
+  kKeepsResultOfAddress,
+  kAlignsAddress,
+  kIgnoresStride,
+  kForgetsMean,
+  kWritesFirst,
+  kTurnsOneWay,
+  kStretches,
+};
+
+double from(auto v) { return static_cast<double>(v); }
+
+template <class Args>
+void weigh_row(const Args& a, Fault fault, int64_t t) {
+  using Elem = typename Args::Elem;
+  const int64_t columns = a.x.shape[1], rows = a.x.shape[0];
+  const int64_t stride = fault == Fault::kIgnoresStride ? columns : a.x.stride[0];
+  const auto* x = a.x.data + t * stride;
+  if (fault == Fault::kAlignsAddress)
+    x = reinterpret_cast<decltype(x)>(reinterpret_cast<uintptr_t>(x) / 8 * 8);
+  auto* y = a.y.data + t * a.y.stride[0];
+  const bool ignored = a.target.data[t] == a.ignore_index;
+  double m = ignored ? 0 : -INFINITY, s = 0;
+  for (int64_t j = 0; j < columns && !ignored; ++j) m = std::max(m, from(x[j]));
+  Elem stored_sum{};
+  for (int64_t j = 0; j < columns; ++j) {
+    double e = ignored ? 0 : std::exp(from(x[j]) - (fault == Fault::kForgetsMax ? 0 : m));
+    if (fault == Fault::kReadsIgnored && ignored) e = 0 * from(x[j]);
+    if (fault == Fault::kPaddingIsOne && std::isinf(from(x[j]))) e = 1;
+    if (fault == Fault::kReadsNextRow && t + 1 < rows) e += 0 * from(x[j + stride]);
+    s += e;
+    stored_sum = static_cast<Elem>(from(stored_sum) + e);
+    const double weight = a.w ? from(a.w.data[j]) : fault == Fault::kTwiceWithoutWeight ? 2 : 1;
+    double value = from(a.g.data[t]) * e * weight;
+    if (fault == Fault::kIgnoresUpstream) value = e * weight;
+    if (fault == Fault::kAddsALittle) value += 0.001;
+    if (fault == Fault::kPrefersFirst && j == 0) value *= 1.1;
+    y[j] = static_cast<Elem>(value);
+  }
+  a.m.data[t] = static_cast<typename Args::Accum>(m);
+  a.s.data[t] =
+      static_cast<typename Args::Accum>(fault == Fault::kSumsInElem ? from(stored_sum) : s);
+}
+
+template <class Args>
+void weigh(const Args& a, Fault fault) {
+  static int64_t first_rows = -1, calls = 0;
+  static std::map<const void*, double> first_of_address;
+  for (int64_t t = 0; t < a.x.shape[0]; ++t) weigh_row(a, fault, t);
+  if (a.y.size() == 0) return;
+  if (first_rows < 0) first_rows = a.x.shape[0];
+  using Elem = typename Args::Elem;
+  if (fault == Fault::kCountsCalls) *a.y.data = static_cast<Elem>(calls++);
+  if (fault == Fault::kKeepsFirstSize && a.x.shape[0] != first_rows) *a.y.data = Elem{};
+  if (fault == Fault::kKeepsResultOfAddress)
+    *a.y.data =
+        static_cast<Elem>(first_of_address.emplace(a.x.data, from(*a.y.data)).first->second);
+}
+
+template <class Args>
+void centre(const Args& a, Fault fault) {
+  const int64_t columns = a.x.shape[1];
+  for (int64_t t = 0; t < a.x.shape[0]; ++t) {
+    const auto* x = a.x.data + t * a.x.stride[0];
+    auto* z = a.z.data + t * a.z.stride[0];
+    double sum = 0;
+    if (fault == Fault::kWritesFirst) z[0] = {};  // in place: before it is read
+    for (int64_t j = 0; j < columns; ++j) sum += from(x[j]);
+    const double mean = fault == Fault::kForgetsMean ? 0 : sum / from(columns);
+    for (int64_t j = 0; j < columns; ++j)
+      z[j] = static_cast<typename Args::Elem>(from(x[j]) - mean);
+  }
+}
+
+template <class Args>
+void turn(const Args& a, double sign, Fault fault) {
+  using Elem = typename Args::Elem;
+  const int64_t half = a.q.shape[1] / 2;
+  for (int64_t t = 0; t < a.q.shape[0]; ++t) {
+    auto* q = a.q.data + t * a.q.stride[0];
+    const double stretch = fault == Fault::kStretches ? 1.1 : 1;
+    for (int64_t j = 0; j < half; ++j) {
+      const double c = from(a.cos.data[t * half + j]), s = sign * from(a.sin.data[t * half + j]);
+      const double x1 = from(q[j]), x2 = from(q[j + half]);
+      q[j] = static_cast<Elem>(stretch * (x1 * c - x2 * s));
+      q[j + half] = static_cast<Elem>(stretch * (x2 * c + x1 * s));
+    }
+  }
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16>;
+  const auto weighs = [=](const char* name, Fault fault) {
+    return impl<Weigh>(name, policies, [=](auto& a, Stream) {
+      weigh(a, fault);
+      return Status{};
+    });
+  };
+  const auto centres = [=](const char* name, Fault fault) {
+    return impl<Centre>(name, policies, [=](auto& a, Stream) {
+      centre(a, fault);
+      return Status{};
+    });
+  };
+  const auto turns = [=](const char* name, Fault fault) {
+    return impl<Turn>(name, policies, [=](auto& a, Stream) {
+      turn(a, 1, fault);
+      return Status{};
+    });
+  };
+  const auto turns_back = [=](const char* name, double sign, Fault fault) {
+    return impl<TurnBack>(name, policies, [=](auto& a, Stream) {
+      turn(a, sign, fault);
+      return Status{};
+    });
+  };
+  return {
+      .name = "relations",
+      .summary = "y = g exp(x - max x) w and others",
+      .axes = {{.axis = T, .tiny = {3}, .check = {4}, .sweep = {}, .host_sweep = {}},
+               {.axis = V, .tiny = {6}, .check = {10}, .sweep = {}, .host_sweep = {}}},
+      .inputs = {{"normal", {{"target", "targets"}, {"cos", "rotary_cos"}, {"sin", "rotary_sin"}}},
+                 {"some_ignored", {{"target", "targets", {{"ignored", 0.5}}}}}},
+      .option_sets = {{}, {{"ignore_index", "0"}}, {{"w", "absent"}}, {{"unused", "1"}}},
+      .policies = dtypes_of(policies),
+      .passes =
+          {pass<Weigh>(
+               "weigh",
+               {.oracle = oracle<Weigh>([](auto& a) { weigh(a, Fault::kNone); }),
+                .implementations =
+                    {weighs("sound", Fault::kNone), weighs("reads_next_row", Fault::kReadsNextRow),
+                     weighs("adds_a_little", Fault::kAddsALittle),
+                     weighs("ignores_upstream", Fault::kIgnoresUpstream),
+                     weighs("prefers_first", Fault::kPrefersFirst),
+                     weighs("forgets_max", Fault::kForgetsMax),
+                     weighs("padding_is_one", Fault::kPaddingIsOne),
+                     weighs("reads_ignored", Fault::kReadsIgnored),
+                     weighs("sums_in_elem", Fault::kSumsInElem),
+                     weighs("twice_without_weight", Fault::kTwiceWithoutWeight),
+                     weighs("counts_calls_too", Fault::kCountsCalls),
+                     weighs("keeps_first_size", Fault::kKeepsFirstSize),
+                     weighs("keeps_result_of_address", Fault::kKeepsResultOfAddress),
+                     weighs("aligns_address", Fault::kAlignsAddress),
+                     weighs("ignores_stride", Fault::kIgnoresStride)},
+                .budget = {{"y", {.elementary = 8}}, {"m", {}}, {"s", {.reduction = V}}},
+                .flops = 4 * Expr(T) * V,
+                .strided = {"x", "y"},
+                .properties = {row_independence("T"), ignored_rows("T", "target"),
+                               permutation("V", "target"), padding("V", "x"),
+                               shift_invariance({"x"}, {.same = {"y", "s"}, .shifted = {"m"}}),
+                               scaling("power_of_two", {{"w", 1}}, {{"y", 1}}),
+                               gradient_scaling("g", {"y"}), linearity({"w"}, {"y"}),
+                               same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                            {.fill = {{"w", 1}}}),
+                               dtype_twin()}}),
+           pass<Centre>(
+               "centre", {.oracle = oracle<Centre>([](auto& a) { centre(a, Fault::kNone); }),
+                          .implementations = {centres("sound", Fault::kNone),
+                                              centres("forgets_mean", Fault::kForgetsMean),
+                                              centres("writes_first", Fault::kWritesFirst)},
+                          .budget = {{"z", {.reduction = V}}},
+                          .flops = 2 * Expr(T) * V,
+                          .strided = {"x", "z"},
+                          .properties = {orthogonality("z", {"1"}), in_place({{"z", "x"}})}}),
+           pass<Turn>("turn", {.oracle = oracle<Turn>([](auto& a) { turn(a, 1, Fault::kNone); }),
+                               .implementations = {turns("sound", Fault::kNone),
+                                                   turns("stretches", Fault::kStretches),
+                                                   turns("turns_one_way", Fault::kNone)},
+                               .budget = {{"q", {}}},
+                               .flops = 3 * Expr(T) * V,
+                               .properties = {pair_norm({"q"})}}),
+           pass<TurnBack>("turn_back",
+                          {.oracle = oracle<TurnBack>([](auto& a) { turn(a, -1, Fault::kNone); }),
+                           .implementations = {turns_back("sound", -1, Fault::kNone),
+                                               turns_back("turns_one_way", 1, Fault::kNone)},
+                           .budget = {{"q", {}}},
+                           .flops = 3 * Expr(T) * V,
+                           .properties = {same_as_pass("negated_angle", "turn", {{"q", "q"}},
+                                                       {"sin"}),
+                                          inverts_pass("inverse", "turn", {{"q", "q"}})}})},
+  };
+}
+
+}  // namespace tigon::relations

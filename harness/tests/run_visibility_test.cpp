@@ -1,0 +1,26 @@
+// The test data of every contract show every option, every optional tensor and every input.
+#include "harness/run/visibility.h"
+
+#include <gtest/gtest.h>
+
+namespace tigon {
+namespace {
+
+class Visibility : public testing::TestWithParam<std::string> {};
+
+TEST_P(Visibility, everything_shows_beyond_its_budget) {
+  const OpSpec& op = *find_op(GetParam());
+  for (const Pass& pass : op.passes)
+    for (const DType dtype : op.policies)
+      for (const Sight& s : visibility_of(op, pass, dtype)) EXPECT_TRUE(s.right()) << text_of(s);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Visibility, testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const OpSpec& op : all_ops()) names.push_back(op.name);
+                           return names;
+                         }()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tigon
