@@ -2,10 +2,14 @@
 #include "harness/plugin/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 namespace tigon::plugin {
@@ -44,9 +48,9 @@ void check_kernel(const tigon_kernel* kernel, int index) {
           which + ": its name must have letters, digits, '_', '-' or '.', at most 64");
   const std::string name =
       fmt::format("{} ({} {} {})", which, kernel->op, kernel->pass, kernel->name);
-  require(kernel->device == TIGON_HOST || kernel->device == TIGON_CUDA,
-          fmt::format("{}: device {} is neither TIGON_HOST (0) nor TIGON_CUDA (1)", name,
-                      kernel->device));
+  require(kernel->device == TIGON_DEVICE_HOST || kernel->device == TIGON_DEVICE_CUDA,
+          fmt::format("{}: device {} is neither TIGON_DEVICE_HOST (0) nor TIGON_DEVICE_CUDA (1)",
+                      name, kernel->device));
   require(
       kernel->dtypes != nullptr && kernel->dtype_count > 0 && kernel->dtype_count <= kMostDTypes,
       fmt::format("{}: it has {} dtypes; give 1 to {}", name, kernel->dtype_count, kMostDTypes));
@@ -73,11 +77,30 @@ void check_plugin(const tigon_plugin* plugin) {
   for (int i = 0; i < plugin->kernel_count; ++i) check_kernel(plugin->kernels[i], i);
 }
 
+// The loader maps what the headers promise; behind the end of the file that is a bus error.
+void require_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  Elf64_Ehdr header = {};
+  if (error || !file.read(reinterpret_cast<char*>(&header), sizeof header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(Elf64_Phdr))
+    return;  // the loader says what it is
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part = {};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff + static_cast<size_t>(i) * sizeof part));
+    require(static_cast<bool>(file.read(reinterpret_cast<char*>(&part), sizeof part)) &&
+                part.p_offset <= bytes && part.p_filesz <= bytes - part.p_offset,
+            "it is cut off: its headers name bytes behind the end of the file");
+  }
+}
+
 const char* text_or(const char* text, const char* otherwise) { return text ? text : otherwise; }
 
 }  // namespace
 
 Library::Library(const std::string& path) {
+  require_whole(path);
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   require(handle != nullptr,
           fmt::format("not a library that can be loaded: {}", text_or(dlerror(), "")));

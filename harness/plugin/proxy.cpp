@@ -50,13 +50,30 @@ Image one_changed(const RemoteCall& call, const Image& image, std::mt19937_64* r
   return decoy;
 }
 
+std::string one_line(std::string text) {
+  constexpr size_t kMostBytes = 300;
+  if (text.size() > kMostBytes) text.resize(kMostBytes);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return text;
+}
+
+// A library that writes to the judge's connection may send anything in place of an answer.
+void require_fields(const Json& reply, std::initializer_list<const char*> fields) {
+  for (const char* field : fields)
+    if (!reply.contains(field))
+      throw ImplementationFault(Verdict::kCrashed, "the library wrote into the judge's connection");
+}
+
 }  // namespace
 
 size_t Proxy::workspace(DType policy, const Bound& bound) {
   if (!kernel_.has_workspace) return 0;
   const RemoteCall call(kernel_, policy, bound);
   process_->memory(call.bytes());
-  return process_->ask(call.request("workspace")).at("bytes").get<size_t>();
+  const Json reply = process_->ask(call.request("workspace"));
+  require_fields(reply, {"bytes"});
+  return reply.at("bytes").get<size_t>();
 }
 
 Status Proxy::prepare(DType policy, const Bound& bound) {
@@ -112,7 +129,8 @@ void Proxy::require_settled(const RemoteCall& call, const Image& at_return, int 
 }
 
 Status Proxy::status_of(const Json& reply) {
-  message_ = reply.at("message").get<std::string>();
+  require_fields(reply, {"code", "message"});
+  message_ = one_line(reply.at("message").get<std::string>());
   switch (reply.at("code").get<int>()) {
     case TIGON_OK:
       return {};

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "harness/plugin/tigon_plugin.h"
+#include "harness/run/implementation_fault.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::plugin {
@@ -31,6 +32,16 @@ int code_of(Role role) {
       return TIGON_SAVED;
   }
   return TIGON_IN;
+}
+
+// Rows that lie gigabytes apart are reserved addresses, not an allocation.
+DeviceRange range_of(const void* address) {
+  try {
+    return device_range_of(address);
+  } catch (const DeviceError&) {
+    throw ImplementationFault(Verdict::kUnsupported,
+                              "not for plug-ins: its memory cannot be copied to another process");
+  }
 }
 
 Json option_json(const OptionInfo& option, double value) {
@@ -90,7 +101,7 @@ size_t RemoteCall::place(const void* address) {
   };
   for (const Region& r : regions_)
     if (address >= r.data && inside(r) < r.bytes) return r.at + inside(r);
-  const DeviceRange range = device_range_of(address);
+  const DeviceRange range = range_of(address);
   regions_.push_back({range.data, range.bytes, bytes_});
   bytes_ += rounded_up(range.bytes);
   return regions_.back().at + inside(regions_.back());

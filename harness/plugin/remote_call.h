@@ -24,7 +24,7 @@ using Image = std::vector<char>;
 // Whole allocations are moved, so that guards and gaps around the tensors move with them.
 class RemoteCall {
  public:
-  // Tensors and workspace must lie in memory of device_alloc. Throws DeviceError.
+  // Tensors and workspace must lie in memory of device_alloc. Throws ImplementationFault.
   RemoteCall(const KernelOf& kernel, DType policy, const Bound& bound);
 
   size_t bytes() const { return bytes_; }

@@ -29,10 +29,10 @@ enum {
   TIGON_U8 = 6
 };
 
-/* Where a kernel's tensors lie. A host build of Tigon (--device host) judges TIGON_HOST kernels,
- * which get addresses in host memory and no stream; a CUDA build (--device cuda) judges TIGON_CUDA
- * kernels, which get device addresses and a cudaStream_t. */
-enum { TIGON_HOST = 0, TIGON_CUDA = 1 };
+/* Where a kernel's tensors lie. A host build of Tigon (--device host) judges TIGON_DEVICE_HOST
+ * kernels, which get addresses in host memory and no stream; a CUDA build (--device cuda) judges
+ * TIGON_DEVICE_CUDA kernels, which get device addresses and a cudaStream_t. */
+enum { TIGON_DEVICE_HOST = 0, TIGON_DEVICE_CUDA = 1 };
 
 enum {
   TIGON_IN = 0,    /* must not be written */
@@ -74,7 +74,7 @@ typedef struct tigon_call {
   const char* op;
   const char* pass;
   int32_t dtype;  /* policy: TIGON_F32, TIGON_BF16 or TIGON_F16 */
-  int32_t device; /* TIGON_HOST or TIGON_CUDA */
+  int32_t device; /* TIGON_DEVICE_HOST or TIGON_DEVICE_CUDA */
   int32_t tensor_count, axis_count, option_count;
   int32_t reserved;
   const tigon_tensor* tensors; /* all of the pass */
@@ -93,7 +93,7 @@ typedef struct tigon_kernel {
   const char* op;   /* e.g. "rms_norm" */
   const char* pass; /* "forward", "backward" or "forward_backward" */
   const char* name; /* letters, digits, '_', '-', '.'; it is listed as plugin:NAME */
-  int32_t device;   /* TIGON_HOST or TIGON_CUDA */
+  int32_t device;   /* TIGON_DEVICE_HOST or TIGON_DEVICE_CUDA */
   int32_t dtype_count;
   const int32_t* dtypes; /* policies that it supports */
   /* Bytes of workspace that run needs. */

@@ -20,7 +20,7 @@ namespace tigon::plugin {
 
 namespace {
 
-constexpr double kLoadSeconds = 20;  // a GPU's driver needs 3 s when all start at once
+constexpr double kLoadSeconds = 10;  // a GPU's driver needs 3 s when all start at once
 
 using Key = std::tuple<std::string, std::string, std::string>;
 std::map<Key, std::shared_ptr<Proxy>>& proxies() {
@@ -98,12 +98,12 @@ class Adder {
   }
 
   void require_device(int device) const {
-    const bool here = (device == TIGON_CUDA) == (default_executor() == "cuda");
+    const bool here = (device == TIGON_DEVICE_CUDA) == (default_executor() == "cuda");
     if (here) return;
-    fail(device == TIGON_CUDA
-             ? "it is for a GPU (TIGON_CUDA) and this is a host build; use ./tigon "
+    fail(device == TIGON_DEVICE_CUDA
+             ? "it is for a GPU (TIGON_DEVICE_CUDA) and this is a host build; use ./tigon "
                "--device cuda"
-             : "it is for the host (TIGON_HOST) and this is a CUDA build; use "
+             : "it is for the host (TIGON_DEVICE_HOST) and this is a CUDA build; use "
                "./tigon --device host");
   }
 

@@ -87,7 +87,7 @@ inline int32_t run(const tigon_call* call, const char** message) {
 
 inline constexpr int32_t kTypes[] = {TIGON_F32};
 inline const tigon_kernel kKernel = {sizeof(tigon_kernel), "rms_norm", "forward", "cheat",
-                                     TIGON_HOST,           1,          kTypes,    nullptr,
+                                     TIGON_DEVICE_HOST,    1,          kTypes,    nullptr,
                                      cheat_prepare,        run};
 inline const tigon_kernel* const kKernels[] = {&kKernel};
 inline const tigon_plugin kPlugin = {

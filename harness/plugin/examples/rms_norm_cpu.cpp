@@ -136,14 +136,21 @@ size_t workspace(const tigon_call* call) {
 }
 
 const int32_t kTypes[] = {TIGON_F32, TIGON_BF16};
-const tigon_kernel kForward = {
-    sizeof(tigon_kernel), "rms_norm", "forward", "example", TIGON_HOST, 2, kTypes, nullptr, nullptr,
-    run_forward};
+const tigon_kernel kForward = {sizeof(tigon_kernel),
+                               "rms_norm",
+                               "forward",
+                               "example",
+                               TIGON_DEVICE_HOST,
+                               2,
+                               kTypes,
+                               nullptr,
+                               nullptr,
+                               run_forward};
 const tigon_kernel kBackward = {sizeof(tigon_kernel),
                                 "rms_norm",
                                 "backward",
                                 "example",
-                                TIGON_HOST,
+                                TIGON_DEVICE_HOST,
                                 2,
                                 kTypes,
                                 workspace,

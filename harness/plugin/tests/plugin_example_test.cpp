@@ -1,0 +1,106 @@
+// The worked examples, built as a user would: outside of the tree, with one header and one command.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "harness/tests/run_program.h"
+
+namespace tigon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The example in a folder of its own with a copy of tigon_plugin.h.
+class Example : public testing::Test {
+ protected:
+  void take(const std::string& source) {
+    const fs::path tree = fs::path(TIGON_PLUGIN_SOURCES);
+    fs::copy(tree / "tigon_plugin.h", folder_.path());
+    fs::copy(tree / "examples" / source, folder_.path());
+  }
+  // The exit code of a shell command in that folder.
+  int command(const std::string& line) const {
+    return std::system(("cd '" + folder_.path().string() + "' && " + line).c_str());
+  }
+  std::vector<nlohmann::json> records(const std::string& kind) const {
+    std::vector<nlohmann::json> found;
+    std::ifstream file(folder_.path() / "records.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      auto record = nlohmann::json::parse(line);
+      if (record["record"] == kind) found.push_back(std::move(record));
+    }
+    return found;
+  }
+  std::string records_option() const {
+    return "--json=" + (folder_.path() / "records.jsonl").string();
+  }
+  TemporaryFolder folder_;
+};
+
+constexpr const char* kBuild =
+    "g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC rms_norm_cpu.cpp -o librms_norm_cpu.so";
+
+TEST_F(Example, InCppIsChecked) {
+  take("rms_norm_cpu.cpp");
+  ASSERT_EQ(command(kBuild), 0);
+  const ProgramRun run =
+      run_tigon({"check", "--impl-from", (folder_.path() / "librms_norm_cpu.so").string(),
+                 "--quick", records_option()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const auto checks = records("check");
+  EXPECT_GT(checks.size(), 40u);
+  std::set<uint64_t> seeds;
+  bool unlisted = false;
+  for (const auto& r : checks) {
+    EXPECT_EQ(r["impl"], "plugin:example");
+    seeds.insert(r["seed"].get<uint64_t>());
+    unlisted = unlisted || r["axes"]["H"].get<int64_t>() > 33;  // the largest of the tiny shapes
+    EXPECT_NE(r["repro"].get<std::string>().find("--impl-from"), std::string::npos);
+  }
+  EXPECT_EQ(seeds.size(), checks.size()) << "every case has a seed of its own";
+  EXPECT_TRUE(unlisted) << "a shape that no contract lists";
+}
+
+TEST_F(Example, InCppIsMeasured) {
+  take("rms_norm_cpu.cpp");
+  ASSERT_EQ(command(kBuild), 0);
+  const ProgramRun run =
+      run_tigon({"bench", "--impl-from", (folder_.path() / "librms_norm_cpu.so").string(),
+                 "--dtype=f32", "-a", "T=64", "-a", "H=512", records_option()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const auto benches = records("bench");
+  ASSERT_EQ(benches.size(), 2u);  // forward and backward
+  for (const auto& r : benches) {
+    EXPECT_EQ(r["verdict"], "passed") << r;
+    EXPECT_GT(r["median_s"].get<double>(), 1e-6);
+    EXPECT_LT(r["median_s"].get<double>(), 0.1);
+    EXPECT_EQ(r["verified_by"], "a fresh process, the oracle");
+  }
+}
+
+TEST_F(Example, HeaderIsPureC) {
+  take("rms_norm_cpu.cpp");
+  std::ofstream(folder_.path() / "use.c") << "#include \"tigon_plugin.h\"\n";
+  EXPECT_EQ(command("gcc -std=c99 -pedantic -Wall -Wextra -Werror -Wno-unused-function -c use.c"),
+            0);
+}
+
+TEST_F(Example, InCudaBuilds) {
+  if (command("PATH=$PATH:/usr/local/cuda/bin command -v nvcc > /dev/null") != 0)
+    GTEST_SKIP() << "no nvcc";
+  take("rms_norm_cuda.cu");
+  EXPECT_EQ(command("PATH=$PATH:/usr/local/cuda/bin nvcc -std=c++17 -O3 -arch=sm_90 -shared "
+                    "-Xcompiler -fPIC rms_norm_cuda.cu -o librms_norm_cuda.so"),
+            0);
+  // A host build says that it cannot judge it, whatever the library could do.
+  const ProgramRun run =
+      run_tigon({"check", "--impl-from", (folder_.path() / "librms_norm_cuda.so").string(),
+                 records_option()});
+  EXPECT_EQ(run.exit_code, 2) << run.out << run.err;
+  EXPECT_NE(run.err.find("this is a host build"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace tigon
