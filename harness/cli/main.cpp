@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
@@ -49,12 +50,18 @@ std::string one_line(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}; see ./tigon{} --help", text, where);
 }
 
-int fail(int code, std::string_view text) {
+// `text` may quote what was typed, line ends included.
+int fail(int code, std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   fmt::print(stderr, "tigon: {}\n", text);
   return code;
 }
 
 int run_program(int argc, char** argv) {
+  std::error_code gone;
+  if (std::filesystem::current_path(gone).empty() || gone)
+    throw std::runtime_error("the working directory is gone or cannot be read; change to another");
   CLI::App app("tigon: fused GPU kernels for LLM training and the harness that proves them",
                "./tigon");
   app.require_subcommand(1);

@@ -1,0 +1,107 @@
+// Injects every fault of the world, prints what became of it and writes a "fault" record for each.
+//   world_faults [--out DIR | --json FILE] [--only TEXT] [--kills N]
+// Exit code 0 when all were survived, 1 when one was not, 4 when nothing was injected.
+#include "harness/tests/world_faults.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+
+#include "harness/cli/session.h"
+#include "harness/measure/device_facts.h"
+
+namespace tigon::world {
+
+int kills = 100;  // of record_faults()
+
+namespace {
+
+struct Counts {
+  int survived = 0, lost = 0, skipped = 0;
+};
+
+Outcome injected(const Fault& fault) {
+  try {
+    return fault.inject();
+  } catch (const std::exception& error) {
+    return {fmt::format("the test itself failed: {}", error.what()), {}, {}, -1};
+  }
+}
+
+void run_one(const Fault& fault, cli::Session& session, Counts* counts) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome o = injected(fault);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const bool skipped = !o.skipped.empty(), survived = !skipped && o.problem.empty();
+  ++(skipped ? counts->skipped : survived ? counts->survived : counts->lost);
+  session.count(skipped    ? Verdict::kSkipped
+                : survived ? Verdict::kPassed
+                           : Verdict::kIncorrectNumerical);
+  session.record("fault", {{"fault", fault.name},
+                           {"group", fault.group},
+                           {"expected", fault.expected},
+                           {"outcome", skipped    ? "skipped"
+                                       : survived ? "survived"
+                                                  : "not_survived"},
+                           {"reason", skipped ? o.skipped : o.problem},
+                           {"verdict", o.verdict},
+                           {"exit_code", o.exit_code < 0 ? Json() : Json(o.exit_code)},
+                           {"seconds_s", seconds.count()}});
+  fmt::print("{:<8} {:<15} {:<48} {:<28} {:5.1f} s{}{}\n",
+             skipped    ? "skipped"
+             : survived ? "survived"
+                        : "LOST",
+             fault.group, fault.name, fault.expected, seconds.count(),
+             skipped || !survived ? "  " : "", skipped ? o.skipped : o.problem);
+  std::fflush(stdout);
+}
+
+int run_all(cli::Session& session, const std::string& only) {
+  Counts counts;
+  for (const auto& group : {kernel_faults(), system_faults(), record_faults(), machine_faults()})
+    for (const Fault& fault : group)
+      if ((fault.group + " " + fault.name).find(only) != std::string::npos && !interrupted())
+        run_one(fault, session, &counts);
+  fmt::print("{} of {} faults survived, {} could not be injected here\n", counts.survived,
+             counts.survived + counts.lost, counts.skipped);
+  return counts.lost > 0 ? kExitIncorrect : counts.survived > 0 ? kExitOk : kExitNothing;
+}
+
+int main_of(int argc, char** argv) {
+  CLI::App app("injects faults of the world into runs and says which were survived",
+               "./tigon faults");
+  cli::SessionOptions options;
+  std::string only;
+  app.add_option("--out", options.out, "folder of the results (default: results/<run_id>)");
+  app.add_option("--json", options.json, "records file in place of the folder's");
+  app.add_option("--only", only, "those whose group and name hold this text");
+  app.add_option("--kills", kills, "how often a run is killed and continued (default: 100)")
+      ->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "tigon: faults: {}; see ./tigon faults --help\n", error.what());
+    return kExitUsage;
+  }
+  options.command = {"./tigon", "faults"};
+  for (int i = 1; i < argc; ++i) options.command.push_back(argv[i]);
+  install_interrupt_handler();
+  try {
+    return cli::run_session(options, [&](cli::Session& s) { return run_all(s, only); });
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "tigon: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tigon: {}\n", error.what());
+    return kExitInfrastructure;
+  }
+}
+
+}  // namespace
+}  // namespace tigon::world
+
+int main(int argc, char** argv) { return tigon::world::main_of(argc, argv); }
