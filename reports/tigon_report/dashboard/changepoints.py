@@ -89,12 +89,21 @@ def _split(values, start, end, floor, found):
         return
     middle = start + int(numpy.nanargmax(statistic))
     left, right = values[start:middle], values[middle:end]
-    sigma = max(floor, math.sqrt((left.var() * len(left) + right.var() * len(right)) / (end - start - 2)))
-    if t_test_p(left.mean() - right.mean(), sigma, len(left), len(right), end - start - 2) > CANDIDATE_P:
+    # Against point-to-point noise, not the spread of both sides: a short plateau would hide in its own side's spread.
+    if t_test_p(left.mean() - right.mean(), floor, len(left), len(right), end - start - 2) > CANDIDATE_P:
         return
     found.append(middle)
     _split(values, start, middle, floor, found)
     _split(values, middle, end, floor, found)
+
+
+def _candidates(values, floor):
+    """Sorted places of possible steps: of the whole series, and of short stretches of it, where a short plateau stands out."""
+    found = []
+    _split(values, 0, len(values), floor, found)
+    for start in range(0, len(values) - WINDOW, WINDOW):
+        _split(values, start, min(len(values), start + 2 * WINDOW), floor, found)
+    return sorted(set(found))
 
 
 def _correlation(residuals):
@@ -147,9 +156,7 @@ def detect(values, least_step=LEAST_STEP, p_value=P_VALUE):
     if len(values) < 2 * MINIMUM:
         return []
     floor = max(noise(values), 1e-6)
-    found = []
-    _split(values, 0, len(values), floor, found)
-    edges = [0, *sorted(found), len(values)]
+    edges = [0, *_candidates(values, floor), len(values)]
     while len(edges) > 2:
         verdicts = _judge(values, edges, floor)
         failing = [(p if abs(change) >= least_step else 1 + least_step - abs(change), i)
