@@ -33,7 +33,7 @@ REQUIRED = {
 OPTIONAL = {
     **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound"), TEXT),
     **dict.fromkeys(("axes", "options", "tags", "tool", "host", "build", "libraries", "environment", "shard"), OBJECT),
-    **dict.fromkeys(("outputs", "samples_s", "loss", "differences", "budgets"), LIST),
+    **dict.fromkeys(("outputs", "samples_s", "differences", "budgets"), LIST),
     **dict.fromkeys((
         "q1_s", "q3_s", "min_s", "max_s", "flop", "bytes_min_bytes", "bandwidth_bytes_per_s", "flop_rate_per_s",
         "share_of_copy", "share_of_gemm", "tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes",
@@ -41,7 +41,8 @@ OPTIONAL = {
         "largest_difference", "budget"), NUMBER),
     "n": WHOLE, "block": (int, str),
 }
-EXPECTED = {kind: {**OPTIONAL, **fields} for kind, fields in REQUIRED.items()}
+LOSSES = {"converge": {"loss": LIST}, "converge_step": {"loss": NUMBER}}  # of all steps; of one
+EXPECTED = {kind: {**OPTIONAL, **LOSSES.get(kind, {}), **REQUIRED.get(kind, {})} for kind in {*REQUIRED, *LOSSES}}
 # The fields that name a record within its run, by kind. Two different records of one run with the same name contradict
 # each other. Kinds that are not here may repeat; they are named by all of their fields.
 NAMES = {
