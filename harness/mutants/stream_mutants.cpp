@@ -1,4 +1,4 @@
-// Planted faults of rope and swiglu and of what every op uses: numbers.
+// Planted faults of rope, swiglu and geglu and of what every op uses: numbers.
 #include "harness/mutants/mutant.h"
 
 namespace tigon {
@@ -7,6 +7,9 @@ namespace {
 
 const std::vector<MutantTarget> kRopeForward = {{"rope", {"forward"}}};
 const std::vector<MutantTarget> kRopeBoth = {{"rope", {"forward", "backward"}}};
+const std::vector<MutantTarget> kGegluForward = {{"geglu", {"forward"}}};
+const std::vector<MutantTarget> kGegluBackward = {{"geglu", {"backward"}}};
+const std::vector<MutantTarget> kGegluBoth = {{"geglu", {"forward", "backward"}}};
 const std::vector<MutantTarget> kSwigluForward = {{"swiglu", {"forward"}}};
 const std::vector<MutantTarget> kSwigluBackward = {{"swiglu", {"backward"}}};
 const std::vector<MutantTarget> kSwigluBoth = {{"swiglu", {"forward", "backward"}}};
@@ -95,17 +98,40 @@ std::vector<Mutant> stream_mutants() {
       {.name = "geglu.gelu_in_bf16",
        .catalogue = 31,
        .what = "gelu(a) is rounded to bf16 before the product",
-       .targets = {{"geglu", {"forward"}}},
+       .targets = kGegluForward,
        .hint = "inputs=normal"},
+      {.name = "geglu.gate_and_up_swapped",
+       .catalogue = 32,
+       .what = "gelu(b) * a",
+       .targets = kGegluForward},
       {.name = "geglu.gradients_swapped",
        .catalogue = 32,
        .what = "da and db are exchanged",
-       .targets = {{"geglu", {"backward"}}},
+       .targets = kGegluBackward,
        .hint = "inputs=normal"},
+      {.name = "geglu.dy_ignored",
+       .catalogue = 21,
+       .what = "the gradient is that of a sum of y",
+       .targets = kGegluBackward},
+      {.name = "geglu.output_added",
+       .catalogue = 41,
+       .what = "y is added to what its memory held",
+       .targets = kGegluForward,
+       .hint = "inputs=normal"},
+      {.name = "geglu.nan_swallowed",
+       .catalogue = 47,
+       .what = "a is limited by fminf and fmaxf, which make a bound of NaN",
+       .targets = kGegluBackward,
+       .hint = "inputs=.*(nan|finite)"},
+      {.name = "geglu.stride_ignored",
+       .catalogue = 43,
+       .what = "rows of y are taken to follow each other",
+       .targets = kGegluForward,
+       .hint = "gap="},
       {.name = "geglu.offset_in_int32",
        .catalogue = 39,
        .what = "the offset of a row of y is 32 bits wide",
-       .targets = {{"geglu", {"forward"}}},
+       .targets = kGegluForward,
        .hint = kFarRows,
        .host_only = kHugeOnGpu},
       {.name = "swiglu.offset_in_int32",
@@ -117,17 +143,17 @@ std::vector<Mutant> stream_mutants() {
       {.name = "geglu.cubic_constant",
        .catalogue = 33,
        .what = "0.044 for 0.044715",
-       .targets = {{"geglu", {"forward", "backward"}}},
+       .targets = kGegluBoth,
        .hint = "inputs=normal"},
       {.name = "geglu.erf_for_tanh",
        .catalogue = 33,
        .what = "Phi by erf where tanh is asked for, and the other way round",
-       .targets = {{"geglu", {"forward", "backward"}}},
+       .targets = kGegluBoth,
        .hint = "inputs=normal"},
       {.name = "geglu.derivative_term_missing",
        .catalogue = 30,
        .what = "gelu' = Phi",
-       .targets = {{"geglu", {"backward"}}},
+       .targets = kGegluBackward,
        .hint = "inputs=normal"},
       {.name = "swiglu.gate_and_up_swapped",
        .catalogue = 32,
@@ -149,6 +175,11 @@ std::vector<Mutant> stream_mutants() {
        .catalogue = 21,
        .what = "the gradient is that of a sum of y",
        .targets = kSwigluBackward},
+      {.name = "swiglu.output_added",
+       .catalogue = 41,
+       .what = "y is added to what its memory held",
+       .targets = kSwigluForward,
+       .hint = "inputs=normal"},
       {.name = "swiglu.stride_ignored",
        .catalogue = 43,
        .what = "rows of y are taken to follow each other",

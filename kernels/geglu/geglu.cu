@@ -20,7 +20,8 @@ struct Normal {
 TIGON_DEVICE Normal normal_by_tanh(float a) {
   constexpr float kSlope = 1.5957691216f;  // 2 sqrt(2 / pi)
   const float cubic = planted("geglu.cubic_constant") ? 0.044f : 0.044715f;
-  const float x = a > 30.0f ? 30.0f : a < -30.0f ? -30.0f : a;
+  float x = a > 30.0f ? 30.0f : a < -30.0f ? -30.0f : a;
+  if (planted("geglu.nan_swallowed")) x = fminf(fmaxf(a, -30.0f), 30.0f);
   const float z = kSlope * x * (1.0f + cubic * x * x);
   const float e = fast_exp(-fabsf(z));
   const float larger = fast_div(1.0f, 1.0f + e), smaller = e * larger;
@@ -49,13 +50,20 @@ struct ForwardPiece {
     unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
-      float gelu = a[j] * normal<kApproximate>(a[j]).cdf;
+      const bool swapped = planted("geglu.gate_and_up_swapped");
+      const float gate = swapped ? b[j] : a[j], up = swapped ? a[j] : b[j];
+      float gelu = gate * normal<kApproximate>(gate).cdf;
       if (planted("geglu.gelu_in_bf16")) gelu = to_float(from_float<bf16>(gelu));
-      a[j] = gelu * b[j];
+      a[j] = gelu * up;
     }
-    const int64_t offset = row * args.y.stride[0];
-    const bool narrow = planted("geglu.offset_in_int32");
-    store_piece(args.y.data + (narrow ? static_cast<int32_t>(offset) : offset) + column, a);
+    int64_t offset = row * args.y.stride[0];
+    if (planted("geglu.stride_ignored")) offset = row * args.y.shape[1];
+    if (planted("geglu.offset_in_int32")) offset = static_cast<int32_t>(offset);
+    if (planted("geglu.output_added")) {
+      unpack_piece(load_piece<kWidth>(args.y.data + offset + column), b);
+      for (int j = 0; j < kWidth; ++j) a[j] += b[j];
+    }
+    store_piece(args.y.data + offset + column, a);
   }
 };
 
@@ -73,6 +81,7 @@ struct BackwardPiece {
     unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
+      if (planted("geglu.dy_ignored")) dy[j] = 1.0f;
       const Normal n = normal<kApproximate>(a[j]);
       // a * 0 is NaN for an infinite a, and its limit is 0.
       const float rest = n.derivative == 0.0f || planted("geglu.derivative_term_missing")

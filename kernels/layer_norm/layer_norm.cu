@@ -35,6 +35,8 @@ TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float mean, float (
   unpack_piece(piece, x);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) sums[j] += kSquare ? (x[j] - mean) * (x[j] - mean) : x[j] - mean;
+  for (int j = 0; j < kWidth && kSquare && planted("layer_norm.squares_in_bf16"); ++j)
+    sums[j] = to_float(from_float<bf16>(sums[j]));
 }
 
 template <class P, int kWidth>
@@ -105,6 +107,7 @@ forward_kernel(Forward<P> args) {
   if (planted("layer_norm.variance_of_n_minus_1"))
     variance *= static_cast<float>(h) / static_cast<float>(h > 1 ? h - 1 : 1);
   float rstd = fast_rsqrt(variance + args.eps);
+  if (planted("layer_norm.eps_missing")) rstd = fast_rsqrt(variance);
   if (planted("layer_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(variance) + args.eps);
   if (lane == 0 && active) {
     store(args.mean.data + row, mean);

@@ -29,6 +29,10 @@ struct ForwardPiece {
     int64_t offset = row * args.y.stride[0];
     if (planted("swiglu.stride_ignored")) offset = row * args.y.shape[1];
     if (planted("swiglu.offset_in_int32")) offset = static_cast<int32_t>(offset);
+    if (planted("swiglu.output_added")) {
+      unpack_piece(load_piece<kWidth>(args.y.data + offset + column), b);
+      for (int j = 0; j < kWidth; ++j) a[j] += b[j];
+    }
     store_piece(args.y.data + offset + column, a);
   }
 };
