@@ -90,7 +90,7 @@ OpSpec contract() {
                 .check = {0, 1, 33, 70},
                 .sweep = {1024, 4096, 8192},
                 .host_sweep = {16, 64},
-                .huge = {525000}},
+                .huge = {589824}},  // 9 or 18 chunks, see huge_options
                {.axis = H,
                 .tiny = {8},
                 .check = {1, 8, 65, 128},
@@ -105,7 +105,9 @@ OpSpec contract() {
                 .huge = {64}}},
       .inputs = inputs(),
       .option_sets = option_sets(),
-      .huge_options = {{"reduction", "none"}},
+      // Chunks of 65,536 rows (f32: 32,768), so that a launch on as many is one of the same
+      // products.
+      .huge_options = {{"reduction", "none"}, {"logits_bytes", "8388608"}},
       .policies = dtypes_of(policies),
       .passes =
           {

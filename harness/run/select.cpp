@@ -201,10 +201,13 @@ class Plan {
     base_ = plain;
   }
 
-  // Every axis but the first rounded up to a multiple of 16: rows that can be read in vectors.
+  // Every axis but the first rounded up to a multiple of 16: rows that can be read in vectors. A
+  // size that the request gives stays.
   Shape in_vectors(Shape shape) const {
     for (size_t a = 1; a < op_.axes.size(); ++a) {
-      int64_t& size = shape.at(op_.axes[a].axis.symbol);
+      const std::string axis = op_.axes[a].axis.symbol;
+      if (request_.axes.count(axis)) continue;
+      int64_t& size = shape.at(axis);
       size = (size + 15) / 16 * 16;
     }
     return shape;

@@ -101,13 +101,13 @@ void weigh_row(const Args& a, Fault fault, int64_t t) {
   Elem stored_sum{};
   for (int64_t j = 0; j < columns; ++j) {
     double e = ignored ? 0 : std::exp(from(x[j]) - (fault == Fault::kForgetsMax ? 0 : m));
-    if (fault == Fault::kReadsIgnored && ignored) e = 0 * from(x[j]);
+    if (fault == Fault::kReadsIgnored && ignored) e = 0 * std::abs(from(x[j]));
     if (fault == Fault::kPaddingIsOne && std::isinf(from(x[j]))) e = 1;
     if (fault == Fault::kReadsNextRow && t + 1 < rows) e += 0 * from(x[j + stride]);
     s += e;
     stored_sum = static_cast<Elem>(from(stored_sum) + e);
     const double weight = a.w ? from(a.w.data[j]) : fault == Fault::kTwiceWithoutWeight ? 2 : 1;
-    double value = from(a.g.data[t]) * e * weight;
+    double value = ignored ? e : from(a.g.data[t]) * e * weight;
     if (fault == Fault::kIgnoresUpstream) value = e * weight;
     if (fault == Fault::kAddsALittle) value += 0.001;
     if (fault == Fault::kPrefersFirst && j == 0) value *= 1.1;
@@ -156,7 +156,8 @@ void turn(const Args& a, double sign, Fault fault) {
     auto* q = a.q.data + t * a.q.stride[0];
     const double stretch = fault == Fault::kStretches ? 1.1 : 1;
     for (int64_t j = 0; j < half; ++j) {
-      const double c = from(a.cos.data[t * half + j]), s = sign * from(a.sin.data[t * half + j]);
+      const double c = from(a.cos.data[t * a.cos.stride[0] + j]);
+      const double s = sign * from(a.sin.data[t * a.sin.stride[0] + j]);
       const double x1 = from(q[j]), x2 = from(q[j + half]);
       q[j] = static_cast<Elem>(stretch * (x1 * c - x2 * s));
       q[j + half] = static_cast<Elem>(stretch * (x2 * c + x1 * s));
