@@ -94,6 +94,13 @@ class ChangePoints(unittest.TestCase):
         self.assertGreater(points[0].change, 0)
         self.assertLess(points[1].change, 0)
 
+    def test_a_short_plateau_in_a_long_series(self):
+        for seed in range(20):
+            values = self.noise(500, seed=seed)
+            values[200:206] += 0.03
+            points = changepoints.detect(values)
+            self.assertTrue(found(points, 200, 2) and found(points, 206, 2), (seed, points))
+
     def test_short_and_constant_series(self):
         self.assertEqual(changepoints.detect(numpy.zeros(0)), [])
         self.assertEqual(changepoints.detect(numpy.zeros(5)), [])

@@ -1,8 +1,9 @@
 """Change points of a noisy series: e-divisive proposes them, a t-test on the points around each keeps or drops them.
 
-E-divisive (Matteson and James 2014) splits where the energy distance between both sides is largest. As in Hunter (Fleming et
-al. 2023) candidates are proposed generously and pruned by a t-test, which needs no permutations and so no random numbers. The
-test looks at no more than WINDOW points on each side: a slow drift is not a step, however many points are averaged.
+E-divisive (Matteson and James 2014) splits where the energy distance between both sides is largest. As in Hunter
+(Fleming et al. 2023) candidates are proposed generously and pruned by a t-test, which needs no permutations and so no
+random numbers. The test looks at no more than WINDOW points on each side: a slow drift is not a step, however many
+points are averaged.
 """
 import dataclasses
 import math
@@ -49,7 +50,7 @@ def without_spikes(values):
 
 
 def energy(values):
-    """Energy statistic of every split: element k is that of values[:k] against values[k:], NaN where a side is too short."""
+    """Energy statistic of each split: element k is values[:k] against values[k:], NaN where a side is too short."""
     count = len(values)
     statistic = numpy.full(count, numpy.nan)
     if count < 2 * MINIMUM:
@@ -89,7 +90,7 @@ def _split(values, start, end, floor, found):
         return
     middle = start + int(numpy.nanargmax(statistic))
     left, right = values[start:middle], values[middle:end]
-    # Against point-to-point noise, not the spread of both sides: a short plateau would hide in its own side's spread.
+    # Against point-to-point noise, not the spread of both sides: a plateau would hide in its own side's spread.
     if t_test_p(left.mean() - right.mean(), floor, len(left), len(right), end - start - 2) > CANDIDATE_P:
         return
     found.append(middle)
@@ -98,10 +99,9 @@ def _split(values, start, end, floor, found):
 
 
 def _candidates(values, floor):
-    """Sorted places of possible steps: of the whole series, and of short stretches of it, where a short plateau stands out."""
+    """Sorted places of possible steps, looked for in short stretches that overlap: there a short plateau stands out."""
     found = []
-    _split(values, 0, len(values), floor, found)
-    for start in range(0, len(values) - WINDOW, WINDOW):
+    for start in range(0, max(1, len(values) - WINDOW), WINDOW):
         _split(values, start, min(len(values), start + 2 * WINDOW), floor, found)
     return sorted(set(found))
 
@@ -142,15 +142,18 @@ def _judge(values, edges, floor):
 def _place(values, edge, before, after):
     """The index within two of `edge` at which `values`, spikes and all, change best from level `before` to `after`."""
     low, high = max(0, edge - 5), min(len(values), edge + 5)
-    costs = [(float(numpy.abs(values[low:k] - before).sum() + numpy.abs(values[k:high] - after).sum()), abs(k - edge), k)
-             for k in range(max(low, edge - 2), min(high, edge + 2) + 1)]
-    return min(costs)[2]
+
+    def cost(k):
+        away = numpy.abs(values[low:k] - before).sum() + numpy.abs(values[k:high] - after).sum()
+        return float(away), abs(k - edge), k
+
+    return min(range(max(low, edge - 2), min(high, edge + 2) + 1), key=cost)
 
 
 def detect(values, least_step=LEAST_STEP, p_value=P_VALUE):
-    """Change points of `values`, logarithms of a positive quantity in time order. Deterministic; at least MINIMUM points a side.
+    """Change points of `values`, logarithms of a positive quantity in time order; at least MINIMUM points a side.
 
-    A candidate is dropped while it is the weakest of those that fail; what is left passes the test beside its neighbours.
+    The weakest candidate is dropped while any fails; what is left passes the test beside its neighbours.
     """
     raw, values = numpy.asarray(values, dtype=float), without_spikes(values)
     if len(values) < 2 * MINIMUM:
