@@ -125,6 +125,14 @@ def mutants(run):
     }
 
 
+def faults(run):
+    """Faults of the world: those that were injected, and those that could not be."""
+    skipped = [record for record in run.of("fault") if record["outcome"] == "skipped"]
+    rows = [record for record in run.of("fault") if record["outcome"] != "skipped"]
+    return {"rows": rows, "skipped": skipped, "injected": len(rows),
+            "survived": sum(record["outcome"] == "survived" for record in rows)}
+
+
 def convergence(run):
     """One entry per configuration and dtype: the runs, their verdict and the steps."""
     entries = collections.OrderedDict()
