@@ -223,7 +223,7 @@ int converge_stage(Session& session, const cv::ConvergeRequest& request) {
   if (error.empty())
     session.seal(unit);
   else
-    fmt::print(stderr, "tigon: converge: {}\n", error);
+    print_error("converge: " + error);
   return listener.error_code() != 0 ? listener.error_code() : listener.tally().exit_code();
 }
 

@@ -10,6 +10,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
 #include "harness/cli/suggest.h"
+#include "harness/cli/terminal.h"
 #include "harness/plugin/use_plugin.h"
 #include "harness/record/build_info.h"
 #include "harness/run/child.h"
@@ -50,11 +51,8 @@ std::string one_line(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}; see ./tigon{} --help", text, where);
 }
 
-// `text` may quote what was typed, line ends included.
-int fail(int code, std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  fmt::print(stderr, "tigon: {}\n", text);
+int fail(int code, const std::string& text) {
+  print_error(text);
   return code;
 }
 
@@ -107,9 +105,14 @@ int run_program(int argc, char** argv) {
   return program.exit_code;
 }
 
-int guarded(int argc, char** argv) {
+int run_child(int argc, char** argv) {
+  plugin::use_plugin_of_child(argc, argv);
+  return child_main(argc, argv);
+}
+
+int guarded(int (*program)(int, char**), int argc, char** argv) {
   try {
-    return run_program(argc, argv);
+    return program(argc, argv);
   } catch (const UsageError& error) {
     return fail(kExitUsage, error.what());
   } catch (const MissingData& error) {
@@ -127,15 +130,13 @@ int guarded(int argc, char** argv) {
 }  // namespace tigon::cli
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "child") == 0) {
-    tigon::plugin::use_plugin_of_child(argc, argv);
-    return tigon::child_main(argc, argv);
-  }
+  using namespace tigon::cli;
+  if (argc > 1 && std::strcmp(argv[1], "child") == 0) return guarded(run_child, argc, argv);
   tigon::install_interrupt_handler();
-  const int code = tigon::cli::guarded(argc, argv);
+  const int code = guarded(run_program, argc, argv);
   // A result that could not be printed is not a success.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "tigon: cannot write to standard output: {}\n", std::strerror(errno));
+    print_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
     return code == tigon::kExitOk ? static_cast<int>(tigon::kExitInfrastructure) : code;
   }
   return code;

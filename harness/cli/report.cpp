@@ -13,6 +13,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
 #include "harness/cli/stages.h"
+#include "harness/cli/terminal.h"
 #include "harness/record/build_info.h"
 
 namespace tigon::cli {
@@ -63,10 +64,9 @@ int report_stage(const std::filesystem::path& results) {
   const int code = run_program({interpreter(), "-m", "tigon_report", "report", results.string()},
                                {"PYTHONPATH=" + build_info().source_dir + "/reports"});
   if (code == 127 || code == -1)
-    fmt::print(stderr,
-               "tigon: cannot start {}; set TIGON_PYTHON to a python3 with matplotlib, jinja2 and "
-               "numpy\n",
-               interpreter());
+    print_error(fmt::format(
+        "cannot start {}; set TIGON_PYTHON to a python3 with matplotlib, jinja2 and numpy",
+        interpreter()));
   if (interrupted()) return kExitInterrupted;
   const bool known = code == kExitOk || code == kExitUsage || code == kExitNothing;
   return known ? code : kExitInfrastructure;

@@ -42,7 +42,7 @@ int guarded(const char* stage, const std::function<int()>& body) {
   } catch (const RecordError&) {
     throw;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tigon: {}: {}\n", stage, error.what());
+    print_error(fmt::format("{}: {}", stage, error.what()));
     return kExitInfrastructure;
   }
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "harness/cli/terminal.h"
 #include "harness/measure/device_facts.h"
 #include "harness/record/environment.h"
 #include "harness/record/run_id.h"
@@ -65,8 +66,8 @@ Session::Session(SessionOptions options)
     throw UsageError(fmt::format("--resume: the run was made on {}, not on {}; start a new run",
                                  then, device_name(device)));
   if (options_.resumed->damaged_lines() > 0)
-    fmt::print(stderr, "tigon: {}: {} damaged lines are left out; what they held runs again\n",
-               writer_.path().string(), options_.resumed->damaged_lines());
+    print_error(fmt::format("{}: {} damaged lines are left out; what they held runs again",
+                            writer_.path().string(), options_.resumed->damaged_lines()));
   record("resume",
          {{"command", options_.command}, {"damaged_lines", options_.resumed->damaged_lines()}});
 }
@@ -103,10 +104,10 @@ int guarded(const std::function<int(Session&)>& body, Session& session) {
   } catch (const RecordError&) {
     throw;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "tigon: {}\n", error.what());
+    print_error(error.what());
     return kExitUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tigon: {}\n", error.what());
+    print_error(error.what());
     return kExitInfrastructure;
   }
 }
@@ -130,7 +131,7 @@ int run_session(SessionOptions options, const std::function<int(Session&)>& body
     session.finish(code);
     if (after) code = combined(code, after(session));
   } catch (const RecordError& error) {
-    fmt::print(stderr, "tigon: {}\n", error.what());
+    print_error(error.what());
     code = kExitInfrastructure;
   }
   if (code == kExitInterrupted)

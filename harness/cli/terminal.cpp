@@ -43,6 +43,15 @@ std::string colored(std::string_view text, Color color) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
+void print_error(std::string text) {
+  constexpr size_t kHead = 300, kTail = 250;
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  if (text.size() > kHead + kTail)
+    text = text.substr(0, kHead) + " [...] " + text.substr(text.size() - kTail);
+  fmt::print(stderr, "tigon: {}\n", text);
+}
+
 Progress::Progress(std::string title, int total)
     : title_(std::move(title)),
       total_(total),

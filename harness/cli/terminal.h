@@ -12,6 +12,10 @@ enum class Color { kNone, kGreen, kRed, kYellow, kDim };
 // `text` in a colour when stdout is a terminal and NO_COLOR is not set, or CLICOLOR_FORCE is.
 std::string colored(std::string_view text, Color color);
 
+// `text` as one line on stderr behind "tigon: ". It may quote what was typed: line ends become
+// spaces, and of a text without end the middle is left out.
+void print_error(std::string text);
+
 // A bar on stderr when that is a terminal and CI is not set; else nothing. Lines for stdout go
 // through line(), which keeps the bar below them.
 class Progress {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,11 @@
 namespace tigon {
 
 namespace {
+
+bool is_a(mode_t type, int descriptor) {
+  struct stat info {};
+  return fstat(descriptor, &info) == 0 && (info.st_mode & S_IFMT) == type;
+}
 
 // Moves a descriptor out of the reach of a kernel's prints.
 int hide(int descriptor) {
@@ -93,7 +99,7 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
       return kExitUsage;
     }
   }
-  if (fcntl(kResultDescriptor, F_GETFD) < 0) {
+  if (!is_a(S_IFSOCK, STDIN_FILENO) || !is_a(S_IFIFO, kResultDescriptor)) {
     std::cerr << "tigon child is started by tigon itself\n";
     return kExitUsage;
   }
