@@ -1,7 +1,15 @@
-"""Changes that the gates must find, made to a copy of the sources: python3 ci/tests/plants.py NAME TREE."""
+"""Changes that the gates must find: python3 ci/tests/plants.py NAME TREE makes one in a copy of the sources;
+python3 ci/tests/plants.py NAME --build BUILD OUT links BUILD's tigon with it, in a minute instead of a second build.
+"""
 import pathlib
 import re
+import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SWIGLU = "kernels/swiglu/swiglu.cu"
 STORE_Y = r"store_piece\(args\.y\.data .*;\n"
@@ -53,7 +61,37 @@ def plant(name, tree):
     path.write_text(text)
 
 
+def planted_program(name, build, out, target="tigon"):
+    """Links `target` of a build, host or cuda, with one kernel planted, as `out`.
+
+    The planted source is compiled by the build's own command and takes the place of the build's object.
+    """
+    build, out = pathlib.Path(build).resolve(), pathlib.Path(out).resolve()
+    file = SWIGLU  # of which every plant is to be seen
+    listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", target], capture_output=True, text=True, check=True)
+    commands = listed.stdout.splitlines()
+    link = commands[-1]
+    ours = next(word for word in shlex.split(link) if re.search(re.escape(pathlib.Path(file).name) + r"(\.cpp)?\.o$", word))
+    words = shlex.split(next(line for line in commands if f"-o {ours}" in line and " -c " in line))
+    with tempfile.TemporaryDirectory() as name_of_folder:
+        folder = pathlib.Path(name_of_folder)
+        shutil.copytree(ROOT / "kernels", folder / "kernels")
+        plant(name, folder)
+        wrapper = folder / "planted.cu.cpp"
+        wrapper.write_text(f'#include "{folder / file}"\n')
+        own = next(k for k, word in enumerate(words) if word.startswith("-I"))  # the planted headers come before them
+        flags = [*words[:own], f"-I{folder}", *words[own:words.index("-MD")]]
+        language = ["-x", "cu"] if "cu" in words[words.index("-MD"):] else []
+        subprocess.run([*flags, *language, "-o", str(folder / "planted.o"), "-c", str(wrapper)], cwd=build, check=True)
+        link = link.replace(ours, str(folder / "planted.o")).replace(f"-o bin/{target}", f"-o {shlex.quote(str(out))}")
+        subprocess.run(link, shell=True, cwd=build, check=True)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in PLANTS:
-        sys.exit("usage: plants.py NAME TREE; names: " + ", ".join(f"{n} ({p[1]})" for n, p in PLANTS.items()))
-    plant(*sys.argv[1:])
+    if len(sys.argv) == 5 and sys.argv[1] in PLANTS and sys.argv[2] == "--build":
+        planted_program(sys.argv[1], sys.argv[3], sys.argv[4])
+    elif len(sys.argv) == 3 and sys.argv[1] in PLANTS:
+        plant(*sys.argv[1:])
+    else:
+        sys.exit("usage: plants.py NAME TREE, or plants.py NAME --build BUILD OUT; names: "
+                 + ", ".join(f"{n} ({p[1]})" for n, p in PLANTS.items()))
