@@ -22,10 +22,10 @@ TIGON_DEVICE Normal normal_by_tanh(float a) {
   const float cubic = planted("geglu.cubic_constant") ? 0.044f : 0.044715f;
   float x = a > 30.0f ? 30.0f : a < -30.0f ? -30.0f : a;
   if (planted("geglu.nan_swallowed")) x = fminf(fmaxf(a, -30.0f), 30.0f);
-  const float z = kSlope * x * (1.0f + cubic * x * x);
+  const float z = kSlope * x * fmaf(cubic * x, x, 1.0f);
   const float e = fast_exp(-fabsf(z));
   const float larger = fast_div(1.0f, 1.0f + e), smaller = e * larger;
-  return {z < 0.0f ? smaller : larger, larger * smaller * kSlope * (1.0f + 3.0f * cubic * x * x)};
+  return {z < 0.0f ? smaller : larger, larger * smaller * kSlope * fmaf(3.0f * cubic * x, x, 1.0f)};
 }
 
 TIGON_DEVICE Normal normal_by_erf(float a) {
