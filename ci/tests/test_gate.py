@@ -378,7 +378,8 @@ class ProgramTest(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = command.run("gate", program.main, words)
         self.assertEqual(code, 3, errors.getvalue())
-        self.assertIn("not compared, not in base or head", errors.getvalue())  # rope backward, which these programs lack
+        self.assertIn("not compared, not in base or head: rope/backward", out.getvalue())  # which these programs lack
+        self.assertEqual(out.getvalue().splitlines()[-1], "0 passed, 1 failed, 1 skipped")
         self.assertIn("slower: rope forward by +4.00%", out.getvalue())
 
     def test_probe_finds_what_would_fail_late(self):
@@ -390,6 +391,39 @@ class ProgramTest(unittest.TestCase):
 
     def test_case_keys_are_those_of_the_program(self):
         self.assertEqual(pairs.case_key("rms_norm/forward/fused/bf16/T=64,H=64,inputs=normal,seed=42"), "5de4360dadca6192")
+
+
+class RecordedTest(unittest.TestCase):
+    """What was recorded on a real GPU, judged again from its pairs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lines = [line for file in sorted((ROOT / "reports/recorded/gate").glob("*.jsonl")) for line in records.read(file)]
+        if not cls.lines:
+            raise unittest.SkipTest("no gate is recorded in reports/recorded/gate")
+
+    def of(self, kind, scope):
+        return [line for line in self.lines if line["record"] == kind and line.get("scope") == scope]
+
+    def test_records_are_whole(self):
+        self.assertEqual([found for line in self.lines if (found := schema_check.violation(line))], [])
+        self.assertTrue(all(line["device_name"].startswith("NVIDIA") for line in self.of("aa", "suite") + self.of("gate", "suite")))
+
+    def test_identical_programs_are_blocked_at_most_once_in_100_suites(self):
+        cells_of_run = self.of("aa", "cell")
+        rule = Rule(pairs=cells_of_run[0]["gate_pairs"])
+        ratios, edges = ([line[key] for line in cells_of_run] for key in ("log_ratios", "margin"))
+        blocked, _ = aa.false_blocks(ratios, edges, rule, 300, numpy.random.default_rng(3))
+        self.assertLess(aa.upper_bound(blocked, 300), 0.01)
+        for kind in ("measured", "simulated"):
+            self.assertLess(self.of("aa", "suite")[0][kind]["rate_upper_95"], 0.01)
+
+    def test_planted_slow_down_is_found_and_nothing_else(self):
+        slow = {line["case_id"].split(",inputs")[0]: line["change"] for line in self.of("gate", "cell") if line["outcome"] == "slower"}
+        self.assertTrue(slow)
+        self.assertEqual({"/".join(case.split("/")[:2]) for case in slow}, {"swiglu/forward"})
+        self.assertTrue(all(0.02 < change < 0.05 for change in slow.values()), slow)
+        self.assertEqual(self.of("gate", "suite")[0]["exit_code"], 3)
 
 
 class BuildTest(unittest.TestCase):

@@ -121,7 +121,7 @@ def programs_of(options):
 
 
 def present(programs, chosen):
-    """The cells whose op, pass and type both programs know; the others are named."""
+    """(cells whose op, pass and type both programs know, a sentence about each of the others)."""
     known = {}
     for side, program in programs.items():
         listed = subprocess.run([str(program), "list"], capture_output=True, text=True, check=False)
@@ -129,16 +129,16 @@ def present(programs, chosen):
             raise InfrastructureError(f"{side}: {program} list: {listed.stderr.strip() or listed.returncode}")
         rows = [line.split() for line in listed.stdout.splitlines()]
         known[side] = {(row[0], row[1], row[2]) for row in rows if len(row) > 3}
-    left = []
+    left, out = [], []
     for cell in chosen:
         missing = [side for side in known if tuple(cell.case_id.split("/")[:3]) not in known[side]]
         if missing:
-            say(f"not compared, not in {' or '.join(sorted(set(missing)))}: {cell.name}")
+            out.append(f"not compared, not in {' or '.join(sorted(missing))}: {cell.name}")
         else:
             left.append(cell)
     if not left:
         raise UsageError("no cell is known to both programs")
-    return left
+    return left, out
 
 
 def main(argv):
@@ -156,12 +156,14 @@ def main(argv):
     except ValueError as error:
         raise UsageError(str(error)) from error
     try:
-        commits = (None, None)
+        commits, left_out = (None, None), []
         if options.simulate:
             runner = simulated(options, chosen)
         else:
             programs, commits = programs_of(options)
-            chosen = present(programs, chosen)
+            chosen, left_out = present(programs, chosen)
+            for line in left_out:
+                say(line)
             runner = pairs.ProgramRunner(programs, options.samples)
             runner.probe()
         known = history.load(options.history or [ROOT / "results", ROOT / "reports/recorded"])
@@ -176,7 +178,8 @@ def main(argv):
         if options.aa:
             return suite.run_aa(runner, chosen, rule, recorder_of, say, options.pairs or 2 * rule.pairs, options.suites,
                                 options.seed, deadline)
-        return suite.run_gate(runner, chosen, rule, known, recorder_of, say, deadline, commits)
+        return suite.run_gate(runner, chosen, rule, known, recorder_of, say, deadline, commits,
+                              left_out)
     except build.UnknownRef as error:
         raise UsageError(str(error)) from error
     except (build.BuildError, pairs.RunnerError, ValueError) as error:

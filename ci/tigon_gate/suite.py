@@ -34,11 +34,12 @@ def _cell_fields(cell, device):
             "device_uuid": device.get("uuid"), "driver": device.get("driver")}
 
 
-def run_gate(runner, cells, rule, known, recorder_of, say, deadline=None, commits=(None, None)):
+def run_gate(runner, cells, rule, known, recorder_of, say, deadline=None, commits=(None, None), left_out=()):
     """Measures, judges, records and prints; returns the exit code.
 
     known        A/A records that margins come from (history.load)
     recorder_of  makes the Recorder once a program has told what GPU it ran on
+    left_out     sentences about cells that are not measured, which count as skipped
     """
     ids = [cell.case_id for cell in cells]
     rule = dataclasses.replace(rule, pairs=max(rule.pairs, rule.least_pairs(len(cells))))
@@ -48,7 +49,7 @@ def run_gate(runner, cells, rule, known, recorder_of, say, deadline=None, commit
         first = run.pairs(ids, rule.pairs)
     except pairs.OutOfTime as late:
         print(f"inconclusive: {late}, more than the budget; take fewer cells (--op, --filter) or a larger --budget")
-        print(f"0 passed, 0 failed, {len(cells)} skipped")
+        print(f"0 passed, 0 failed, {len(cells) + len(left_out)} skipped")
         return 6
     device = _device(runner)
     own = dict(zip(ids, first))
@@ -84,7 +85,9 @@ def run_gate(runner, cells, rule, known, recorder_of, say, deadline=None, commit
           f"a suite changed by its margins everywhere would be blocked with probability {rule.alpha:g} at most")
     if reasons := show.reasons(cells, judged):
         print(reasons)
-    counted = show.last_line(judged)
+    print("".join(f"{line}\n" for line in left_out), end="")
+    passed, failed, undecided = show.last_line(judged)
+    counted = passed, failed, undecided + len(left_out)
     recorder.end(*counted, code)
     print(f"results: {recorder.path}")
     print("{} passed, {} failed, {} skipped".format(*counted))
