@@ -168,6 +168,12 @@ TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsign
   return statistics;
 }
 
+// The target's gradient when p is stored before `at_target` is taken off: a planted fault.
+template <class T>
+TIGON_DEVICE float after_rounding(float gradient, float at_target) {
+  return to_float(from_float<T>(gradient + at_target)) - at_target;
+}
+
 // Second sweep: the gradient over the logits. y is the target's column. One loop for the vectors in
 // shared memory and one for those that are read again: a choice in the loop costs 15 instructions.
 template <int kThreads, bool kSoftcap, class T>
@@ -187,7 +193,7 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
       for (int j = 0; j < kWidth; ++j) {
         f[j] = gradient(f[j], column + j == y ? at_target : 0.0f);
         if (planted("loss.target_gradient_rounded") && column + j == y)
-          f[j] = to_float(from_float<T>(f[j] + at_target)) - at_target;
+          f[j] = after_rounding<T>(f[j], at_target);
       }
     }
     store16(x + column, pack<T>(f));
@@ -197,7 +203,9 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
   for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
   for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
   for_each_end<kThreads>(s, columns, rank, [&](int c) {
-    store(x + c, from_float<T>(gradient(to_float(load(x + c)), c == y ? at_target : 0.0f)));
+    float f = gradient(to_float(load(x + c)), c == y ? at_target : 0.0f);
+    if (planted("loss.target_gradient_rounded") && c == y) f = after_rounding<T>(f, at_target);
+    store(x + c, from_float<T>(f));
   });
 }
 
