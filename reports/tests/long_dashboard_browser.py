@@ -97,14 +97,14 @@ class Dashboard(unittest.TestCase):
         self.filter("rms_norm fused -f32")
         some = self.visible("cases")
         self.assertTrue(0 < some < every, (some, every))
-        self.js("document.querySelectorAll('#cases th')[4].click()")
-        values = self.js("Array.from(document.querySelectorAll('#cases td:nth-child(5)')).map(c => Number(c.dataset.v))")
+        self.js("document.querySelectorAll('#cases th')[5].click()")
+        values = self.js("Array.from(document.querySelectorAll('#cases td:nth-child(6)')).map(c => Number(c.dataset.v))")
         self.assertEqual(values, sorted(values, reverse=True))
         address = self.js("location.hash")
         self.assertIn("q=", address)
         self.browser.open(self.site / "history.html", address)
         self.assertEqual(self.visible("cases"), some)
-        self.assertEqual(self.js("document.querySelectorAll('#cases th')[4].getAttribute('aria-sort')"), "descending")
+        self.assertEqual(self.js("document.querySelectorAll('#cases th')[5].getAttribute('aria-sort')"), "descending")
 
     def test_a_point_leads_to_its_record_and_says_what_it_is(self):
         page = max((self.site / "case").glob("*.html"), key=lambda path: path.stat().st_size)

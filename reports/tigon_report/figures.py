@@ -1,11 +1,13 @@
 """Figures with matplotlib, as SVG in a light and a dark version of the same size."""
 import collections
+import itertools
 import pathlib
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 from . import units  # noqa: E402
@@ -16,6 +18,7 @@ COLOURS = {"fused": "#0072B2", "naive": "#E69F00", "cudnn": "#009E73", "torch": 
 DARK_COLOURS = {"fused": "#56B4E9", "naive": "#E69F00", "cudnn": "#2FBF95", "torch": "#E58FC0", "compile": "#9AD3F5",
                 "liger": "#FF7F2A"}
 MARKERS = {"fused": "o", "naive": "s", "cudnn": "^", "torch": "D"}
+DASHES = ("-", "--", ":", "-.", (0, (10, 2)), (0, (1, 4)), (0, (6, 2, 1, 2, 1, 2)), (0, (3, 5)))
 THEMES = {
     "light": {"text": "#1f2328", "grid": "#d8dee4", "colours": COLOURS, "limit": "#B00020"},
     "dark": {"text": "#e6edf3", "grid": "#30363d", "colours": DARK_COLOURS, "limit": "#ff6b6b"},
@@ -69,9 +72,17 @@ def sweep_axes(records):
 
 
 def _log_axis(ax, axis, records):
+    """Labels the sizes that were measured, without those that would run into the one before."""
     values = sorted({record["axes"][axis] for record in records})
+    least = (values[-1] / values[0]) ** 0.12
+    ticks = [values[0]]
+    for value in values[1:]:
+        if value / ticks[-1] >= least:
+            ticks.append(value)
+    if ticks[-1] != values[-1]:
+        ticks[-1 if len(ticks) > 1 else len(ticks):] = [values[-1]]
     ax.set_xscale("log", base=2)
-    ax.set_xticks(values[:: max(1, len(values) // 7)])
+    ax.set_xticks(ticks)
     ax.minorticks_off()
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     ax.set_xlabel(axis)
@@ -88,26 +99,34 @@ def preferred(records):
     return records
 
 
-def line_label(key, lines):
-    """The implementation, and the fixed axes when more than one set of them is drawn."""
-    fixed, impl = key[0], key[1]
-    many = len({other[0] for other, _ in lines}) > 1
-    return impl + (" " + units.axes_text(dict(fixed)) if many else "")
+def _styles(lines):
+    """{fixed axes: how its lines are drawn}, in the order of the axes' values."""
+    fixed = sorted({key[0] for key, _ in lines})
+    return dict(zip(fixed, itertools.cycle(DASHES)))
 
 
 def draw_lines(ax, theme, lines, axis, value, low=None, high=None):
-    styles = {fixed: style for fixed, style in
-              zip(dict.fromkeys(key[0] for key, _ in lines), ("-", "--", ":", "-.") * 8)}
+    """One line per implementation (colour, marker) and set of fixed axes (dashes)."""
+    styles = _styles(lines)
     for key, group in lines:
         x = [record["axes"][axis] for record in group]
-        y = [value(record) for record in group]
-        ax.plot(x, y, styles[key[0]], color=colour(theme, key[1]), marker=MARKERS.get(key[1], "v"), markersize=5,
-                label=line_label(key, lines))
+        ax.plot(x, [value(record) for record in group], color=colour(theme, key[1]), linestyle=styles[key[0]],
+                marker=MARKERS.get(key[1], "v"), markersize=5, linewidth=1.4)
         if low and high:
-            ax.fill_between(x, [low(r) for r in group], [high(r) for r in group], color=colour(theme, key[1]), alpha=0.2,
-                            linewidth=0)
+            ax.fill_between(x, [low(r) for r in group], [high(r) for r in group], color=colour(theme, key[1]),
+                            alpha=0.2, linewidth=0)
     _log_axis(ax, axis, [record for _, group in lines for record in group])
-    ax.legend(fontsize=8)
+
+
+def key_beside(ax, theme, lines):
+    """Says right of `ax` what colours and dashes mean: one entry each, not one per pair."""
+    styles = _styles(lines)
+    handles = [Line2D([], [], color=colour(theme, impl), marker=MARKERS.get(impl, "v"), markersize=5, label=impl)
+               for impl in dict.fromkeys(key[1] for key, _ in lines)]
+    if len(styles) > 1:
+        handles += [Line2D([], [], color=theme["text"], linestyle=style, linewidth=1.4,
+                           label=units.axes_text(dict(fixed))) for fixed, style in styles.items()]
+    ax.legend(handles=handles, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2)
 
 
 def speed_figure(figures, op, pass_name, records, axis, gpu):
@@ -127,12 +146,14 @@ def speed_figure(figures, op, pass_name, records, axis, gpu):
         time.set_ylabel("ms" if gpu else "ms, wall time of the host executor")
         if with_share:
             draw_lines(panels[1], theme, lines, axis, lambda r: 100 * r[share])
+            panels[1].axhline(100, color=theme["limit"], linewidth=1)
             panels[1].set_ylabel("% of measured " + ("GEMM rate" if share == "share_of_gemm" else "copy bandwidth"))
-            panels[1].set_ylim(0, 105)
+            panels[1].set_ylim(0, max(105, 104 * max(r[share] for _, group in lines for r in group)))
+        key_beside(panels[1] if with_share else time, theme, lines)
 
     what = f"{drawn[0]['dtype']}, {drawn[0].get('basis', '')}"
     return figures.draw(f"speed-{op}-{pass_name}-{axis}", f"{op} {pass_name} time over {axis} ({what})", drawing,
-                        size=(10, 3.4) if with_share else (7.2, 3.4), panels=2 if with_share else 1)
+                        size=(12.4, 3.6) if with_share else (8.4, 3.6), panels=2 if with_share else 1)
 
 
 def memory_figure(figures, op, pass_name, records, axis):
@@ -147,8 +168,10 @@ def memory_figure(figures, op, pass_name, records, axis):
         ax.set_yscale("log", base=2)
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.binary_bytes(value * 2**20)))
         ax.set_ylabel("peak memory")
+        key_beside(ax, theme, lines)
 
-    return figures.draw(f"memory-{op}-{pass_name}-{axis}", f"{op} {pass_name} peak memory over {axis}", drawing)
+    return figures.draw(f"memory-{op}-{pass_name}-{axis}", f"{op} {pass_name} peak memory over {axis}", drawing,
+                        size=(8.4, 3.6))
 
 
 def headroom_figure(figures, rows):
@@ -163,8 +186,8 @@ def headroom_figure(figures, rows):
         height = 0.8 / len(dtypes)
         shades = dict(zip(dtypes, ("fused", "naive", "cudnn", "torch")))
         for index, dtype in enumerate(dtypes):
-            worst = [max((row["worst"] for row in rows if f"{row['op']}.{row['pass']}" == name and row["dtype"] == dtype),
-                         default=0) for name in names]
+            mine = [(f"{row['op']}.{row['pass']}", row["worst"]) for row in rows if row["dtype"] == dtype]
+            worst = [max((value for name, value in mine if name == wanted), default=0) for wanted in names]
             ax.barh([i + index * height for i in range(len(names))], worst, height, label=dtype,
                     color=colour(theme, shades[dtype]))
         ax.set_yticks([i + 0.4 - height / 2 for i in range(len(names))], names)
@@ -172,10 +195,10 @@ def headroom_figure(figures, rows):
         ax.axvline(1, color=theme["limit"], linewidth=1.5)
         ax.set_xlim(0, max(1.05, *(row["worst"] for row in rows)) * 1.02)
         ax.set_xlabel("worst error / budget (1 is the limit)")
-        ax.legend(fontsize=8, loc="lower right")
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     return figures.draw("headroom", "Worst error over budget of every fused kernel", drawing,
-                        size=(7.2, 1.2 + 0.42 * len(names)))
+                        size=(8.4, 1.2 + 0.42 * len(names)))
 
 
 def roofline_figure(figures, run):
@@ -186,26 +209,30 @@ def roofline_figure(figures, run):
              and record["executor"] == "cuda" and record.get("basis") in ("cold", "graph")]
     if not cells or "copy" not in ceilings:
         return None
-    peak = ceilings.get("gemm_bf16") or ceilings.get("gemm_f32")
+    dtypes = [d for d in ("bf16", "f16", "f32") if f"gemm_{d}" in ceilings and any(r["dtype"] == d for r in cells)]
 
     def drawing(ax, theme):
         low = min(r["flop"] / r["bytes_min_bytes"] for r in cells) / 2
         high = max(max(r["flop"] / r["bytes_min_bytes"] for r in cells) * 2, 1000)
-        x = [low * (high / low) ** (i / 200) for i in range(201)]
-        ax.plot(x, [min(ceilings["copy"] * i, peak or float("inf")) / 1e12 for i in x], color=theme["text"], linewidth=1.5,
-                label=f"copy {units.rate(ceilings['copy'], 'bytes_per_s')}"
-                      + (f", GEMM {units.rate(peak, 'flop_per_s')}" if peak else ""))
+        edge = max((ceilings[f"gemm_{d}"] for d in dtypes), default=ceilings["copy"] * high) / ceilings["copy"]
+        ax.plot([low, edge], [ceilings["copy"] * x / 1e12 for x in (low, edge)], color=theme["text"], linewidth=1.5,
+                label=f"copy {units.rate(ceilings['copy'], 'bytes_per_s')}")
+        for dtype, style in zip(dtypes, ("-", "--", ":")):
+            rate = ceilings[f"gemm_{dtype}"]
+            ax.plot([rate / ceilings["copy"], high], [rate / 1e12] * 2, style, color=theme["text"], linewidth=1.5,
+                    label=f"GEMM {dtype} {units.rate(rate, 'flop_per_s')}")
         for impl in dict.fromkeys(record["impl"] for record in cells):
             group = [record for record in cells if record["impl"] == impl]
-            ax.scatter([r["flop"] / r["bytes_min_bytes"] for r in group], [r["flop"] / r["median_s"] / 1e12 for r in group],
-                       s=16, color=colour(theme, impl), marker=MARKERS.get(impl, "v"), label=impl, alpha=0.8)
+            ax.scatter([r["flop"] / r["bytes_min_bytes"] for r in group],
+                       [r["flop"] / r["median_s"] / 1e12 for r in group], s=16, color=colour(theme, impl),
+                       marker=MARKERS.get(impl, "v"), label=impl, alpha=0.8)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xlabel("floating-point operations per byte that must move")
         ax.set_ylabel("TFLOP/s")
-        ax.legend(fontsize=8)
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    return figures.draw("roofline", "Roofline of every measured cell", drawing, size=(7.2, 4.2))
+    return figures.draw("roofline", "Roofline of every measured cell", drawing, size=(10, 5))
 
 
 def traffic_figure(figures, rows):
@@ -244,10 +271,9 @@ def convergence_figure(figures, config, dtype, entry):
         panels[0].set_ylabel("loss")
         panels[0].legend(fontsize=8)
         if verdict and verdict.get("differences"):
-            floor = 1e-12
-            steps = range(1, len(verdict["differences"]) + 1)
-            panels[1].plot(steps, [max(abs(d or 0), floor) for d in verdict["differences"]], color=colour(theme, "fused"),
-                           label="fused against naive")
+            away = [abs(d) if d else float("nan") for d in verdict["differences"]]
+            panels[1].plot(range(1, len(away) + 1), away, color=colour(theme, "fused"), marker=".", markersize=4,
+                           label="fused against naive" + (" (a gap: equal)" if 0 in verdict["differences"] else ""))
             if verdict.get("budgets"):
                 panels[1].plot(range(1, len(verdict["budgets"]) + 1), verdict["budgets"], color=theme["limit"],
                                label="budget")

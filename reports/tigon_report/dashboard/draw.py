@@ -82,46 +82,74 @@ class Inline:
 
 
 def case_figure(inline, series, shown):
-    """History of one case: ratio to the anchor in percent of its level at the end, band, change points, linked points.
+    """History of one case: ratio to the anchor in percent of its level now, band, change points, linked points.
 
-    `shown` holds the indices drawn as points; between them only their line is drawn.
+    `shown` holds the indices drawn as points, each a link; the line runs through every run. Points far outside lie on the
+    edge with their value beside them, so that one spike does not flatten the rest.
     """
     import numpy
     level = float(series.centre[-1])
     percent = 100 * numpy.expm1(series.ratio - level)
     centre = 100 * numpy.expm1(series.centre - level)
     half = 100 * series.half
-    x = numpy.arange(len(percent))
+    low, high = _limits(percent, centre, half)
+    inside = numpy.clip(percent, low, high)
 
     def drawing(figure):
-        axes = figure.add_axes((0.07, 0.16, 0.885, 0.76))
-        steps = numpy.array(sorted({0, len(x) - 1, *shown, *[c.index for c in series.changes],
+        axes = figure.add_axes((0.06, 0.14, 0.9, 0.77))
+        steps = numpy.array(sorted({0, len(percent) - 1, *shown, *[c.index for c in series.changes],
                                     *[c.index - 1 for c in series.changes]}))
         axes.fill_between(steps, (centre - half)[steps], (centre + half)[steps], color=colour("fill"), linewidth=0)
+        axes.plot(inside, color=colour("c-fused"), linewidth=0.5, alpha=0.45)
         axes.plot(steps, centre[steps], color=colour("dim"), linewidth=1)
-        axes.plot(shown, percent[shown], color=colour("c-fused"), linewidth=0.7)
-        dots = axes.scatter(shown, percent[shown], s=14, color=colour("c-fused"), zorder=3)
-        dots.set_urls([row_link(series.runs[index].id) for index in shown])
+        for marker, area, chosen in (("o", 14, [i for i in shown if low <= percent[i] <= high]),
+                                     ("^", 36, [i for i in shown if percent[i] > high]),
+                                     ("v", 36, [i for i in shown if percent[i] < low])):
+            dots = axes.scatter(chosen, inside[chosen], s=area, marker=marker, zorder=3, color=colour("c-fused"),
+                                clip_on=False)
+            dots.set_urls([row_link(series.runs[index].id) for index in chosen])
+        for index in shown:
+            if inside[index] != percent[index]:
+                axes.annotate(f" {percent[index]:+.0f} %", (index, inside[index]), fontsize=8, va="center")
         for change, label in zip(series.changes, series.labels):
             tone = colour("dim" if label.cause == "noise" else "bad" if change.change > 0 else "good")
             axes.axvline(change.index - 0.5, color=tone, linewidth=1.2, linestyle="--")
-            axes.annotate(f"{100 * change.change:+.1f} % {label.cause}", (change.index - 0.5, 1.01), fontsize=8, color=tone,
-                          xycoords=("data", "axes fraction"), ha="center", va="bottom")
+            axes.annotate(f"{100 * change.change:+.1f} % {label.cause}", (change.index - 0.5, 1.02), fontsize=8,
+                          color=tone, xycoords=("data", "axes fraction"), ha="center", va="bottom")
         date_ticks(axes, series.runs)
         axes.set_ylabel("% from now's level")
-        low, high = _limits(percent[shown], centre, half)
         axes.set_ylim(low, high)
 
     what = f"ratio to {series.anchor} of the same run" if series.anchor else "time"
-    return inline.bare(series.slug, f"{series.name} {series.cell.basis}: {what} over runs, with noise band and change points",
-                       drawing, (10, 3.2))
+    return inline.bare(series.slug,
+                       f"{series.name} {series.cell.basis}: {what} over runs, with noise band and change points",
+                       drawing, (12.4, 3.6))
 
 
 def _limits(values, centre, half):
-    low = min(float((centre - 1.5 * half).min()), float(values.min()))
-    high = max(float((centre + 1.5 * half).max()), float(values.max()))
+    """Axis limits that hold every level with its band, and the points that are not far outside of them."""
+    low, high = float((centre - 1.5 * half).min()), float((centre + 1.5 * half).max())
+    room = max(high - low, 0.1)
+    near = values[(values > low - room) & (values < high + room)]
+    low, high = min(low, float(near.min(initial=low))), max(high, float(near.max(initial=high)))
     margin = 0.05 * (high - low) or 1.0
     return low - margin, high + margin
+
+
+def course(series, width=96, height=18, most=48):
+    """The history in the size of a word: an SVG path of at most `most` medians, and the noise band of the newest point."""
+    import numpy
+    if len(series.ratio) < 2:
+        return ""
+    values = numpy.array([numpy.median(part) for part in numpy.array_split(series.ratio, min(most, len(series.ratio)))])
+    centre, half = float(series.centre[-1]), float(series.half[-1])
+    low, high = min(values.min(), centre - half), max(values.max(), centre + half)
+    scale = (height - 2) / (high - low or 1.0)
+    x = numpy.linspace(1, width - 1, len(values))
+    path = "L".join(f"{a:.0f} {1 + (high - b) * scale:.1f}" for a, b in zip(x, values))
+    return (f'<svg class="course" width="{width}" height="{height}" aria-hidden="true">'
+            f'<rect y="{1 + (high - centre - half) * scale:.1f}" width="{width}" height="{2 * half * scale:.1f}"/>'
+            f'<path d="M{path}"/></svg>')
 
 
 def date_ticks(axes, runs):
@@ -132,21 +160,25 @@ def date_ticks(axes, runs):
     axes.set_xlim(-0.5 - 0.01 * count, count - 0.5 + 0.01 * count)
 
 
-def heat_map(inline, rows, columns, values, links, name, alt):
-    """op.pass.impl by shape; a cell's colour is the relative change (positive is slower), its text the number."""
+def heat_map(inline, cells, name, alt, level, text):
+    """Op and sizes by T: a cell's colour is level(value), 0 to 8, its text text(value); it links to its history.
+
+    `cells` is (rows, columns, {(row, column): value}, {(row, column): link}).
+    """
     from matplotlib.patches import Rectangle
+    rows, columns, values, links = cells
 
     def drawing(figure):
         width, height = figure.get_size_inches()
-        left, top = 2.7 / width, 0.35 / height
+        left, top = _label_inches(rows) / width, 0.35 / height
         axes = figure.add_axes((left, 0.02, 1 - left - 0.01, 0.98 - top))
         axes.grid(False)
         for (row, column), value in values.items():
-            box = Rectangle((column, row), 0.96, 0.92, color=colour(f"h{heat_level(value)}"), linewidth=0)
+            box = Rectangle((column, row), 0.96, 0.92, color=colour(f"h{level(value)}"), linewidth=0)
             box.set_url(links[row, column])
             axes.add_patch(box)
-            text = axes.text(column + 0.48, row + 0.5, f"{100 * value:+.1f}", ha="center", va="center", fontsize=7)
-            text.set_url(links[row, column])
+            shown = axes.text(column + 0.48, row + 0.5, text(value), ha="center", va="center", fontsize=7)
+            shown.set_url(links[row, column])
         axes.set_xlim(0, max(1, len(columns)))
         axes.set_ylim(len(rows), 0)
         axes.set_yticks([i + 0.46 for i in range(len(rows))], rows, fontsize=8)
@@ -156,7 +188,17 @@ def heat_map(inline, rows, columns, values, links, name, alt):
         for side in axes.spines.values():
             side.set_visible(False)
 
-    return inline.bare(name, alt, drawing, (2.75 + 0.62 * len(columns), 0.4 + 0.25 * len(rows)))
+    return inline.bare(name, alt, drawing, (_label_inches(rows) + 0.05 + 0.62 * len(columns), 0.4 + 0.25 * len(rows)))
+
+
+def _label_inches(rows):
+    """Room for the longest row name at 8 points: the browser's font is not known, so a generous width per letter."""
+    return 0.15 + 0.073 * max(map(len, rows))
+
+
+def share_level(share):
+    """Share of the ceiling as a level: 0 (full blue) above 90 %, one paler for each ten less, 4 from 60 % down."""
+    return max(0, min(4, int((1 - share) * 10)))
 
 
 def heat_level(change):
@@ -165,8 +207,11 @@ def heat_level(change):
     return sum(change > limit for limit in limits)
 
 
-def ceilings_figure(inline, runs):
-    """Ceilings over runs: what the machine could do, by name, as a share of their median."""
+def ceilings_figure(inline, runs, events):
+    """The environment's timeline: what the machine could do in every run, as a share of its median, and what changed when.
+
+    `events` maps a run's id to the kinds of what changed with it.
+    """
     import statistics
     names = sorted({name for run in runs for name in run.ceilings})
     if len(runs) < 2 or not names:
@@ -177,13 +222,19 @@ def ceilings_figure(inline, runs):
         for name, shade in zip(names, itertools.cycle(shades)):
             have = [(index, run.ceilings[name]) for index, run in enumerate(runs) if name in run.ceilings]
             middle = statistics.median(value for _, value in have)
-            axes.plot([index for index, _ in have], [100 * value / middle for _, value in have], linewidth=0.8, label=name,
-                      color=theme["colours"][shade])
+            axes.plot([index for index, _ in have], [100 * value / middle for _, value in have], linewidth=0.8,
+                      label=name, color=theme["colours"][shade])
+        for index, run in enumerate(runs):
+            if run.id in events:
+                axes.axvline(index - 0.5, color=colour("dim"), linewidth=1, linestyle="--")
+                axes.annotate(", ".join(events[run.id]), (index - 0.5, 1.02), fontsize=8, color=colour("dim"),
+                              xycoords=("data", "axes fraction"), ha="center", va="bottom")
         date_ticks(axes, runs)
         axes.set_ylabel("% of the median")
-        axes.legend(fontsize=8, ncols=3)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    return inline.draw("ceilings", "Measured ceilings of every run, as a share of their median", drawing, size=(10, 3))
+    return inline.draw("ceilings", "Measured ceilings of every run, as a share of their median, and what changed when",
+                       drawing, size=(12.4, 3.4))
 
 
-__all__ = ["Inline", "case_figure", "heat_map", "ceilings_figure", "colour", "row_link", "report"]
+__all__ = ["Inline", "case_figure", "heat_map", "course", "ceilings_figure", "colour", "row_link", "report"]

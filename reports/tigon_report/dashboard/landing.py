@@ -1,9 +1,10 @@
 """The landing page's answer: did main get worse, what, by how much; what failed and what is missing come first."""
 import collections
 import math
+import re
 
 from .. import units
-from . import changepoints, history
+from . import changepoints, draw, history
 from .scan import stable_id
 
 HISTORY_OF_MISSING = 5   # a cell is missing when most of so many earlier runs of the same command timed it
@@ -90,6 +91,13 @@ def recent_steps(every, days):
             sorted(moved, key=lambda step: -abs(step[1].change)))
 
 
+def latest_steps(every, count):
+    """The newest `count` steps that code explains, whenever they were: what a page says when the last days were quiet."""
+    steps = [(series, change, label) for series in every for change, label in zip(series.changes, series.labels)
+             if label.cause == "code"]
+    return sorted(steps, key=lambda step: (step[2].after.started, abs(step[1].change)), reverse=True)[:count]
+
+
 def watch(every):
     """Series whose newest point lies above its band, too new for a step; each gets `above`, its relative distance."""
     found = []
@@ -132,27 +140,55 @@ def _history_note(every, long_enough):
             if short else "")
 
 
-def map_cells(every):
-    """{device: (rows, columns, {(row, column): change}, {(row, column): link})} of the fused kernels' recent changes.
+def share(series):
+    """Share of the ceiling that the newest record reaches, or None where the run measured no ceiling."""
+    record = series.cell.record
+    return record.get("share_of_gemm" if record.get("bound") == "compute" else "share_of_copy")
 
-    A row is an op and pass with the axes other than T, a column a T; over dtypes and bases the largest change counts.
+
+def _natural(text):
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", text)]
+
+
+def map_cells(every, value, worst):
+    """{device: (rows, columns, {(row, column): value}, {(row, column): link})} of value(series) of the fused kernels.
+
+    A row is an op and pass with the axes other than T, a column a T; over dtypes and bases the one with the largest
+    worst(value) counts. Series without a value are left out.
     """
     devices = collections.defaultdict(dict)
     for series in every:
         record = series.cell.record
-        if not record["impl"].startswith("fused") or len(series.runs) < 2:
+        if not record["impl"].startswith("fused") or value(series) is None:
             continue
         axes = dict(record["axes"])
         column = f"T={axes.pop('T')}" if "T" in axes else "other"
         row = f"{record['op']} {record['pass']} {units.axes_text(axes)}".strip()
         best = devices[series.cell.device].setdefault((row, column), series)
-        if abs(series.recent) > abs(best.recent):
+        if worst(value(series)) > worst(value(best)):
             devices[series.cell.device][row, column] = series
     maps = {}
     for device, cells in devices.items():
-        rows = sorted({row for row, _ in cells})
-        columns = sorted({column for _, column in cells}, key=lambda text: (text == "other", len(text), text))
+        rows = sorted({row for row, _ in cells}, key=_natural)
+        columns = sorted({column for _, column in cells}, key=lambda text: (text == "other", _natural(text)))
         place = {key: (rows.index(key[0]), columns.index(key[1])) for key in cells}
-        maps[device] = (rows, columns, {place[key]: series.recent for key, series in cells.items()},
+        maps[device] = (rows, columns, {place[key]: value(series) for key, series in cells.items()},
                         {place[key]: f"case/{series.slug}.html" for key, series in cells.items()})
     return maps
+
+
+def maps(inline, every, days):
+    """[(heading, what it shows, [figures])]: where the fused kernels changed, and how near the machine's ceiling they are."""
+    changes = map_cells(every, lambda series: series.recent if len(series.runs) > 1 else None, abs)
+    shares = map_cells(every, share, lambda value: -value)
+    return [part for part in (
+        ("Where it changed", f"Change of the level over the last {days} days, in percent, the largest over dtypes and bases; "
+         "positive is slower.",
+         [draw.heat_map(inline, cells, f"change{number}", f"{device}: change of the level of the fused kernels",
+                        draw.heat_level, lambda value: f"{100 * value:+.1f}")
+          for number, (device, cells) in enumerate(sorted(changes.items()))]),
+        ("How near the ceiling", "Newest time of the fused kernels as a share of what the copy bandwidth or the GEMM rate of "
+         "the same run allows, in percent, the least over dtypes and bases. Above 100 a cache helps.",
+         [draw.heat_map(inline, cells, f"share{number}", f"{device}: share of the ceiling that the fused kernels reach",
+                        draw.share_level, lambda value: f"{100 * value:.0f}")
+          for number, (device, cells) in enumerate(sorted(shares.items()))])) if part[2]]

@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import jinja2
+import markupsafe
 import numpy
 
 from .. import units
@@ -19,6 +20,7 @@ PAGES = [("index.html", "landing"), ("history.html", "history"), ("compare.html"
          ("convergence.html", "convergence"), ("kernels.html", "kernels"), ("trust.html", "trust"),
          ("environment.html", "environment")]
 SHOWN_NEWEST, SHOWN_STRETCHES = 40, 20   # points of a case page: the newest one by one, the rest in stretches
+LATEST_STEPS = 10   # on the landing page after quiet days
 # Colours that figures use: light, dark. The implementations' come from the report.
 FIGURE_COLOURS = {"fill": ("#ddebf7", "#1d2b3f"), "c-other": ("#888888", "#999999"),
                   **{f"c-{impl}": (draw.report.COLOURS[impl], draw.report.DARK_COLOURS[impl]) for impl in draw.report.COLOURS},
@@ -157,13 +159,12 @@ def write(folder, store, files, every, commit_url):
     site.text("dashboard.js", (TEMPLATES / "dashboard.js").read_text(encoding="utf-8"))
     failed = landing.failures(store, every)
     worse, moved = landing.recent_steps(every, history.RECENT_DAYS)
-    inline = draw.Inline()
-    maps = [draw.heat_map(inline, *parts, f"map{number}", f"{device}: change of the level of the fused kernels")
-            for number, (device, parts) in enumerate(sorted(landing.map_cells(every).items()))]
-    site.page("index.html", "landing.html.j2", summary=landing.summary(store, every, failed, worse, history.RECENT_DAYS),
-              newest=landing.newest_runs(store), checked=landing.newest_checked(store), aa=views.aa_sentence(store), failures=failed, worse=worse, moved=moved,
-              watch=landing.watch(every), maps=maps)
-    site.page("history.html", "history.html.j2", every=every)
+    site.page("index.html", "landing.html.j2", failures=failed, worse=worse, moved=moved, watch=landing.watch(every),
+              summary=landing.summary(store, every, failed, worse, history.RECENT_DAYS), aa=views.aa_sentence(store),
+              newest=landing.newest_runs(store), checked=landing.newest_checked(store),
+              latest=[] if worse or moved else landing.latest_steps(every, LATEST_STEPS),
+              maps=landing.maps(draw.Inline(), every, history.RECENT_DAYS))
+    site.page("history.html", "history.html.j2", every=every, course=lambda series: markupsafe.Markup(draw.course(series)))
     pair = compare.newest_pair(store, every)
     site.page("compare.html", "compare.html.j2", pair=pair)
     if pair:

@@ -1,4 +1,5 @@
 """The pages that show the newest state: speed and memory over sizes, roofline, error, convergence, kernels, trust, environment."""
+import collections
 import json
 
 from .. import load, tables
@@ -250,9 +251,13 @@ def _environment(site, every):
         if run.device in before:
             events += [(run, kind, text) for kind, text in causes.environment_changes(before[run.device], run).items()]
         before[run.device] = run
-    inline = draw.Inline()
-    ceilings = [(device, draw.ceilings_figure(inline, [run for run in site.store.runs if run.device == device and run.ceilings]))
-                for device in sorted({run.device for run in site.store.runs if run.ceilings})]
+    kinds = collections.defaultdict(list)
+    for run, kind, _ in events:
+        kinds[run.id].append(kind)
+    inline, ceilings = draw.Inline(), []
+    for device in sorted({run.device for run in site.store.runs if run.ceilings}):
+        runs = [run for run in site.store.runs if run.device == device and run.ceilings]
+        ceilings.append((device, draw.ceilings_figure(inline, runs, kinds)))
     site.page("environment.html", "environment.html.j2", events=events[::-1], ceilings=[c for c in ceilings if c[1]])
 
 
