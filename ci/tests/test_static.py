@@ -229,7 +229,7 @@ import json, sys
 counters = dict(requests=8, sectors={sectors}, bytes_loaded_bytes={sectors} * 32, bytes_stored_bytes=0, bank_conflicts=0,
                 barriers=0, atomics=0)
 with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
-    print(json.dumps({{"record": "trace", "case_id": "swiglu/forward/fused/bf16/T=1,F=8", "verdict": "{verdict}", "reason": "r",
+    print(json.dumps({{"record": "trace", "case_id": "{case}", "verdict": "{verdict}", "reason": "r",
                        "kernels": [dict(counters, name="swiglu::k<8>", launches=1)]}}), file=file)
 """
 
@@ -242,8 +242,8 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(setattr, host_facts, "need_valgrind", host_facts.need_valgrind)
         host_facts.need_valgrind = lambda: False
 
-    def program(self, name, sectors, verdict="passed"):
-        (self.folder / name).write_text(FAKE.format(python=sys.executable, sectors=sectors, verdict=verdict))
+    def program(self, name, sectors, verdict="passed", case="swiglu/forward/fused/bf16/T=1,F=8"):
+        (self.folder / name).write_text(FAKE.format(python=sys.executable, sectors=sectors, verdict=verdict, case=case))
         os.chmod(self.folder / name, 0o755)
         return str(self.folder / name)
 
@@ -269,6 +269,12 @@ class CommandTest(unittest.TestCase):
         out = self.gate("--only", "host", "--head-program", self.program("head", 64))[1]
         self.assertIn("skipped: without valgrind", out)
         self.assertEqual(out.strip().splitlines()[-1], "1 passed, 0 failed, 1 skipped")
+
+    def test_case_that_is_gone_is_said(self):
+        code, out, _ = self.gate("--only", "host", "--base-program", self.program("base", 64, case="rope/forward/fused/bf16/T=1"),
+                                 "--head-program", self.program("head", 64))
+        self.assertIn("skipped: rope/forward/fused/bf16/T=1 is traced with the base only", out)
+        self.assertEqual((code, out.strip().splitlines()[-1]), (0, "1 passed, 0 failed, 2 skipped"))
 
     def test_failing_trace_is_infrastructure(self):
         code, _, errors = self.gate("--only", "host", "--head-program", self.program("head", 64, "crashed"))

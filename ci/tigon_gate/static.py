@@ -176,6 +176,7 @@ def case_items(options, root, base, say, missing):
         named = {c.number for c in found}
         found += [c for c in static_compare.changes(old_total, total, why) if c.number not in named and c.effect != "better"]
         items.append(Item("case", op, case, "", total, old_total, None, found, why))
+    missing += [f"{case} is traced with the base only" for case in before if case not in head]
     return items
 
 

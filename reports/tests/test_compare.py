@@ -96,6 +96,17 @@ class CompareTest(CommandTest):
             self.assertEqual(code, 0)
             self.assertIn("NOTE  different machines", out)
 
+    def test_another_gpu_of_the_model_is_said(self):
+        def change(r):
+            if r["record"] == "run":
+                r["device"]["uuid"] = "GPU-2"
+            return r
+        a, b = self.sides(change)
+        self.assertNotIn("NOTE", self.tigon("compare", a, b)[1])  # A does not say which GPU it was
+        a.write_text(a.read_text().replace('"kind": "cuda"', '"kind": "cuda", "uuid": "GPU-1"'))
+        self.assertIn("NOTE  different GPUs of one model, which may differ by some percent: GPU-1 in A, GPU-2 in B",
+                      self.tigon("compare", a, b)[1])
+
     def test_times_of_the_host_executor_are_called_that(self):
         header = full_run(records_of=sample.host_run)[0]
         bench = full(sample.bench("fused", 64, 1024, 0.01, "fast", "wall"))

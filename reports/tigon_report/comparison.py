@@ -144,6 +144,10 @@ def require_comparable(a, b, allow_machines):
     if texts and not allow_machines:
         raise UsageError(f"times of different machines are not compared: {'; '.join(texts)}; "
                          "--allow-different-machines does it all the same, and says so")
+    found = [{h["device"].get("uuid") for h in side.headers.values()} - {None} for side in (a, b)]
+    if not texts and all(found) and len(found[0] | found[1]) > 1:
+        labels.append("different GPUs of one model, which may differ by some percent: "
+                      + ", ".join(f"{' and '.join(sorted(uuids))} in {side.name}" for side, uuids in zip((a, b), found)))
     return labels + [f"different machines: {text}" for text in texts]
 
 
@@ -250,7 +254,7 @@ def compare(a, b, confidence, labels):
                 rows = ours.get(key) or theirs.get(key)
                 target = result.missing if key in ours else result.new
                 target.append(Row(rows[0]["case_id"], what, kind, "missing" if key in ours else "new",
-                                  note=_verdict(rows)))
+                                  note=f"{_verdict(rows)} in {'A' if key in ours else 'B'}"))
                 continue
             common += 1
             _add(result, kind, what, ours[key], theirs[key], confidence)
