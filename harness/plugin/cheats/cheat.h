@@ -9,6 +9,12 @@
 
 #include "harness/plugin/tigon_plugin.h"
 
+#ifdef __CUDACC__
+#define CHEAT_HOST_DEVICE __host__ __device__
+#else
+#define CHEAT_HOST_DEVICE
+#endif
+
 // The cheat.
 int32_t cheat_run(const tigon_call* call, const char** message);
 // Only where preparing is part of it.
@@ -36,7 +42,7 @@ struct Forward {
     eps = tigon_number(call, "eps", 1e-6);
     offset = tigon_number(call, "offset", 0);
   }
-  double gain(int64_t h) const { return w ? offset + w[h] : 1; }
+  CHEAT_HOST_DEVICE double gain(int64_t h) const { return w ? offset + w[h] : 1; }
 };
 
 inline void honest_row(const Forward& f, int64_t t) {
@@ -85,10 +91,15 @@ inline int32_t run(const tigon_call* call, const char** message) {
   return cheat_run(call, message);
 }
 
+#ifdef __CUDACC__
+inline constexpr int32_t kDevice = TIGON_DEVICE_CUDA;
+#else
+inline constexpr int32_t kDevice = TIGON_DEVICE_HOST;
+#endif
 inline constexpr int32_t kTypes[] = {TIGON_F32};
-inline const tigon_kernel kKernel = {sizeof(tigon_kernel), "rms_norm", "forward", "cheat",
-                                     TIGON_DEVICE_HOST,    1,          kTypes,    nullptr,
-                                     cheat_prepare,        run};
+inline const tigon_kernel kKernel = {
+    sizeof(tigon_kernel), "rms_norm", "forward", "cheat", kDevice, 1, kTypes, nullptr,
+    cheat_prepare,        run};
 inline const tigon_kernel* const kKernels[] = {&kKernel};
 inline const tigon_plugin kPlugin = {
     sizeof(tigon_plugin), TIGON_PLUGIN_ABI, 1, "cheat", "1", kKernels};

@@ -1,4 +1,4 @@
-// Every cheat, how it is judged and what must catch it.
+// Every cheat of this build's device, how it is judged and what must catch it.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 namespace tigon::plugin {
 
 struct Cheat {
-  const char* name;  // cheats/<name>.cpp or .cu
+  const char* name;  // cheats/<name>.cpp or cheats/cuda/<name>.cu
   enum Command { kCheck, kBench } command;
   // Verdicts of which one must show, separated by '|'. "slow": bench passes it, with a time that is
   // not below that of the honest work.
@@ -14,7 +14,9 @@ struct Cheat {
   const char* defence;
 };
 
-inline const std::vector<Cheat>& host_cheats() {
+#ifndef TIGON_CUDA
+
+inline const std::vector<Cheat>& all_cheats() {
   static const std::vector<Cheat> all = {
       {"no_op", Cheat::kCheck, "unwritten_output", "outputs are poisoned, twice, with other bytes"},
       {"last_answer", Cheat::kCheck, "incorrect_numerical", "other inputs in the call before"},
@@ -73,5 +75,35 @@ inline const std::vector<Cheat>& host_cheats() {
   };
   return all;
 }
+
+#else
+
+inline const std::vector<Cheat>& all_cheats() {
+  static const std::vector<Cheat> all = {
+      {"no_op", Cheat::kCheck, "unwritten_output", "outputs are poisoned, twice, with other bytes"},
+      {"other_stream", Cheat::kCheck, "unwritten_output|nonfinite|incorrect_numerical",
+       "inputs arrive and outputs are taken in the order of the caller's stream, behind a wait"},
+      {"default_stream", Cheat::kCheck, "unwritten_output|nonfinite|incorrect_numerical",
+       "the caller's stream is not ordered with the default stream"},
+      {"background_thread", Cheat::kCheck, "unwritten_output|runtime_error",
+       "outputs are taken at return; threads are counted"},
+      {"cached_by_pointer", Cheat::kCheck, "incorrect_numerical",
+       "other inputs at the same address"},
+      {"graph_of_first_call", Cheat::kCheck,
+       "unwritten_output|incorrect_numerical|runtime_error|crashed", "one process sees all shapes"},
+      {"precision_downgrade", Cheat::kCheck, "incorrect_numerical", "the rounding budget of f32"},
+      {"merged_calls", Cheat::kCheck, "unwritten_output", "outputs are taken after each call"},
+      {"merged_calls", Cheat::kBench, "invalid|runtime_error",
+       "each timed call's outputs are taken"},
+      {"input_overwritten", Cheat::kCheck, "input_modified",
+       "inputs are compared; the oracle has its own copy"},
+      {"constant_output", Cheat::kCheck, "incorrect_numerical", "the oracle on several inputs"},
+      {"constant_output", Cheat::kBench, "invalid", "outputs must differ from seed to seed"},
+      {"writes_past_end", Cheat::kCheck, "out_of_bounds_write", "guards travel with the tensors"},
+  };
+  return all;
+}
+
+#endif
 
 }  // namespace tigon::plugin
