@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -125,6 +126,20 @@ class Host {
   std::unique_ptr<Library> library_;
 };
 
+// What a library may take of the machine: no core files, and on the host no more memory than there
+// is; a GPU's driver reserves far more addresses than that.
+void set_limits() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  if (kOnGpu) return;
+  const auto pages = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES));
+  rlimit memory;
+  getrlimit(RLIMIT_AS, &memory);
+  memory.rlim_cur = std::min(memory.rlim_max, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)));
+  setrlimit(RLIMIT_AS, &memory);
+}
+
 }  // namespace
 }  // namespace tigon::plugin
 
@@ -134,9 +149,7 @@ int main(int argc, char** argv) {
                  "tigon-plugin-host: started by ./tigon check --impl-from, not by itself\n");
     return 2;
   }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
+  tigon::plugin::set_limits();
   try {
     tigon::plugin::Host().serve();
   } catch (const std::exception& e) {

@@ -39,6 +39,30 @@ class Example : public testing::Test {
   TemporaryFolder folder_;
 };
 
+#ifdef TIGON_CUDA
+
+TEST_F(Example, InCudaIsCheckedAndMeasured) {
+  take("rms_norm_cuda.cu");
+  ASSERT_EQ(command("PATH=$PATH:/usr/local/cuda/bin nvcc -std=c++17 -O3 -arch=native -shared "
+                    "-Xcompiler -fPIC rms_norm_cuda.cu -o librms_norm_cuda.so"),
+            0);
+  const std::string library = (folder_.path() / "librms_norm_cuda.so").string();
+  const ProgramRun check =
+      run_tigon({"check", "--impl-from", library, "--quick", records_option()});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  EXPECT_GT(records("check").size(), 20u);
+  std::filesystem::remove(folder_.path() / "records.jsonl");
+  const ProgramRun bench =
+      run_tigon({"bench", "--impl-from", library, "--pass=forward", "--dtype=bf16", "-a", "T=4096",
+                 "-a", "H=4096", records_option()});
+  EXPECT_EQ(bench.exit_code, 0) << bench.out << bench.err;
+  const auto benches = records("bench");
+  ASSERT_EQ(benches.size(), 1u);
+  EXPECT_EQ(benches[0]["verdict"], "passed") << benches[0];
+}
+
+#else
+
 constexpr const char* kBuild =
     "g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC rms_norm_cpu.cpp -o librms_norm_cpu.so";
 
@@ -101,6 +125,8 @@ TEST_F(Example, InCudaBuilds) {
   EXPECT_EQ(run.exit_code, 2) << run.out << run.err;
   EXPECT_NE(run.err.find("this is a host build"), std::string::npos) << run.err;
 }
+
+#endif
 
 }  // namespace
 }  // namespace tigon
