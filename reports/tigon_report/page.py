@@ -30,7 +30,7 @@ def sections(run, figures):
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
         "environment": tables.environment(run), "mutants": tables.mutants(run),
-        "faults": tables.faults(run),
+        "faults": tables.faults(run), "soak": tables.soak(run),
         "gates": gates.of(run),
     }
 

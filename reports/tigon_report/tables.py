@@ -133,6 +133,23 @@ def faults(run):
             "survived": sum(record["outcome"] == "survived" for record in rows)}
 
 
+def soak(run):
+    """What soak runs found: correct kernels over random cases per op, dtype and executor, repeats, head-room, rounding."""
+    absent = dict.fromkeys(("op", "dtype", "trials", "false_alarms", "skipped", "first_seed", "repeats", "cases",
+                            "failed", "differing_verdicts", "differing"))
+    records = [{**absent, **record} for record in run.of("soak")]
+    seeds = [record for record in records if record["mode"] == "seeds"]
+    trials, alarms = (sum(record.get(key) or 0 for record in seeds) for key in ("trials", "false_alarms"))
+    return {
+        "seeds": seeds, "trials": trials, "false_alarms": alarms,
+        # No alarm in n trials: with 95 % confidence the rate is below this (the rule of three, exactly).
+        "rate_upper_95": 1 - 0.05 ** (1 / trials) if trials and not alarms else None,
+        "alarms": [alarm for record in seeds for alarm in record.get("alarms") or []],
+        "repeats": [record for record in records if record["mode"] == "repeat"],
+        "headroom": run.of("headroom"), "rounding": run.of("rounding"),
+    }
+
+
 def convergence(run):
     """One entry per configuration and dtype: the runs, their verdict and the steps."""
     entries = collections.OrderedDict()

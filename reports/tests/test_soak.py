@@ -1,0 +1,59 @@
+"""Tests of the report's section of soak runs. Run: python3 reports/tests/test_soak.py"""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import sample  # noqa: E402
+from tigon_report import __main__ as program  # noqa: E402
+
+SEEDS = {"record": "soak", "mode": "seeds", "executor": "fast", "op": "rope", "dtype": "bf16", "trials": 2000,
+         "false_alarms": 0, "skipped": 3, "first_seed": 1, "alarms": [], "seconds_s": 12.5}
+
+
+class SoakTest(unittest.TestCase):
+    def report(self, *records):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "records.jsonl").write_text(sample.text([sample.header(), *records]))
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/none"]), 0)
+            return (path / "index.html").read_text(), (path / "summary.md").read_text()
+
+    def test_no_alarm_is_a_bound_on_the_rate(self):
+        html, summary = self.report(SEEDS, {**SEEDS, "op": "rms_norm", "trials": 1000})
+        self.assertIn('<a href="#soak">', html)
+        self.assertIn("0 of 3,000 cases, so with 95 % confidence fewer than one in 1,002", html)
+        self.assertIn("<td>rope</td><td>bf16</td><td>fast</td>", html)
+        self.assertIn("0 false alarms of the judge in 3,000 random cases", summary)
+
+    def test_alarms_are_shown(self):
+        alarm = {"case_id": "rope/forward/fused/bf16/T=7", "verdict": "incorrect_numerical", "reason": "<y> is off"}
+        html, summary = self.report({**SEEDS, "false_alarms": 1, "alarms": [alarm]})
+        self.assertIn("1 of 2,000 cases.", html)
+        self.assertIn("<code>rope/forward/fused/bf16/T=7</code> &lt;y&gt; is off", html)
+        self.assertIn("**incorrect_numerical** `rope/forward/fused/bf16/T=7`", summary)
+
+    def test_repeats_headroom_and_rounding(self):
+        html, _ = self.report(
+            {"record": "soak", "mode": "repeat", "executor": "fast", "repeats": 5, "cases": 4321, "failed": 0,
+             "differing_verdicts": 1, "differing": ["rope/x"], "seconds_s": None},
+            {"record": "headroom", "op": "rope", "pass": "forward", "impl": "fused", "dtype": "f32", "output": "y",
+             "executor": "fast", "cases": 9, "max": 0.75, "p99": 0.5, "p50": 0.25},
+            {"record": "rounding", "name": "exp", "group": "elementary", "executor": "fast", "worst": 1.5,
+             "allowed": 2.0, "samples": 1000000})
+        self.assertIn("ran 5 times on executor fast: 4,321 cases, 0 failed, 1 changed their verdict: <code>rope/x", html)
+        self.assertIn('<td class="n">0.750</td>', html)
+        self.assertIn("<td>exp</td><td>elementary</td><td>fast</td><td class=\"n\">1,000,000</td>", html)
+
+    def test_a_run_without_soak_has_no_such_section(self):
+        self.assertNotIn('id="soak"', self.report(sample.check())[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
