@@ -97,6 +97,7 @@ AxisValues parse_axis_values(std::string_view text) {
     if (kind != "[pow2]") fail(text, fmt::format("'{}' is not known; {}", kind, kForms));
     pow2 = true;
     name = name.substr(0, bracket);
+    if (name.empty()) fail(text, fmt::format("not an axis and its values; {}", kForms));
   }
   std::string_view list = text.substr(equals + 1);
   const bool opens = !list.empty() && list.front() == '[';

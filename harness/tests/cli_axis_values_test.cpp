@@ -64,6 +64,7 @@ TEST(AxisValues, what_is_wrong_is_one_line_that_says_what_would_be_right) {
       {"T=[0:1000000]", "more than 4096 values"},
       {"T[log]=[1]", "'[log]' is not known"},
       {"T[pow2]=[99]", "2^99 is too large"},
+      {"[pow2]=[4:10]", "not an axis"},
       {"T=99999999999999999999", "is too large"},
       {"T=9000000000G", "is too large"},
       {"Q=5", "some_op has no axis 'Q'; its axes are T, V"},

@@ -1,16 +1,20 @@
-// A small op for the fuzzed parsers to know: names, axes and options, nothing to run.
+// A small op for the fuzzed parsers to know: names, axes, options and a property, nothing to run.
+// For the one source of a program: it defines what the parsers look names up with.
 #pragma once
+#include "harness/run/properties.h"
 #include "harness/spec/op_spec.h"
+#include "harness/spec/registry.h"
 
 namespace tigon {
 
-inline OpSpec fuzz_op() {
+OpSpec fuzz_op() {
   static constexpr Axis kT{"T", "tokens"}, kH{"H", "hidden size"};
   Pass pass;
   pass.name = "forward";
   pass.tensors = {{"x", Role::kIn, {kT, kH}, false, {{DType::kF32, DType::kF32}}},
                   {"w", Role::kIn, {kH}, true, {{DType::kF32, DType::kF32}}}};
   pass.options = {{"eps", {}, 1e-6}, {"casting", {"none", "gemma"}, 0}};
+  pass.properties = {{.name = "rerun"}};
   pass.implementations = {{"fused", {DType::kF32}, {}, {}}};
   OpSpec op;
   op.name = "op";
@@ -20,6 +24,19 @@ inline OpSpec fuzz_op() {
   op.policies = {DType::kF32};
   op.passes = {std::move(pass)};
   return op;
+}
+
+const std::vector<OpSpec>& all_ops() {
+  static const std::vector<OpSpec> ops = {fuzz_op()};
+  return ops;
+}
+
+std::vector<Property> properties_of(const Pass& pass) { return pass.properties; }
+
+std::optional<Property> find_property(const Pass& pass, const std::string& name) {
+  for (const Property& property : pass.properties)
+    if (property.name == name) return property;
+  return std::nullopt;
 }
 
 }  // namespace tigon

@@ -10,11 +10,6 @@
 
 namespace tigon {
 
-const std::vector<OpSpec>& all_ops() {
-  static const std::vector<OpSpec> ops = {fuzz_op()};
-  return ops;
-}
-
 namespace {
 
 void require(bool holds) {
