@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "convergence/text_data.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
 #include "harness/cli/stages.h"
@@ -179,6 +180,15 @@ int require_positive(const char* option, int value) {
   return value;
 }
 
+// Before a run is begun.
+void require_text(const std::string& data) {
+  try {
+    cv::read_corpus(data);
+  } catch (const cv::ConvergeError& error) {
+    throw UsageError(fmt::format("--data {}: {}", data, error.what()));
+  }
+}
+
 }  // namespace
 
 cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
@@ -197,6 +207,7 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
         fmt::format("--data {}: no such file or folder; give a text file, a folder of text files, "
                     "or leave it out for the system's licence texts",
                     request.data));
+  if (!request.data.empty()) require_text(request.data);
   return request;
 }
 

@@ -60,7 +60,8 @@ void run_one(const Fault& fault, cli::Session& session, Counts* counts) {
 
 int run_all(cli::Session& session, const std::string& only) {
   Counts counts;
-  for (const auto& group : {kernel_faults(), system_faults(), record_faults(), machine_faults()})
+  for (const auto& group : {kernel_faults(), plugin_faults(), file_faults(), system_faults(),
+                            record_faults(), machine_faults(), input_faults()})
     for (const Fault& fault : group)
       if ((fault.group + " " + fault.name).find(only) != std::string::npos && !interrupted())
         run_one(fault, session, &counts);

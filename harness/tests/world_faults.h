@@ -28,9 +28,12 @@ struct Fault {
 };
 
 std::vector<Fault> kernel_faults();   // of kernels and their libraries
-std::vector<Fault> system_faults();   // of files, limits, signals and the machine
+std::vector<Fault> file_faults();     // of the files that a run writes
+std::vector<Fault> system_faults();   // of limits, signals and clocks
 std::vector<Fault> record_faults();   // of what a killed run leaves behind
 std::vector<Fault> machine_faults();  // of GPU and driver
+std::vector<Fault> plugin_faults();   // of libraries from outside
+std::vector<Fault> input_faults();    // of what people type and of the files that they name
 
 inline bool on_gpu() {
 #ifdef TIGON_CUDA

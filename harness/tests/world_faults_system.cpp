@@ -1,148 +1,14 @@
-// Faults of files, limits, signals and clocks around a run.
-#include <sys/resource.h>
+// Faults of programs, signals and clocks around a run.
 #include <sys/stat.h>
 
 #include <algorithm>
 
-#include "harness/tests/world_faults.h"
+#include "harness/tests/world_surroundings.h"
 
 namespace tigon::world {
 namespace {
 
 namespace fs = std::filesystem;
-const std::vector<std::string> kRight = {"right", "afterwards"};
-
-std::map<std::string, std::string> all_passed() { return expected_verdicts(kRight, "", ""); }
-
-Fault passing(const char* group, const char* name,
-              const std::function<Surroundings(const fs::path&)>& surroundings) {
-  return {name, group, "passed, exit 0", [=] {
-            const TemporaryFolder folder;
-            const fs::path out = folder.path() / "results";
-            const ProgramRun run =
-                Process(check_words(kRight, out), surroundings(folder.path())).wait();
-            return Outcome{expect_run(run, out, 0, all_passed()), {}, "passed", run.exit_code};
-          }};
-}
-
-// A run that cannot keep its records: one line on stderr, this exit code, nothing else is touched.
-Fault refused(
-    const char* group, const char* name, int code, const std::string& message,
-    const std::function<std::vector<std::string>(const fs::path&)>& words,
-    const std::function<Surroundings(const fs::path&)>& surroundings = [](const fs::path&) {
-      return Surroundings{};
-    }) {
-  return {
-      name, group, fmt::format("exit {}", code), [=] {
-        const TemporaryFolder folder;
-        const ProgramRun run = Process(words(folder.path()), surroundings(folder.path())).wait();
-        return Outcome{
-            first_of({expect_code(run, code), expect_line(run, message)}), {}, {}, run.exit_code};
-      }};
-}
-
-// ---- files --------------------------------------------------------------------------------------
-
-void limit(decltype(RLIMIT_FSIZE) resource, rlim_t value) {
-  const rlimit limits = {value, value};
-  setrlimit(resource, &limits);
-}
-
-// The disk takes 4 kB and no more; when there is space again, --resume does the rest.
-Outcome disk_full() {
-  const TemporaryFolder folder;
-  const fs::path out = folder.path() / "results";
-  Surroundings full;
-  full.before_exec = [] { limit(RLIMIT_FSIZE, 4096); };
-  const ProgramRun run = Process(check_words(kRight, out), full).wait();
-  const RecordFile kept = read_records(out / "records.jsonl");
-  const std::string first =
-      first_of({expect_code(run, kExitInfrastructure), expect_line(run, "cannot write"),
-                kept.damaged > 0 || kept.torn ? "a line is torn" : "",
-                kept.records.size() < 3 ? "no finished record was kept" : ""});
-  const ProgramRun rest = Process({"check", "--resume", out.string()}).wait();
-  return {first_of({first, expect_run(rest, out, 0, all_passed())}), {}, {}, run.exit_code};
-}
-
-// sysfs takes no new folders, not even from root.
-const fs::path kReadOnly = "/sys/kernel";
-
-std::vector<Fault> file_faults() {
-  const char* group = "files";
-  return {{"disk full, then --resume", group, "exit 5, then all passed", disk_full},
-          refused(group, "records on a full device", 5, "cannot write /dev/full: No space left",
-                  [](const fs::path&) {
-                    auto words = check_words(kRight, "");
-                    words.resize(words.size() - 2);
-                    words.insert(words.end(), {"--json", "/dev/full"});
-                    return words;
-                  }),
-          {"stdout on a full device", group, "passed, exit 5",
-           [] {
-             const TemporaryFolder folder;
-             Surroundings s;
-             s.stdout_file = "/dev/full";
-             const ProgramRun run = Process(check_words(kRight, folder.path()), s).wait();
-             const RecordFile file = read_records(folder.path() / "records.jsonl");
-             return Outcome{
-                 first_of({expect_code(run, 5), expect_line(run, "standard output"),
-                           problem_with(file, 0), difference(verdicts_in(file), all_passed())}),
-                 {},
-                 "passed",
-                 run.exit_code};
-           }},
-          refused(group, "read-only folder", 5, "cannot write",
-                  [](const fs::path&) { return check_words(kRight, kReadOnly / "tigon"); }),
-          refused(
-              group, "read-only working directory", 5, "cannot write",
-              [](const fs::path&) {
-                auto words = check_words(kRight, "");
-                words.resize(words.size() - 2);
-                return words;
-              },
-              [](const fs::path&) {
-                Surroundings s;
-                s.folder = kReadOnly;
-                return s;
-              }),
-          refused(group, "a file where a folder should be", 5, "cannot write",
-                  [](const fs::path& folder) {
-                    std::ofstream(folder / "file") << "x";
-                    return check_words(kRight, folder / "file" / "results");
-                  }),
-          refused(group, "folder of another run", 2, "holds another run",
-                  [](const fs::path& folder) {
-                    std::ofstream(folder / "records.jsonl") << "{\"record\":\"run\"}\n";
-                    return check_words(kRight, folder);
-                  }),
-          passing(group, "missing folders", [](const fs::path&) { return Surroundings{}; }),
-          refused(
-              group, "working directory that was deleted", 5, "working directory",
-              [](const fs::path& folder) { return check_words(kRight, folder / "results"); },
-              [](const fs::path& folder) {
-                Surroundings s;
-                s.before_exec = [gone = folder / "gone"] {
-                  fs::create_directory(gone);
-                  fs::current_path(gone);
-                  fs::remove(gone);
-                };
-                return s;
-              }),
-          {"JUnit file that cannot be written", group, "passed, exit 5", [] {
-             const TemporaryFolder folder;
-             auto words = check_words(kRight, folder.path());
-             words.insert(words.end(), {"--junit", "/proc/no/junit.xml"});
-             const ProgramRun run = Process(words).wait();
-             const RecordFile file = read_records(folder.path() / "records.jsonl");
-             return Outcome{
-                 first_of({expect_code(run, 5), expect_line(run, "cannot write /proc/no"),
-                           problem_with(file, 0), difference(verdicts_in(file), all_passed())}),
-                 {},
-                 "passed",
-                 run.exit_code};
-           }}};
-}
-
 // ---- programs -----------------------------------------------------------------------------------
 
 const std::vector<std::string> kWaiting = {"right", "waits_for_kill", "afterwards"};
@@ -369,7 +235,7 @@ std::vector<Fault> surroundings_faults() {
 
 std::vector<Fault> system_faults() {
   std::vector<Fault> all;
-  for (auto& group : {file_faults(), program_faults(), signal_faults(), surroundings_faults()})
+  for (auto& group : {program_faults(), signal_faults(), surroundings_faults()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

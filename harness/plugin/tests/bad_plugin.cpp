@@ -1,4 +1,5 @@
 // A library that is wrong in the way that the variable BAD_PLUGIN names; without it, it is right.
+// With BAD_PLUGIN_TOKENS only calls of so many tokens go wrong.
 #include <signal.h>
 #include <unistd.h>
 
@@ -53,6 +54,11 @@ int overflow_stack(int depth) {
 }
 
 int32_t run(const tigon_call* call, const char** message) {
+  if (const char* tokens = std::getenv("BAD_PLUGIN_TOKENS");
+      tokens != nullptr && std::atof(tokens) != tigon_number(call, "T", 0)) {
+    honest(call);
+    return TIGON_OK;
+  }
   if (is("throws")) throw std::runtime_error("out of paper");
   if (is("throws_int")) throw 42;
   if (is("segfault")) raise(SIGSEGV);
