@@ -175,6 +175,18 @@ class ExchangeTest(CommandTest):
         self.assertEqual({len(row) for row in rows}, {5 + 4})
         self.assertAlmostEqual(float(rows[1][6]), 32000e-8 * 1.2)
 
+    def test_otava_gets_a_number_for_every_cell(self):
+        a, b = full_run(), full_run("20260102T120000Z-00000001")
+        b[0]["started"] = "2026-01-02T12:00:00.000Z"
+        failed = next(r for r in b if r["record"] == "bench")
+        failed |= {"verdict": "oom", "median_s": None}
+        paths = [self.write("b.jsonl", b), self.write("a.jsonl", a)]
+        code, out, errors = self.tigon("export", *paths, "--format", "otava")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        column = f"{failed['case_id']}/{failed['basis']}"
+        self.assertEqual((code, rows[1][column]), (0, rows[0][column]))
+        self.assertIn("1 cells were not measured and repeat the run before", errors)
+
     def test_tidy_csv_has_every_number_exactly(self):
         path = self.run_with_all_kinds()
         rows = list(csv.DictReader(io.StringIO(self.exported("csv", path))))

@@ -30,6 +30,7 @@ class Source:
     """The records to export: the last of each name, and the run record of each run, oldest run first."""
 
     def __init__(self, paths, notice):
+        self.notice = notice
         lines = records.latest(records.read(paths, notice))
         self.headers = records.headers(lines)
         order = {run_id: n for n, run_id in enumerate(sorted(self.headers,
@@ -118,18 +119,28 @@ def _table(rows):
 
 
 def otava(source):
-    """One row per run, one column of seconds per case: what Apache Otava reads with `time` and `commit` columns."""
-    values, columns = collections.OrderedDict(), {}
+    """One row per run, one column of seconds per case: what Apache Otava reads with `time` and `commit` columns.
+
+    Otava refuses a cell without a number; one that was not measured repeats the one before, which is what Otava does
+    with missing points of other sources.
+    """
+    values, names = {}, {}
     for r in _need(source.of("bench"), "bench"):
-        column = columns.setdefault((r["case_id"], r["basis"], r["executor"]), f"{r['case_id']}/{r['basis']}")
-        values.setdefault(r["run_id"], {})[column] = r["median_s"] if r["verdict"] == "passed" else None
-    names = list(dict.fromkeys(columns.values()))
-    rows = [["time", "commit", "run_id", "device", "driver", *names]]
+        name = f"{r['case_id']}/{r['basis']}"
+        values.setdefault(r["run_id"], {})
+        if r["verdict"] == "passed":
+            values[r["run_id"]][name] = names[name] = r["median_s"]
+    first = {name: next(found[name] for found in values.values() if name in found) for name in names}
+    missing, before = 0, first
+    rows = [["time", "commit", "run_id", "device", "driver", *_need(list(names), "passed bench")]]
     for run_id, found in values.items():
         header = source.headers[run_id]
-        rows.append([run_time(header), commit_of(header), run_id, device_of(header), header["device"].get("driver")
-                     or "",
-                     *("" if found.get(name) is None else repr(found[name]) for name in names)])
+        missing += len(names) - len(found)
+        before = {**before, **found}
+        rows.append([run_time(header), commit_of(header), run_id, device_of(header),
+                     header["device"].get("driver") or "", *(repr(before[name]) for name in names)])
+    if missing:
+        source.notice(f"{missing} cells were not measured and repeat the run before, as Otava fills them")
     return _table(rows)
 
 
