@@ -30,6 +30,7 @@ std::vector<InputSet> all_inputs() {
 }  // namespace
 
 OpSpec contract() {
+  const Angles kAngles{"cos", "sin"};
   constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "rope",
@@ -77,7 +78,8 @@ OpSpec contract() {
                    .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
                    .strided = {"q", "k"},
                    .properties = {row_independence("T"), linearity({"q", "k"}, {"q", "k"}), dtype_twin(),
-                                  pair_norm({"q", "k"})}}),
+                                  pair_norm({"q", "k"}), composition({"q", "k"}, kAngles),
+                                  relative_position("q", "k")}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rope::backward(a); }),
@@ -92,8 +94,12 @@ OpSpec contract() {
                    .budget = {{"dq", {}}, {"dk", {}}},
                    .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
                    .strided = {"dq", "dk"},
-                   .properties = {row_independence("T"), linearity({"dq", "dk"}, {"dq", "dk"}), dtype_twin(),
-                                  pair_norm({"dq", "dk"}),
+                   .properties = {row_independence("T"), 
+                                  scaling("gradient_scaling", {{"dq", 1}, {"dk", 1}},
+                                          {{"dq", 1}, {"dk", 1}}, {}, true),
+                                  dtype_twin(), pair_norm({"dq", "dk"}),
+                                  composition({"dq", "dk"}, kAngles),
+                                  relative_position("dq", "dk"),
                                   same_as_pass("negated_angle", "forward", {{"dq", "q"}, {"dk", "k"}},
                                                {"sin"}),
                                   inverts_pass("inverse", "forward", {{"dq", "q"}, {"dk", "k"}})}}),

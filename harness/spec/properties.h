@@ -97,6 +97,17 @@ Property inverts_pass(std::string name, std::string pass, std::map<std::string, 
 // Keeps the norm of every such pair of these tensors, to 8 u.
 Property pair_norm(std::vector<std::string> tensors);
 
+// The inputs that hold the angles of rows.
+struct Angles {
+  std::string cosine, sine;
+};
+// Turning these tensors by two angles one after the other is turning them by the sum, to 8 u of the
+// norm of each pair.
+Property composition(std::vector<std::string> tensors, Angles angles);
+// With the same contents in every row, the product of a head of row m of one tensor and one of row
+// n of the other depends on m - n alone, to 8 u of the product of their norms.
+Property relative_position(std::string one, std::string other);
+
 // The rows of a gradient are orthogonal to those of `to` ("1": to ones), to
 //   sqrt(n) u ||v g||_2 + (sqrt(n) + 24) u_acc sum |v g|
 // with the saved inputs taken at `forward_options`, e.g. eps = 0.

@@ -1,6 +1,7 @@
 // Properties between passes, and of gradients.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/spec/experiment.h"
@@ -90,6 +91,91 @@ Property pair_norm(std::vector<std::string> tensors) {
     }
   };
   return {"pair_norm", "keeps the norm of every pair of columns i and i + half", check};
+}
+
+namespace {
+
+// Row t holds the angle of row t + 1, the last that of row 0.
+HostTensor next_rows(const HostTensor& t) {
+  HostTensor next = t;
+  const auto length = static_cast<int64_t>(t.values.size()) / std::max<int64_t>(t.shape[0], 1);
+  if (t.shape[0] > 0)
+    std::rotate(next.values.begin(), next.values.begin() + length, next.values.end());
+  return next;
+}
+
+double in_type(DType t, double v) { return t == DType::kF64 ? v : static_cast<float>(v); }
+
+// The product of two heads, which begin at these elements.
+double product_of(const HostTensor& a, size_t a_begin, const HostTensor& b, size_t b_begin) {
+  double sum = 0;
+  for (size_t i = 0; i < static_cast<size_t>(a.shape.back()); ++i)
+    sum += a.values[a_begin + i] * b.values[b_begin + i];
+  return sum;
+}
+
+// Every row holds what the first one does.
+void repeat_first_row(HostTensor* t) {
+  const size_t length = t->values.size() / static_cast<size_t>(std::max<int64_t>(t->shape[0], 1));
+  for (size_t i = length; i < t->values.size(); ++i) t->values[i] = t->values[i - length];
+}
+
+}  // namespace
+
+Property composition(std::vector<std::string> tensors, Angles angles) {
+  const auto check = [=](Experiment& e) {
+    Call second = e.base(), direct = e.base();
+    HostTensor &cosine = second.inputs.at(angles.cosine), &sine = second.inputs.at(angles.sine);
+    cosine = next_rows(cosine);
+    sine = next_rows(sine);
+    HostTensor &c = direct.inputs.at(angles.cosine), &s = direct.inputs.at(angles.sine);
+    for (size_t i = 0; i < c.values.size(); ++i) {
+      const double c1 = c.values[i], s1 = s.values[i], c2 = cosine.values[i], s2 = sine.values[i];
+      c.values[i] = in_type(c.dtype, c1 * c2 - s1 * s2);
+      s.values[i] = in_type(s.dtype, s1 * c2 + c1 * s2);
+    }
+    for (const std::string& name : tensors) second.inputs.at(name) = e.base_outputs().at(name);
+    const HostTensors twice = e.run(second), once = e.run(direct);
+    for (const std::string& name : tensors)
+      expect_close(name, twice.at(name), once.at(name), of_pair_norms(e.base().inputs.at(name)),
+                   "turned by two angles", "turned by their sum");
+  };
+  return {"composition", "turning by two angles is turning by their sum", check};
+}
+
+Property relative_position(std::string one, std::string other) {
+  const auto check = [=](Experiment& e) {
+    Call call = e.base();
+    for (const std::string& name : {one, other}) repeat_first_row(&call.inputs.at(name));
+    const HostTensors turned = e.run(call);
+    const HostTensor &a = turned.at(one), &b = turned.at(other), &b0 = call.inputs.at(other),
+                     &a0 = call.inputs.at(one);
+    const auto size = static_cast<size_t>(a.shape.back());
+    const auto rows = static_cast<size_t>(a.shape[0]);
+    if (rows < 2) throw NotApplicable("one row has one position");
+    const size_t a_row = a.values.size() / rows, b_row = b.values.size() / rows;
+    for (size_t head = 0; head < a_row; head += size) {
+      const size_t beside = head % b_row;
+      const double allowed =
+          8 * unit_of(a.dtype) *
+          std::sqrt(product_of(a0, head, a0, head) * product_of(b0, beside, b0, beside));
+      for (size_t m = 1; m < rows; ++m)
+        for (size_t n = 1; n < rows; ++n) {
+          // The first rows at this distance.
+          const size_t back = std::min(m, n), m0 = m - back, n0 = n - back;
+          const double product = product_of(a, m * a_row + head, b, n * b_row + beside);
+          const double first = product_of(a, m0 * a_row + head, b, n0 * b_row + beside);
+          if (!(std::abs(product - first) <= allowed))
+            throw Violation(fmt::format(
+                "row {} of {} times row {} of {} is {:.9g}, rows {} and {} at the same distance "
+                "{:.9g}, not the same to {:.3g}",
+                m, one, n, other, product, m0, n0, first, allowed));
+        }
+    }
+  };
+  return {"relative_position",
+          fmt::format("the product of rows m of {} and n of {} depends on m - n", one, other),
+          check};
 }
 
 namespace {

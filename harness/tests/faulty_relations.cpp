@@ -69,6 +69,11 @@ enum class Fault {
   kIgnoresUpstream,
   kPrefersFirst,
   kForgetsMax,
+  kStretchesMax,
+  kNumbersRows,
+  kCountsRows,
+  kTakesAbsUpstream,
+  kOneInIgnored,
   kPaddingIsOne,
   kReadsIgnored,
   kSumsInElem,
@@ -82,6 +87,7 @@ enum class Fault {
   kWritesFirst,
   kTurnsOneWay,
   kStretches,
+  kTurnsEvenRows,
 };
 
 double from(auto v) { return static_cast<double>(v); }
@@ -109,11 +115,15 @@ void weigh_row(const Args& a, Fault fault, int64_t t) {
     const double weight = a.w ? from(a.w.data[j]) : fault == Fault::kTwiceWithoutWeight ? 2 : 1;
     double value = ignored ? e : from(a.g.data[t]) * e * weight;
     if (fault == Fault::kIgnoresUpstream) value = e * weight;
+    if (fault == Fault::kTakesAbsUpstream) value = std::abs(value);
+    if (fault == Fault::kNumbersRows) value += 0.001 * from(t);
+    if (fault == Fault::kCountsRows) value += 0.001 * from(rows);
+    if (fault == Fault::kOneInIgnored && ignored) value = 1;
     if (fault == Fault::kAddsALittle) value += 0.001;
     if (fault == Fault::kPrefersFirst && j == 0) value *= 1.1;
     y[j] = static_cast<Elem>(value);
   }
-  a.m.data[t] = static_cast<typename Args::Accum>(m);
+  a.m.data[t] = static_cast<typename Args::Accum>(fault == Fault::kStretchesMax ? 1.001 * m : m);
   a.s.data[t] =
       static_cast<typename Args::Accum>(fault == Fault::kSumsInElem ? from(stored_sum) : s);
 }
@@ -158,6 +168,7 @@ void turn(const Args& a, double sign, Fault fault) {
     for (int64_t j = 0; j < half; ++j) {
       const double c = from(a.cos.data[t * a.cos.stride[0] + j]);
       const double s = sign * from(a.sin.data[t * a.sin.stride[0] + j]);
+      if (fault == Fault::kTurnsEvenRows && t % 2 == 1) continue;
       const double x1 = from(q[j]), x2 = from(q[j + half]);
       q[j] = static_cast<Elem>(stretch * (x1 * c - x2 * s));
       q[j + half] = static_cast<Elem>(stretch * (x2 * c + x1 * s));
@@ -207,11 +218,17 @@ OpSpec contract() {
                "weigh",
                {.oracle = oracle<Weigh>([](auto& a) { weigh(a, Fault::kNone); }),
                 .implementations =
-                    {weighs("sound", Fault::kNone), weighs("reads_next_row", Fault::kReadsNextRow),
+                    {weighs("sound", Fault::kNone),
+                     weighs("reads_next_row", Fault::kReadsNextRow),
                      weighs("adds_a_little", Fault::kAddsALittle),
                      weighs("ignores_upstream", Fault::kIgnoresUpstream),
                      weighs("prefers_first", Fault::kPrefersFirst),
                      weighs("forgets_max", Fault::kForgetsMax),
+                     weighs("stretches_max", Fault::kStretchesMax),
+                     weighs("numbers_rows", Fault::kNumbersRows),
+                     weighs("counts_rows", Fault::kCountsRows),
+                     weighs("takes_abs_upstream", Fault::kTakesAbsUpstream),
+                     weighs("one_in_ignored", Fault::kOneInIgnored),
                      weighs("padding_is_one", Fault::kPaddingIsOne),
                      weighs("reads_ignored", Fault::kReadsIgnored),
                      weighs("sums_in_elem", Fault::kSumsInElem),
@@ -244,19 +261,21 @@ OpSpec contract() {
            pass<Turn>("turn", {.oracle = oracle<Turn>([](auto& a) { turn(a, 1, Fault::kNone); }),
                                .implementations = {turns("sound", Fault::kNone),
                                                    turns("stretches", Fault::kStretches),
+                                                   turns("turns_even_rows", Fault::kTurnsEvenRows),
                                                    turns("turns_one_way", Fault::kNone)},
                                .budget = {{"q", {}}},
                                .flops = 3 * Expr(T) * V,
-                               .properties = {pair_norm({"q"})}}),
-           pass<TurnBack>("turn_back",
-                          {.oracle = oracle<TurnBack>([](auto& a) { turn(a, -1, Fault::kNone); }),
-                           .implementations = {turns_back("sound", -1, Fault::kNone),
-                                               turns_back("turns_one_way", 1, Fault::kNone)},
-                           .budget = {{"q", {}}},
-                           .flops = 3 * Expr(T) * V,
-                           .properties = {same_as_pass("negated_angle", "turn", {{"q", "q"}},
-                                                       {"sin"}),
-                                          inverts_pass("inverse", "turn", {{"q", "q"}})}})},
+                               .properties = {pair_norm({"q"}), composition({"q"}, {"cos", "sin"}),
+                                              relative_position("q", "q")}}),
+           pass<TurnBack>(
+               "turn_back",
+               {.oracle = oracle<TurnBack>([](auto& a) { turn(a, -1, Fault::kNone); }),
+                .implementations = {turns_back("sound", -1, Fault::kNone),
+                                    turns_back("turns_one_way", 1, Fault::kNone)},
+                .budget = {{"q", {}}},
+                .flops = 3 * Expr(T) * V,
+                .properties = {same_as_pass("negated_angle", "turn", {{"q", "q"}}, {"sin"}),
+                               inverts_pass("inverse", "turn", {{"q", "q"}})}})},
   };
 }
 
