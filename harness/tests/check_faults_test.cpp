@@ -56,6 +56,9 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{"far_before", Verdict::kOutOfBoundsWrite, "300 bytes before y"},
         Expectation{"modifies_input", Verdict::kInputModified, "input x[0,0]"},
         Expectation{"modifies_scratch", Verdict::kOutOfBoundsWrite, "the workspace"},
+        Expectation{"copies_guard", Verdict::kOutOfBoundsWrite, "0 bytes behind the end of y"},
+        Expectation{"remembers_guard", Verdict::kOutOfBoundsWrite, "0 bytes behind the end of y"},
+        Expectation{"reads_scratch", Verdict::kNondeterministic, "y[0,0]"},
         Expectation{"counts_calls", Verdict::kNondeterministic, "y[0,0]"},
         Expectation{"never_writes_last", Verdict::kUnwrittenOutput, "y[2,4]; 1 of 15"},
         Expectation{"does_nothing", Verdict::kUnwrittenOutput, "15 of 15"},
@@ -84,6 +87,35 @@ TEST(Faults, a_run_of_all_of_them_ends_with_a_verdict_for_each_case_in_order) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(case_id(results[i].c), case_id(cases[i]));
   EXPECT_EQ(report.exit_code(), kExitIncorrect);
   EXPECT_EQ(report.tally.skipped(), 1);
+}
+
+TEST(Faults, what_lies_between_rows_is_guarded) {
+  CheckReport report;
+  CheckRequest request;
+  request.cases = {parse_case("faulty/forward/writes_between_rows/bf16/N=3,M=5,gap=3"),
+                   parse_case("faulty/forward/writes_between_rows/bf16/N=3,M=5")};
+  const auto results = results_of(request, &report);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].verdict, Verdict::kOutOfBoundsWrite);
+  EXPECT_NE(results[0].reason.find("between the rows of y, behind row 0"), std::string::npos)
+      << results[0].reason;
+  EXPECT_EQ(results[1].verdict, Verdict::kPassed);
+}
+
+TEST(Faults, every_output_is_judged) {
+  CheckReport report;
+  CheckRequest request;
+  request.cases = {parse_case("relations/weigh/adds_a_little/f32/T=3,V=6"),    // y, the first
+                   parse_case("relations/weigh/stretches_max/f32/T=3,V=6"),    // m
+                   parse_case("relations/weigh/sums_in_elem/bf16/T=3,V=60")};  // s, the last
+  const auto results = results_of(request, &report);
+  ASSERT_EQ(results.size(), 3u);
+  const char* const kWrong[] = {"y[", "m[", "s["};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(results[i].verdict, Verdict::kIncorrectNumerical);
+    EXPECT_EQ(results[i].reason.rfind(kWrong[i], 0), 0u) << results[i].reason;
+    EXPECT_EQ(results[i].outputs.size(), 3u);
+  }
 }
 
 TEST(Faults, a_hang_costs_one_case_and_its_group_goes_on) {

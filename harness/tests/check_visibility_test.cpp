@@ -1,6 +1,9 @@
 // An option without effect is reported by name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "harness/run/visibility.h"
 
 namespace tigon {
@@ -31,6 +34,38 @@ TEST(Visibility, an_option_that_is_declared_invisible_must_not_show) {
     EXPECT_NE(text_of(s).find("option factor: declared invisible, but moves"), std::string::npos);
   }
   EXPECT_EQ(wrong, 1);
+}
+
+// What does not show where the op has this oracle.
+std::set<std::string> hidden_with(Oracle oracle) {
+  Pass& pass = const_cast<OpSpec*>(find_op("faulty"))->passes[0];
+  std::swap(pass.oracle, oracle);
+  std::set<std::string> hidden;
+  for (const Sight& s : sights_of("faulty", "forward"))
+    if (!s.right()) hidden.insert(s.what);
+  std::swap(pass.oracle, oracle);
+  return hidden;
+}
+
+// A contract whose outputs do not depend on anything would let every kernel pass.
+TEST(Visibility, an_output_that_never_changes_is_named) {
+  const auto hidden = hidden_with([](const Bound& b) {
+    const TensorRef& y = b.tensors.at("y");
+    std::fill_n(static_cast<double*>(y.data), y.shape[0] * y.shape[1], 0.0);
+  });
+  EXPECT_EQ(hidden, (std::set<std::string>{"option factor", "input x", "input w",
+                                           "tensor w left out", "another seed",
+                                           "output y is not zeros", "output y is not a constant"}));
+}
+
+TEST(Visibility, an_output_that_is_an_input_is_named) {
+  const auto hidden = hidden_with([](const Bound& b) {
+    const TensorRef &x = b.tensors.at("x"), &y = b.tensors.at("y");
+    std::copy_n(static_cast<double*>(x.data), x.shape[0] * x.shape[1],
+                static_cast<double*>(y.data));
+  });
+  EXPECT_EQ(hidden, (std::set<std::string>{"option factor", "input w", "tensor w left out",
+                                           "output y is not x"}));
 }
 
 TEST(Visibility, of_a_sound_contract_is_complete) {

@@ -11,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "harness/run/arena.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/registry.h"
 
@@ -121,6 +122,23 @@ OpSpec contract() {
                        }),
                 faulty("modifies_scratch",
                        [](auto& a) { static_cast<char*>(a.scratch.data)[a.scratch.bytes] = 1; }),
+                faulty("copies_guard", [](auto& a) { last(a)[1] = last(a)[2]; }),
+                // Puts back what was behind the end in the first call.
+                faulty("remembers_guard",
+                       [](auto& a) {
+                         static const auto old = last(a)[1];
+                         last(a)[1] = old;
+                       }),
+                faulty("writes_between_rows",
+                       [](auto& a) {
+                         if (a.y.stride[0] > a.y.shape[1]) a.y.data[a.y.shape[1]] = {};
+                       }),
+                // Right over one poison, wrong over the other.
+                faulty("reads_scratch",
+                       [](auto& a) {
+                         const auto old = *static_cast<unsigned char*>(a.scratch.data);
+                         if (old == kPoisons[1]) change<std::decay_t<decltype(a)>>(a.y.data, 1.02);
+                       }),
                 faulty("counts_calls",
                        [](auto& a) {
                          static int calls = 0;
@@ -188,11 +206,12 @@ namespace relations {
 OpSpec contract();
 }
 
-// Scratch for the implementation that writes behind it.
+// Scratch for the implementations that misuse it.
 std::vector<OpSpec> make_contracts() {
   std::vector<OpSpec> all = {faulty::contract(), relations::contract()};
   for (Implementation& i : all[0].passes[0].implementations)
-    if (i.name == "modifies_scratch") i.workspace = [](DType, const Bound&) { return size_t{40}; };
+    if (i.name == "modifies_scratch" || i.name == "reads_scratch")
+      i.workspace = [](DType, const Bound&) { return size_t{40}; };
   return all;
 }
 
