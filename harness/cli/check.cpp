@@ -49,8 +49,8 @@ class CheckPrinter {
         worst_ = output.error_over_budget;
     const std::string id = case_id(r.c);
     if (is_failure(r.verdict))
-      progress_->line(fmt::format("{} {}: {}: {}\n  repro: {}", colored("FAIL", Color::kRed), id,
-                                  name_of(r.verdict), r.reason, r.repro));
+      progress_->line(fmt::format("{} {}: {}: {}{}\n  repro: {}", colored("FAIL", Color::kRed), id,
+                                  name_of(r.verdict), r.reason, naive_text(r), r.repro));
     else if (verbose_)
       progress_->line(
           fmt::format("{} {}{}{}", name_of(r.verdict), id, r.reason.empty() ? "" : ": ", r.reason));
@@ -211,6 +211,7 @@ int check_stage(Session& session, const CheckOptions& options) {
   const CheckSink sink = [&](const CheckResult& result) {
     CheckResult r = result;
     naive.complete(&r);
+    if (is_failure(r.verdict)) naive.complete_failure(requests.back(), &r);
     headroom.add(r);
     session.record("check", to_json(r));
     count(r);

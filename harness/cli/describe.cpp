@@ -79,11 +79,16 @@ void print_pass(const OpSpec& op, const Pass& pass) {
   }
   fmt::print(
       "  budget per element of an output, |error| <=\n"
-      "    (k u_out) |y| + (4 sqrt(n) + c0) u_acc S + 4 k_int u_T S2 + eta\n");
+      "    (k u_out + phi) |y| + (4 sqrt(n) + c0) u_acc S + 4 k_int u_T S2 + lost bits + eta\n"
+      "    sums in f32 (u_acc = 2^-24) of exact products, never TF32; S: the formula with "
+      "absolute\n"
+      "    values; phi: u_out / 4 in 16 bits; S2: 2-norm of terms stored in 16 bits on the way\n");
   for (const auto& [name, b] : pass.budget)
     fmt::print("    {:<8} k = {}, n = {}, c0 = {:g}, k_int = {}\n", name, b.roundings.text(),
                b.reduction.text(), b.elementary, b.intermediate_roundings.text());
   fmt::print("  least bytes  {}\n  flop         {}\n", bytes_of(pass), pass.flops.text());
+  if (!pass.invisible.empty()) fmt::print("  options that move no output\n");
+  for (const auto& [name, why] : pass.invisible) fmt::print("    {:<16} {}\n", name, why);
   fmt::print("  properties\n");
   for (const Property& p : properties_of(pass)) fmt::print("    {:<20} {}\n", p.name, p.statement);
 }
@@ -96,6 +101,7 @@ void print_op(const OpSpec& op) {
     print_values("check", plan.check);
     print_values("sweep", plan.sweep);
     print_values("host sweep", plan.host_sweep);
+    print_values("huge", plan.huge);
   }
   std::vector<std::string> inputs;
   for (const InputSet& set : op.inputs) inputs.push_back(set.name);

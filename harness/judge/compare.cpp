@@ -198,28 +198,28 @@ std::string beside(const OutputResult& r) {
   return fmt::format("; beside it got{} want{}", got, want);
 }
 
-std::string where_of(const Scan& scan, const OutputResult& r, const std::vector<int64_t>& shape) {
+std::string pattern_of(const Scan& scan, const OutputResult& r, const std::vector<int64_t>& shape) {
   // Of failures beyond those that are kept nothing is known.
   if (r.failing > static_cast<int64_t>(scan.failing().size())) return "";
-  const std::string pattern = failure_pattern(scan.failing(), shape);
-  return pattern.empty() ? "" : "; " + pattern;
+  return failure_pattern(scan.failing(), shape);
 }
 
 void decide(const Scan& scan, const std::vector<int64_t>& shape, Comparison* c) {
   OutputResult& r = c->result;
   const std::string place = fmt::format("{}[{}]", r.name, fmt::join(r.worst_index, ","));
+  r.pattern = pattern_of(scan, r, shape);
+  const std::string where = (r.pattern.empty() ? "" : "; " + r.pattern) + beside(r);
   if (scan.wrong_class()) {
     c->verdict = Verdict::kNonfinite;
     r.error_over_budget = std::numeric_limits<double>::infinity();
-    c->reason = fmt::format("{}: got {:.9g} want {:.9g}; {} of {} elements wrong{}{}", place, r.got,
-                            r.want, r.failing, r.elements, where_of(scan, r, shape), beside(r));
+    c->reason = fmt::format("{}: got {:.9g} want {:.9g}; {} of {} elements wrong{}", place, r.got,
+                            r.want, r.failing, r.elements, where);
   } else if (r.failing > 0 || !within(r.error_over_budget)) {
     c->verdict = Verdict::kIncorrectNumerical;
     c->reason = fmt::format(
         "{}: got {:.9g} want {:.9g}, error {:.3g} of its budget; {} of {} elements over it, bias "
-        "{:+.1f}{}{}",
-        place, r.got, r.want, r.error_over_budget, r.failing, r.elements, r.bias,
-        where_of(scan, r, shape), beside(r));
+        "{:+.1f}{}",
+        place, r.got, r.want, r.error_over_budget, r.failing, r.elements, r.bias, where);
   } else if (scan.has_rms() && !(r.rms_over_budget <= 1) &&
              !planted(JudgeFault::kNoRootMeanSquare)) {
     c->verdict = Verdict::kIncorrectNumerical;

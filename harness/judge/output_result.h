@@ -23,6 +23,7 @@ struct OutputResult {
   double got = 0, want = 0;           // at worst_index
   std::vector<Neighbour> neighbours;  // up to two on either side of worst_index
   int64_t elements = 0, failing = 0;
+  std::string pattern;       // where the failing elements lie, if that is simple to say
   double largest_error = 0;  // absolute, of the finite elements
   // largest_error over that of the naive implementation on the same inputs; NaN when unknown.
   // Information only: the yardstick shares mistakes.

@@ -1,6 +1,8 @@
 // Distribution of the errors of passed cases.
 #include "harness/run/headroom.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -82,6 +84,31 @@ void NaiveErrors::complete(CheckResult* r) {
       o.naive_ratio = o.largest_error / found->second;
     }
   }
+}
+
+void NaiveErrors::complete_failure(const CheckRequest& like, CheckResult* r) {
+  constexpr int kMostQuestions = 20;
+  const bool known = std::any_of(r->outputs.begin(), r->outputs.end(),
+                                 [](const OutputResult& o) { return !std::isnan(o.naive_ratio); });
+  if (r->outputs.empty() || r->c.impl == "naive" || known || asked_++ >= kMostQuestions) return;
+  CheckRequest request;
+  request.executor = r->executor;
+  request.timeout_s = like.timeout_s;
+  request.cases = {r->c};
+  request.cases[0].impl = "naive";
+  const OpSpec* op = find_op(r->c.op);
+  const Pass* pass = op ? find_pass(*op, r->c.pass) : nullptr;
+  if (!pass || !find_implementation(*pass, "naive")) return;
+  run_checks(request, [&](CheckResult naive) { complete(&naive); });
+  complete(r);
+}
+
+std::string naive_text(const CheckResult& r) {
+  std::string text;
+  for (const OutputResult& o : r.outputs)
+    if (o.failing > 0 && !std::isnan(o.naive_ratio))
+      text += fmt::format("; {}: {:.3g} times the error of naive", o.name, o.naive_ratio);
+  return text;
 }
 
 }  // namespace tigon

@@ -46,9 +46,16 @@ nlohmann::ordered_json to_json(const Headroom::Row& row);
 class NaiveErrors {
  public:
   void complete(CheckResult* result);
+  // The same for a failure; runs the baseline on its case, like the request does, if that was not
+  // given. Of the first few failures only.
+  void complete_failure(const CheckRequest& like, CheckResult* result);
 
  private:
+  int asked_ = 0;
   std::map<std::string, double> largest_;  // by executor, case without implementation, output
 };
+
+// "; y: 12 times the error of naive" for the failing outputs of which it is known.
+std::string naive_text(const CheckResult& result);
 
 }  // namespace tigon

@@ -123,6 +123,7 @@ Json output_json(const OutputResult& o) {
             {"failing", o.failing},
             {"largest_error", o.largest_error}};
   if (o.failing > 0) j["neighbours"] = neighbours_json(o, [](double v) { return Json(v); });
+  if (!o.pattern.empty()) j["pattern"] = o.pattern;
   if (!std::isnan(o.naive_ratio)) j["naive_ratio"] = o.naive_ratio;
   return j;
 }
@@ -228,6 +229,7 @@ std::string encode(const CheckResult& r, bool last) {
                             {"beside", neighbours_json(o, number)},
                             {"elements", o.elements},
                             {"failing", o.failing},
+                            {"pattern", o.pattern},
                             {"largest", number(o.largest_error)}});
   return text_of(j);
 }
@@ -252,6 +254,7 @@ CheckResult decode_check(const std::string& line, bool* last) {
     out.want = number_of(o.at("want"));
     out.elements = o.at("elements");
     out.failing = o.at("failing");
+    out.pattern = o.at("pattern");
     out.largest_error = number_of(o.at("largest"));
     for (const Json& n : o.at("beside"))
       out.neighbours.push_back({n.at("column"), number_of(n.at("got")), number_of(n.at("want"))});
