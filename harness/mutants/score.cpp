@@ -182,7 +182,8 @@ class Worker {
     const std::string key = executor + " " + case_id(c);
     if (const auto known = baseline_->find(key)) return *known;
     auto& kernels = without_fault_[executor];
-    if (!kernels) kernels = std::make_unique<Kernels>(executor, "", timeout_s_);
+    if (!kernels)
+      kernels = std::make_unique<Kernels>(executor, request_.fault_of_baseline, timeout_s_);
     const CheckResult result = kernels->run(c);
     baseline_->add(key, result);
     return result;

@@ -30,6 +30,7 @@ struct MutantRequest {
   int jobs = 0;             // children at a time; 0: one per core, up to eight
   double timeout_s = 0;     // of one case; 0: 20 s
   uint64_t seed = 42;
+  std::string fault_of_baseline = {};  // for tests: what should be right is wrong
 };
 
 // A fault in one pass of an op with one element type, on one executor.

@@ -114,6 +114,20 @@ TEST(MutantScore, refutes_a_false_proof) {
   EXPECT_NE(r.reason.find("declared equivalent"), std::string::npos);
 }
 
+// What should be right has the same fault.
+TEST(MutantScore, counts_no_failure_of_a_case_that_fails_without_the_fault) {
+  std::vector<MutantResult> results;
+  run_mutants({.ops = {"rope"},
+               .dtypes = {DType::kF32},
+               .filter = "^rope.backward_turns_forward$",
+               .jobs = 1,
+               .fault_of_baseline = "rope.backward_turns_forward"},
+              [&](const MutantResult& r) { results.push_back(r); });
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].outcome, MutantOutcome::kInvalid) << results[0].reason;
+  EXPECT_NE(results[0].reason.find("without the fault"), std::string::npos) << results[0].reason;
+}
+
 // An external program is a shell script here.
 std::vector<ExternalResult> run_script(const std::string& text) {
   const std::string name = "external-script-of-mutant-tests";
