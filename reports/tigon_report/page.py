@@ -25,7 +25,7 @@ def sections(run, figures):
                     "figure": draw.convergence_figure(figures, config, dtype, entry)}
                    for (config, dtype), entry in tables.convergence(run).items()]
     return {
-        "run": run, "counts": tables.verdict_counts(run), "checks": checks, "failures": tables.failures(run),
+        "run": run, "counts": tables.verdict_counts(run), "headline": tables.headline(run), "checks": checks, "failures": tables.failures(run),
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,

@@ -20,6 +20,19 @@ def verdict_counts(run):
     return {kind: counts[kind] for kind in ("passed", "failed", "skipped")}
 
 
+def headline(run):
+    """The run in one line: its checks, and what else it tried."""
+    counts, planted, injected, soaked = verdict_counts(run), mutants(run), faults(run), soak(run)
+    parts = [f"{counts['passed']} checks passed, {counts['failed']} failed, {counts['skipped']} skipped"]
+    if planted["planted"]:
+        parts.append(f"{planted['caught']} of {planted['planted']} planted faults caught")
+    if injected["injected"]:
+        parts.append(f"{injected['survived']} of {injected['injected']} faults of the world survived")
+    if soaked["trials"]:
+        parts.append(f"{soaked['false_alarms']} false alarms in {soaked['trials']:,} soaked cases")
+    return "; ".join(parts if sum(counts.values()) or len(parts) == 1 else parts[1:])
+
+
 def correctness(run):
     """One row per op, pass, implementation, dtype and executor, with the least head-room to the budget of its cases."""
     groups = collections.defaultdict(list)
@@ -117,6 +130,7 @@ def mutants(run):
         "rows": [{"group": group, "meaning": GROUPS_OF_FAULTS.get(group, ""), "op": op, "scores": row}
                  for (group, op), row in rows.items()],
         "dtypes": sorted({dtype for row in rows.values() for dtype in row if dtype}),
+        "without_dtype": any("" in row for row in rows.values()),
         "caught": sum(caught for caught, _ in scores), "planted": sum(planted for _, planted in scores),
         "survivors": survivors,
         "equivalents": [{"mutant": key[0], "what": key[1], "proof": key[2], "where": where}
