@@ -3,9 +3,10 @@
 
   ci/summarize.py results/ci/push --headline "push: all stages passed" --summary summary.md
 
-Annotations are GitHub's `::error::` lines on stdout; other services show them as log lines. GitHub drops a summary above
+Annotations are GitHub's `::error::` lines on stdout; other services show them as log lines. GitHub drops a summary over
 1 MiB as a whole and an eleventh annotation without a word, so both are bounded here and say what they left out.
 """
+
 import argparse
 import pathlib
 import sys
@@ -16,8 +17,8 @@ from tigon_report import records  # noqa: E402
 from tigon_report.errors import DataError  # noqa: E402
 
 MOST_ANNOTATIONS = 10
-MOST_BYTES = 1_000_000      # of a summary; GitHub's limit is 1 MiB
-MOST_ROWS = 200             # of a table
+MOST_BYTES = 1_000_000  # of a summary; GitHub's limit is 1 MiB
+MOST_ROWS = 200  # of a table
 GREEN = ("passed", "unsupported", "skipped")
 
 
@@ -35,19 +36,37 @@ def findings(found):
         op = record.get("op") or case.split("/")[0]
         if kind in ("check", "bench") and record["verdict"] not in GREEN:
             command = record.get("repro") or f"./tigon {kind} --case '{case}'"
-            rows.append((0, record["verdict"], f"{case}: {record.get('reason') or record['verdict']}", command, sources(op)))
+            rows.append(
+                (0, record["verdict"], f"{case}: {record.get('reason') or record['verdict']}", command, sources(op))
+            )
         elif kind == "converge_verdict" and record["verdict"] not in GREEN:
-            rows.append((0, f"training {record['verdict']}", f"{record['config']} {record['dtype']}: {record.get('reason') or ''}",
-                         f"./tigon converge --config {record['config']} --dtype {record['dtype']}", ""))
+            rows.append(
+                (
+                    0,
+                    f"training {record['verdict']}",
+                    f"{record['config']} {record['dtype']}: {record.get('reason') or ''}",
+                    f"./tigon converge --config {record['config']} --dtype {record['dtype']}",
+                    "",
+                )
+            )
         elif kind == "gate" and record.get("scope") == "cell" and record.get("outcome") in ("slower", "inconclusive"):
             rank = 1 if record["outcome"] == "slower" else 3
             change = record.get("change")
             text = f"{case}: {record['outcome']}" + (f", {100 * change:+.1f} %" if change is not None else "")
             rows.append((rank, record["outcome"], text, f"./tigon gate --base BASE --case '{case}'", sources(op)))
         elif kind == "static":
-            rows += [(2, "static", f"{case} {record.get('arch') or ''}: {change['number']} {change.get('base')} -> "
-                      f"{change.get('head')}: {change['cause']}", f"./tigon gate --static --base BASE --op {op}", sources(op))
-                     for change in record.get("changes") or [] if change["effect"] == "blocks"]
+            rows += [
+                (
+                    2,
+                    "static",
+                    f"{case} {record.get('arch') or ''}: {change['number']} {change.get('base')} -> "
+                    f"{change.get('head')}: {change['cause']}",
+                    f"./tigon gate --static --base BASE --op {op}",
+                    sources(op),
+                )
+                for change in record.get("changes") or []
+                if change["effect"] == "blocks"
+            ]
     return sorted(rows, key=lambda row: row[0])
 
 
@@ -59,11 +78,14 @@ def escape(text, value=False):
 
 def annotations(rows):
     """The lines of at most MOST_ANNOTATIONS annotations; the last one says how many more there are."""
-    shown = rows if len(rows) <= MOST_ANNOTATIONS else rows[:MOST_ANNOTATIONS - 1]
+    shown = rows if len(rows) <= MOST_ANNOTATIONS else rows[: MOST_ANNOTATIONS - 1]
     lines = []
     for rank, title, text, repro, file in shown:
         place = f"file={escape(file, True)}," if file else ""
-        lines.append(f"::{'warning' if rank == 3 else 'error'} {place}title={escape(title, True)}::{escape(text)}%0A{escape(repro)}")
+        lines.append(
+            f"::{'warning' if rank == 3 else 'error'} {place}title={escape(title, True)}"
+            f"::{escape(text)}%0A{escape(repro)}"
+        )
     if len(shown) < len(rows):
         lines.append(f"::error title=more::{len(rows) - len(shown)} more findings; the step summary has them")
     return lines
@@ -81,8 +103,10 @@ def markdown(headline, found, rows):
     lines = [f"## {headline}", "", counts(found), ""]
     if rows:
         lines += ["| what | where | repeat it |", "|---|---|---|"]
-        lines += ["| {} | {} | `{}` |".format(title, *(part.replace("|", "\\|").replace("\n", " ") for part in (text, repro)))
-                  for _, title, text, repro, _ in rows[:MOST_ROWS]]
+        lines += [
+            "| {} | {} | `{}` |".format(title, *(part.replace("|", "\\|").replace("\n", " ") for part in (text, repro)))
+            for _, title, text, repro, _ in rows[:MOST_ROWS]
+        ]
         if len(rows) > MOST_ROWS:
             lines.append(f"\n{len(rows) - MOST_ROWS} more are in the records.")
     for record in found:
@@ -90,8 +114,10 @@ def markdown(headline, found, rows):
             for kind in ("measured", "simulated"):
                 rate = record.get(kind)
                 if rate:
-                    lines.append(f"\nA/A, {kind}: {rate['false_blocks']} false blocks in {rate['suites']} suites, at most "
-                                 f"{100 * rate['rate_upper_95']:.2g} % with 95 % confidence.")
+                    lines.append(
+                        f"\nA/A, {kind}: {rate['false_blocks']} false blocks in {rate['suites']} suites, at most "
+                        f"{100 * rate['rate_upper_95']:.2g} % with 95 % confidence."
+                    )
     return "\n".join(lines) + "\n"
 
 
@@ -100,7 +126,10 @@ def bounded(text):
     data = text.encode("utf-8")
     if len(data) <= MOST_BYTES:
         return text
-    return data[:MOST_BYTES - 200].decode("utf-8", "ignore").rsplit("\n", 1)[0] + "\n\nCut here: the summary was too long.\n"
+    return (
+        data[: MOST_BYTES - 200].decode("utf-8", "ignore").rsplit("\n", 1)[0]
+        + "\n\nCut here: the summary was too long.\n"
+    )
 
 
 def main():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of ci/push.sh, merge.sh, nightly.sh and summarize.py with a stand-in for ./tigon, and of the templates that call them."""
+"""Tests of ci/push.sh, merge.sh, nightly.sh and summarize.py with a stand-in for ./tigon, and of the templates."""
+
 import json
 import os
 import pathlib
@@ -16,10 +17,17 @@ sys.path.insert(0, str(ROOT / "reports"))
 
 import summarize  # noqa: E402
 
-RUN = {"record": "run", "schema_version": "1.0.0", "run_id": "20260101T000000Z-00000001", "time": "2026-01-01T00:00:00.000Z",
-       "device": {"kind": "cuda", "name": "fake"}, "tool": {"commit": "c"}, "command": ["./tigon"]}
-# Writes the records that the test put into $FAKE/NAME.jsonl to --out, and exits with the code in $FAKE/NAME.code; NAME is the
-# command with its first option, e.g. "gate--aa".
+RUN = {
+    "record": "run",
+    "schema_version": "1.0.0",
+    "run_id": "20260101T000000Z-00000001",
+    "time": "2026-01-01T00:00:00.000Z",
+    "device": {"kind": "cuda", "name": "fake"},
+    "tool": {"commit": "c"},
+    "command": ["./tigon"],
+}
+# Writes the records that the test put into $FAKE/NAME.jsonl to --out, and exits with the code in $FAKE/NAME.code; NAME
+# is the command with its first option, e.g. "gate--aa".
 STAND_IN = """#!/bin/bash
 while [ "${1:-}" = --device ]; do shift 2; done
 name=$1; case " $* " in *" --aa "*) name=gate--aa;; *" --static "*) name=gate--static;; esac
@@ -33,9 +41,20 @@ exit $(cat "$FAKE/$name.code" 2>/dev/null || echo 0)
 
 def check(number, verdict="passed", op="rms_norm"):
     case = f"{op}/forward/fused/bf16/T={number}"
-    return {**RUN, "record": "check", "case_id": case, "case_key": f"{number:016x}", "op": op, "pass": "forward", "impl": "fused",
-            "dtype": "bf16", "executor": "fast", "verdict": verdict, "reason": "y[0] is 3, not 2: 100 % off, by far",
-            "repro": f"./tigon check --case '{case}'"}
+    return {
+        **RUN,
+        "record": "check",
+        "case_id": case,
+        "case_key": f"{number:016x}",
+        "op": op,
+        "pass": "forward",
+        "impl": "fused",
+        "dtype": "bf16",
+        "executor": "fast",
+        "verdict": verdict,
+        "reason": "y[0] is 3, not 2: 100 % off, by far",
+        "repro": f"./tigon check --case '{case}'",
+    }
 
 
 class Scripts(unittest.TestCase):
@@ -54,12 +73,24 @@ class Scripts(unittest.TestCase):
     def run_script(self, script, **variables):
         """(exit code, stdout, summary, calls of ./tigon)."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("TIGON_", "GITHUB_"))}
-        environment.update(TIGON=str(self.tigon), FAKE=str(self.folder), TIGON_OUT=str(self.folder / "out"),
-                           TIGON_PYTHON=sys.executable, GITHUB_STEP_SUMMARY=str(self.folder / "summary.md"), **variables)
-        done = subprocess.run([ROOT / "ci" / script], env=environment, capture_output=True, text=True, cwd="/", check=False)
+        environment.update(
+            TIGON=str(self.tigon),
+            FAKE=str(self.folder),
+            TIGON_OUT=str(self.folder / "out"),
+            TIGON_PYTHON=sys.executable,
+            GITHUB_STEP_SUMMARY=str(self.folder / "summary.md"),
+            **variables,
+        )
+        done = subprocess.run(
+            [ROOT / "ci" / script], env=environment, capture_output=True, text=True, cwd="/", check=False
+        )
         summary, calls = (self.folder / name for name in ("summary.md", "calls"))
-        return (done.returncode, done.stdout, summary.read_text() if summary.exists() else "",
-                calls.read_text().splitlines() if calls.exists() else [])
+        return (
+            done.returncode,
+            done.stdout,
+            summary.read_text() if summary.exists() else "",
+            calls.read_text().splitlines() if calls.exists() else [],
+        )
 
     def test_push_runs_every_stage_and_passes(self):
         self.give("check", 0, [check(1)])
@@ -83,7 +114,15 @@ class Scripts(unittest.TestCase):
         self.assertIn("100 %25 off, by far%0A./tigon check --case", out)
 
     def test_exit_codes(self):
-        for codes, expected in (((0, 3), 3), ((0, 6), 6), ((1, 6), 1), ((5, 3), 3), ((0, 0), 0), ((0, 77), 5), ((130, 0), 130)):
+        for codes, expected in (
+            ((0, 3), 3),
+            ((0, 6), 6),
+            ((1, 6), 1),
+            ((5, 3), 3),
+            ((0, 0), 0),
+            ((0, 77), 5),
+            ((130, 0), 130),
+        ):
             self.give("check", codes[0])
             self.give("gate", codes[1])
             self.assertEqual(self.run_script("merge.sh", TIGON_BASE="HEAD")[0], expected, codes)
@@ -98,15 +137,30 @@ class Scripts(unittest.TestCase):
         history = self.folder / "history"
         code, _, _, calls = self.run_script("nightly.sh", TIGON_HISTORY=str(history))
         self.assertEqual(code, 1)
-        self.assertEqual(sorted(path.name for path in history.iterdir()), [f"{run['run_id']}.jsonl" for run in (RUN, aa)])
+        self.assertEqual(
+            sorted(path.name for path in history.iterdir()), [f"{run['run_id']}.jsonl" for run in (RUN, aa)]
+        )
         self.assertTrue(any(call.startswith("dashboard") and str(history) in call for call in calls), calls)
         self.give("run", 0, [])
         self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
         self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())
 
     def test_at_most_ten_annotations_the_worst_first(self):
-        self.give("gate", 3, [{**RUN, "record": "gate", "scope": "cell", "case_id": f"swiglu/forward/fused/bf16/T={n}",
-                               "outcome": "slower", "change": 0.031} for n in range(30)])
+        self.give(
+            "gate",
+            3,
+            [
+                {
+                    **RUN,
+                    "record": "gate",
+                    "scope": "cell",
+                    "case_id": f"swiglu/forward/fused/bf16/T={n}",
+                    "outcome": "slower",
+                    "change": 0.031,
+                }
+                for n in range(30)
+            ],
+        )
         self.give("check", 1, [check(n, "incorrect_numerical") for n in range(3)])
         _, out, summary, _ = self.run_script("merge.sh", TIGON_BASE="HEAD")
         lines = [line for line in out.splitlines() if line.startswith("::")]
@@ -132,7 +186,10 @@ class Templates(unittest.TestCase):
     """The templates call what exists; lint.sh checks their shape."""
 
     def test_every_script_that_is_called_exists(self):
-        texts = {path: path.read_text() for path in [*ROOT.glob("ci/github/*.yml"), *ROOT.glob("ci/gitlab/*.yml"), ROOT / "ci/GATES.md"]}
+        texts = {
+            path: path.read_text()
+            for path in [*ROOT.glob("ci/github/*.yml"), *ROOT.glob("ci/gitlab/*.yml"), ROOT / "ci/GATES.md"]
+        }
         self.assertEqual(len(texts), 5)
         for path, text in texts.items():
             for script in re.findall(r"ci/[a-z]+\.(?:sh|py)\b", text):
@@ -146,9 +203,13 @@ class Templates(unittest.TestCase):
     def test_options_of_python_commands_exist(self):
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}/reports:{ROOT}/ci"}
         for script in ("push.sh", "merge.sh", "nightly.sh"):
-            for command, rest in re.findall(r'"\$TIGON"(?: --device \w+)? (gate|export|dashboard)\b(.*)', (ROOT / "ci" / script).read_text()):
+            for command, rest in re.findall(
+                r'"\$TIGON"(?: --device \w+)? (gate|export|dashboard)\b(.*)', (ROOT / "ci" / script).read_text()
+            ):
                 module = ["-m", "tigon_gate"] if command == "gate" else ["-m", "tigon_report", command]
-                shown = subprocess.run([sys.executable, *module, "--help"], env=environment, capture_output=True, text=True, check=True)
+                shown = subprocess.run(
+                    [sys.executable, *module, "--help"], env=environment, capture_output=True, text=True, check=True
+                )
                 for option in re.findall(r"--[a-z-]+", rest):
                     self.assertIn(option, shown.stdout, f"{script}: {command} {option}")
 

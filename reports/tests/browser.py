@@ -1,4 +1,5 @@
 """A headless Chromium driven over the DevTools protocol through two pipes, with the standard library alone."""
+
 import base64
 import json
 import os
@@ -31,24 +32,48 @@ class Browser:
             os.dup2(10, 3), os.dup2(11, 4)
 
         self.process = subprocess.Popen(
-            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-             "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             "--remote-debugging-pipe", f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
-            preexec_fn=place, close_fds=False, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                program,
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--hide-scrollbars",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={self.profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
+            preexec_fn=place,
+            close_fds=False,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_child), os.close(from_child)
         self.buffer, self.number, self.events, self.problems, self.requests = b"", 0, [], [], []
         targets = self.call("Target.getTargets", session=False)["targetInfos"]
         page = next(target for target in targets if target["type"] == "page")["targetId"]
-        self.session = self.call("Target.attachToTarget", {"targetId": page, "flatten": True}, session=False)["sessionId"]
+        self.session = self.call("Target.attachToTarget", {"targetId": page, "flatten": True}, session=False)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.call("Emulation.setEmulatedMedia", {"features": [
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        self.call(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+        )
         self.size(width, height)
 
     def size(self, width, height):
-        self.call("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
 
     def close(self):
         os.killpg(self.process.pid, signal.SIGKILL)

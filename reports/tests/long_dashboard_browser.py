@@ -4,6 +4,7 @@
 TIGON_SHOTS=FOLDER keeps screenshots of every page, light and dark, wide and narrow, for people to look at.
 Exit code 77 (skipped) only when there is no Chromium; ./tigon test --long installs one.
 """
+
 import os
 import pathlib
 import shutil
@@ -37,7 +38,9 @@ class Dashboard(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     def setUp(self):
-        self.browser.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
+        self.browser.call(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+        )
         self.browser.problems.clear()
         self.browser.requests.clear()
 
@@ -53,7 +56,9 @@ class Dashboard(unittest.TestCase):
         for page in [*self.pages, *cases]:
             self.browser.open(page)
             self.assertTrue(self.js("document.querySelector('h1').textContent.length > 3"), page)
-            self.assertTrue(self.js("document.documentElement.scrollWidth <= innerWidth + 1"), f"{page} is wider than the window")
+            self.assertTrue(
+                self.js("document.documentElement.scrollWidth <= innerWidth + 1"), f"{page} is wider than the window"
+            )
 
     def test_no_page_is_wider_than_a_phone(self):
         self.browser.size(400, 800)
@@ -71,7 +76,10 @@ class Dashboard(unittest.TestCase):
         self.js("document.querySelector('#cases td a').click()")
         self.wait("location.pathname.includes('/case/') && document.readyState === 'complete'")
         self.browser.open(self.site / "index.html")
-        self.js("document.querySelector('figure svg a').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))")
+        self.js(
+            "document.querySelector('figure svg a')"
+            ".dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"
+        )
         self.wait("location.pathname.includes('/case/')")
 
     def wait(self, condition, seconds=20):
@@ -86,10 +94,16 @@ class Dashboard(unittest.TestCase):
         self.fail(condition)
 
     def filter(self, text):
-        self.js(f"(i => {{ i.value = {text!r}; i.dispatchEvent(new Event('input')); }})(document.querySelector('input[data-filter]'))")
+        self.js(
+            f"(i => {{ i.value = {text!r}; i.dispatchEvent(new Event('input')); }})"
+            "(document.querySelector('input[data-filter]'))"
+        )
 
     def visible(self, table):
-        return self.js(f"Array.from(document.querySelectorAll('#{table} tr')).filter(r => !r.hidden && r.querySelector('td')).length")
+        return self.js(
+            f"Array.from(document.querySelectorAll('#{table} tr'))"
+            ".filter(r => !r.hidden && r.querySelector('td')).length"
+        )
 
     def test_filter_sort_and_deep_link(self):
         self.browser.open(self.site / "history.html")
@@ -98,7 +112,9 @@ class Dashboard(unittest.TestCase):
         some = self.visible("cases")
         self.assertTrue(0 < some < every, (some, every))
         self.js("document.querySelectorAll('#cases th')[5].click()")
-        values = self.js("Array.from(document.querySelectorAll('#cases td:nth-child(6)')).map(c => Number(c.dataset.v))")
+        values = self.js(
+            "Array.from(document.querySelectorAll('#cases td:nth-child(6)')).map(c => Number(c.dataset.v))"
+        )
         self.assertEqual(values, sorted(values, reverse=True))
         address = self.js("location.hash")
         self.assertIn("q=", address)
@@ -110,9 +126,14 @@ class Dashboard(unittest.TestCase):
         page = max((self.site / "case").glob("*.html"), key=lambda path: path.stat().st_size)
         self.browser.open(page)
         target = self.js("document.querySelector('figure svg a').getAttribute('href')")
-        self.js("document.querySelector('figure svg a use').dispatchEvent(new MouseEvent('mousemove', {bubbles: true}))")
+        self.js(
+            "document.querySelector('figure svg a use').dispatchEvent(new MouseEvent('mousemove', {bubbles: true}))"
+        )
         self.assertFalse(self.js("document.getElementById('tip').hidden"))
-        self.js("document.querySelector('figure svg a').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))")
+        self.js(
+            "document.querySelector('figure svg a')"
+            ".dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"
+        )
         self.wait(f"location.hash === {target!r}")
         self.wait("(r => r && r.querySelector('details').open)(document.querySelector('tr:target'))")
         self.assertTrue(self.js("document.querySelector('tr:target pre').textContent.includes('git checkout')"))
@@ -126,7 +147,9 @@ class Dashboard(unittest.TestCase):
         self.assertNotEqual(light, dark)
         self.js("document.getElementById('theme').click(); localStorage.clear()")
         self.assertEqual(self.js(back), light)
-        self.browser.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+        self.browser.call(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+        )
         self.browser.open(self.site / "index.html")
         self.assertEqual(self.js(back), dark)
 
@@ -142,7 +165,10 @@ class Dashboard(unittest.TestCase):
         address, shown = self.js("location.hash"), self.js("document.getElementById('compare-what').textContent")
         self.browser.open(self.site / "compare.html", address)
         self.wait(f"document.getElementById('compare-what').textContent === {shown!r}")
-        self.js("(s => { s.value = s.options.length - 1; s.dispatchEvent(new Event('change')); })(document.getElementById('compare-b'))")
+        self.js(
+            "(s => { s.value = s.options.length - 1; s.dispatchEvent(new Event('change')); })"
+            "(document.getElementById('compare-b'))"
+        )
         self.assertIn("different devices", self.js("document.getElementById('compare-note').textContent"))
         self.assertEqual(self.visible("compare"), 0)
 
@@ -173,7 +199,9 @@ class Dashboard(unittest.TestCase):
         os.makedirs(folder, exist_ok=True)
         biggest = max((self.site / "case").glob("*.html"), key=lambda path: path.stat().st_size)
         for theme in ("light", "dark"):
-            self.browser.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]})
+            self.browser.call(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+            )
             for width, height in ((1250, 1500), (400, 1200)):
                 self.browser.size(width, height)
                 for page in [*self.pages, biggest]:

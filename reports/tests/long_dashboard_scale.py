@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The promise of the dashboard at full size: two simulated years of 400 cases, every planted step found, in time.
 
-CPU seconds are counted rather than elapsed ones, because a test machine has other work; their sum bounds what one idle core needs.
+CPU seconds are counted rather than elapsed ones, because a test machine has other work; their sum bounds what one
+idle core needs.
 """
+
 import collections
 import json
 import pathlib
@@ -50,14 +52,21 @@ class FullSize(unittest.TestCase):
                 continue
             one, count = series[event["case_key"]], count + 1
             at = next(i for i, run in enumerate(one.runs) if place[run.id] >= event["run"])
-            hits = [label for change, label in zip(one.changes, one.labels)
-                    if abs(change.index - at) <= NEAR and change.change * event["size"] > 0]
+            hits = [
+                label
+                for change, label in zip(one.changes, one.labels)
+                if abs(change.index - at) <= NEAR and change.change * event["size"] > 0
+            ]
             missed += [] if hits else [event]
             causes[event["kind"], hits[0].cause if hits else "none"] += 1
-            late += [] if any(abs(c.index - at) <= NEAR for c in changepoints.detect(one.ratio[:at + NEAR])) else [event]
+            late += (
+                [] if any(abs(c.index - at) <= NEAR for c in changepoints.detect(one.ratio[: at + NEAR])) else [event]
+            )
         flagged = [key for key in self.truth["flat"] if series[key].changes]
-        print(f"{count} planted steps: {len(missed)} missed, {len(late)} not seen within {NEAR} points of them; "
-              f"{len(flagged)} of {len(self.truth['flat'])} flat series flagged; causes {dict(causes)}")
+        print(
+            f"{count} planted steps: {len(missed)} missed, {len(late)} not seen within {NEAR} points of them; "
+            f"{len(flagged)} of {len(self.truth['flat'])} flat series flagged; causes {dict(causes)}"
+        )
         self.assertGreater(count, 30)
         self.assertEqual((missed, late), ([], []))
         self.assertLessEqual(len(flagged), MOST_FLAGGED * len(self.truth["flat"]))

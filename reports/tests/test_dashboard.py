@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the dashboard: change points on planted histories, causes, the site's pages, links, labels and bytes."""
+
 import contextlib
 import filecmp
 import io
@@ -146,7 +147,11 @@ class Simulated(unittest.TestCase):
         for event in self.truth["events"]:
             if event["kind"] in ("step", "baseline"):
                 series = self.by_key()[event["case_key"]]
-                hits = [label.cause for point, label in zip(series.changes, series.labels) if abs(point.index - event["run"]) <= 5]
+                hits = [
+                    label.cause
+                    for point, label in zip(series.changes, series.labels)
+                    if abs(point.index - event["run"]) <= 5
+                ]
                 # The short history changes driver and machine near other steps; a step is never called noise.
                 self.assertTrue(hits and hits[0] != "noise", (event, series.changes))
                 steps += 1
@@ -194,7 +199,9 @@ class Simulated(unittest.TestCase):
 
     def test_anchor_can_be_a_pinned_case(self):
         name = self.every[0].name
-        self.assertEqual(run("dashboard", self.folder / "runs", "--out", self.folder / "pinned", "--anchor", name)[0], 0)
+        self.assertEqual(
+            run("dashboard", self.folder / "runs", "--out", self.folder / "pinned", "--anchor", name)[0], 0
+        )
         self.assertIn("ratio to pinned case", (self.folder / f"pinned/case/{self.every[0].slug}.html").read_text())
         code, _, error = run("dashboard", self.folder / "runs", "--out", self.folder / "pinned", "--anchor", "rms_norm")
         self.assertEqual(code, 2)
@@ -250,10 +257,18 @@ class Recorded(unittest.TestCase):
             if record["record"] == "check" and "T=1," in record["case_id"]:
                 record.update(verdict="incorrect_numerical", reason="y[0] is wrong")
             return record
+
         self.write("runs/a.jsonl")
         self.write("runs/b.jsonl", self.renumber("20261122T100359Z-00000001", "2026-11-22T10:03:59.575Z", worse))
         landing = self.site(self.folder / "runs")["index.html"]
-        for text in ("Yes:", "cells are missing", "no memory left", "y[0] is wrong", "./tigon bench --case", "last timed 2026-11-21"):
+        for text in (
+            "Yes:",
+            "cells are missing",
+            "no memory left",
+            "y[0] is wrong",
+            "./tigon bench --case",
+            "last timed 2026-11-21",
+        ):
             self.assertTrue(text in landing, text)
         self.assertLess(landing.index('id="failing"'), landing.index('id="worse"'))
 
@@ -264,7 +279,10 @@ class Recorded(unittest.TestCase):
             if record["record"] == "bench":
                 record.update(executor="fast", basis="wall", median_s=0.0123456)
             return record
-        pages = self.site(self.write(lines=self.renumber("20261122T100359Z-00000001", "2026-11-22T10:03:59.575Z", host)))
+
+        pages = self.site(
+            self.write(lines=self.renumber("20261122T100359Z-00000001", "2026-11-22T10:03:59.575Z", host))
+        )
         self.assertIn("No GPU run is among the records", pages["speed.html"])
         for name, text in pages.items():
             self.assertFalse("12.35 ms" in text, name)
@@ -274,9 +292,13 @@ class Recorded(unittest.TestCase):
             if record["record"] == "bench":
                 record["median_s"] *= 2
             return record
+
         one = self.write("a.jsonl")
         two = self.write("b.jsonl", [slower(record) for record in json.loads(json.dumps(self.lines))])
-        for arguments, text in (((one, two), "another file of the same run"), ((self.folder / "none",), "no such file")):
+        for arguments, text in (
+            ((one, two), "another file of the same run"),
+            ((self.folder / "none",), "no such file"),
+        ):
             code, _, error = run("dashboard", *arguments, "--out", self.folder / "site")
             self.assertEqual(code, 4, error)
             self.assertIn(text, error)
@@ -307,39 +329,137 @@ class Trust(unittest.TestCase):
             run_id = f"2026010{day}T000000Z-0000000{day}"
             head = {"schema_version": "1.0.0", "run_id": run_id, "time": f"2026-01-0{day}T00:00:00.000Z"}
             lines = [
-                {"record": "run", "device": {"kind": "cuda", "name": "GPU"}, "tool": {"commit": f"c{day}"}, "command": ["x"]},
-                {"record": "aa", **cell, "pairs": 24, "gate_pairs": 12, "pair_sd": 0.004, "margin": 0.01, "mde_80": 0.02, "mde_95": None},
-                {"record": "aa", "scope": "suite", "cells": 1, "pairs": 24, "gate_pairs": 12, "measured": rate, "simulated": rate},
-                {"record": "gate", **cell, "outcome": "slower", "change": 0.031, "lower": 0.02, "upper": None, "margin": 0.01},
-                {"record": "gate", "scope": "suite", "cells": 1, "pairs": 12, "exit_code": 3, "base_commit": "b", "head_commit": "h"},
-                {"record": "static", "scope": "kernel", "kernel": "swiglu_kernel", "arch": "sm_90", "same_code": False,
-                 "numbers": {**numbers, "registers": 40 + day}, "base_numbers": numbers,
-                 "changes": [{"number": "registers", "base": 40, "head": 40 + day, "effect": "warns", "cause": "swiglu.cu changed"}]},
-                {"record": "mutant", "mutant": "skip_last_row", "group": "numeric", "what": "leaves out a row", "op": "swiglu",
-                 "pass": "forward", "dtype": "bf16", "outcome": "survived", "reason": "nothing noticed", "case_id": case},
-                {"record": "soak", "executor": "fast", "mode": "seeds", "trials": 9000, "false_alarms": 0, "seconds_s": 1},
-                {"record": "fault", "fault": "disk_full", "group": "system", "expected": "exit 5", "outcome": "survived",
-                 "verdict": "", "exit_code": 5, "seconds_s": 1},
-                {"record": "trace", "op": "swiglu", "pass": "forward", "impl": "fused", "dtype": "bf16", "axes": {"T": 7},
-                 "traffic_ratio": 1.25, "sectors_per_request": 4, "bank_conflicts": 0},
+                {
+                    "record": "run",
+                    "device": {"kind": "cuda", "name": "GPU"},
+                    "tool": {"commit": f"c{day}"},
+                    "command": ["x"],
+                },
+                {
+                    "record": "aa",
+                    **cell,
+                    "pairs": 24,
+                    "gate_pairs": 12,
+                    "pair_sd": 0.004,
+                    "margin": 0.01,
+                    "mde_80": 0.02,
+                    "mde_95": None,
+                },
+                {
+                    "record": "aa",
+                    "scope": "suite",
+                    "cells": 1,
+                    "pairs": 24,
+                    "gate_pairs": 12,
+                    "measured": rate,
+                    "simulated": rate,
+                },
+                {
+                    "record": "gate",
+                    **cell,
+                    "outcome": "slower",
+                    "change": 0.031,
+                    "lower": 0.02,
+                    "upper": None,
+                    "margin": 0.01,
+                },
+                {
+                    "record": "gate",
+                    "scope": "suite",
+                    "cells": 1,
+                    "pairs": 12,
+                    "exit_code": 3,
+                    "base_commit": "b",
+                    "head_commit": "h",
+                },
+                {
+                    "record": "static",
+                    "scope": "kernel",
+                    "kernel": "swiglu_kernel",
+                    "arch": "sm_90",
+                    "same_code": False,
+                    "numbers": {**numbers, "registers": 40 + day},
+                    "base_numbers": numbers,
+                    "changes": [
+                        {
+                            "number": "registers",
+                            "base": 40,
+                            "head": 40 + day,
+                            "effect": "warns",
+                            "cause": "swiglu.cu changed",
+                        }
+                    ],
+                },
+                {
+                    "record": "mutant",
+                    "mutant": "skip_last_row",
+                    "group": "numeric",
+                    "what": "leaves out a row",
+                    "op": "swiglu",
+                    "pass": "forward",
+                    "dtype": "bf16",
+                    "outcome": "survived",
+                    "reason": "nothing noticed",
+                    "case_id": case,
+                },
+                {
+                    "record": "soak",
+                    "executor": "fast",
+                    "mode": "seeds",
+                    "trials": 9000,
+                    "false_alarms": 0,
+                    "seconds_s": 1,
+                },
+                {
+                    "record": "fault",
+                    "fault": "disk_full",
+                    "group": "system",
+                    "expected": "exit 5",
+                    "outcome": "survived",
+                    "verdict": "",
+                    "exit_code": 5,
+                    "seconds_s": 1,
+                },
+                {
+                    "record": "trace",
+                    "op": "swiglu",
+                    "pass": "forward",
+                    "impl": "fused",
+                    "dtype": "bf16",
+                    "axes": {"T": 7},
+                    "traffic_ratio": 1.25,
+                    "sectors_per_request": 4,
+                    "bank_conflicts": 0,
+                },
             ]
             (folder / f"{day}.jsonl").write_text("".join(json.dumps({**line, **head}) + "\n" for line in lines))
         code, _, error = run("dashboard", folder, "--out", folder / "site")
         self.assertEqual(code, 0, error)
         self.assertEqual(site_check.broken_links(folder / "site"), [])
         shown = {name: (folder / f"site/{name}.html").read_text() for name in ("index", "trust", "kernels", "accuracy")}
-        for name, text in (("index", "2 false blocks in 1,000 suites (measured; at most 0.63 % with 95 % confidence)"),
-                           ("trust", "figure-aa"), ("trust", "0 of 1 caught"), ("trust", "skip_last_row"), ("trust", "disk_full"),
-                           ("trust", "9000"), ("trust", "3.1 %"), ("kernels", "swiglu.cu changed"), ("kernels", "swiglu_kernel"),
-                           ("kernels", "What changed over time"), ("accuracy", "1.25")):
+        for name, text in (
+            ("index", "2 false blocks in 1,000 suites (measured; at most 0.63 % with 95 % confidence)"),
+            ("trust", "figure-aa"),
+            ("trust", "0 of 1 caught"),
+            ("trust", "skip_last_row"),
+            ("trust", "disk_full"),
+            ("trust", "9000"),
+            ("trust", "3.1 %"),
+            ("kernels", "swiglu.cu changed"),
+            ("kernels", "swiglu_kernel"),
+            ("kernels", "What changed over time"),
+            ("accuracy", "1.25"),
+        ):
             self.assertTrue(text in shown[name], f"{name}: {text}")
 
 
 class Causes(unittest.TestCase):
     def series(self, change):
         """20 runs with a step of 5 % at run 10, and `change`(header, index) applied to each run's header."""
+
         class Cell:
             device, case_id = "gpu", "a"
+
         runs = []
         for index in range(20):
             header = {"run_id": f"r{index}", "tool": {"commit": f"c{index}"}, "device": {"uuid": "u", "driver": "1"}}

@@ -1,7 +1,8 @@
-"""tigon dashboard: a static site of many runs over time, built from records alone and readable without a server or a script.
+"""tigon dashboard: a static site of many runs over time, from records alone; needs neither server nor script.
 
 Exit codes: 0 written, 2 usage, 4 records missing or damaged, 5 the site cannot be written.
 """
+
 import concurrent.futures
 import pathlib
 
@@ -22,18 +23,28 @@ def default_runs():
 
 
 def main(argv):
-    parser = Parser("dashboard", "Write a static site of a history of runs: open its index.html, or serve the folder anywhere.",
-                    ["--out site", "results/* --out site --commit-url https://example.org/commit/{commit}"])
-    parser.add_argument("runs", nargs="*", help="results folders, folders of them, or records.jsonl files "
-                                                f"(default: {' and '.join(DEFAULT_RUNS)})")
+    parser = Parser(
+        "dashboard",
+        "Write a static site of a history of runs: open its index.html, or serve the folder anywhere.",
+        ["--out site", "results/* --out site --commit-url https://example.org/commit/{commit}"],
+    )
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        help=f"results folders, folders of them, or records.jsonl files (default: {' and '.join(DEFAULT_RUNS)})",
+    )
     parser.add_argument("--out", required=True, help="folder of the site; its pages are replaced")
-    parser.add_argument("--anchor", help="part of the id of one timed case: histories are ratios to it "
-                                         "(default: copy bandwidth or GEMM rate of the same run)")
+    parser.add_argument(
+        "--anchor",
+        help="part of the id of one timed case: histories are ratios to it "
+        "(default: copy bandwidth or GEMM rate of the same run)",
+    )
     parser.add_argument("--commit-url", default="", help="link of a commit, with {commit} in it")
     arguments = parser.parse_args(argv)
     if arguments.commit_url and "{commit}" not in arguments.commit_url:
         raise UsageError("--commit-url must hold {commit}, e.g. https://example.org/commit/{commit}")
     from . import history, scan, site  # matplotlib takes a second; --help does not need it
+
     files = records.files_of(arguments.runs or default_runs())
     store = scan.scan(files, lambda text: say("dashboard", text))
     try:

@@ -1,15 +1,16 @@
-"""Why a series moved: code, driver, machine or noise, from what changed between the runs and from which series moved with it.
+"""Why a series moved: code, driver, machine or noise, from what changed between runs and which series moved with it.
 
-A machine or a driver moves many series at once and is written in the run's environment; code moves its own op; a step that
-comes back within a few points, or that has neither a new commit nor a new environment, is noise.
+A machine or a driver moves many series at once and is written in the run's environment; code moves its own op; a step
+that comes back within a few points, or that has neither a new commit nor a new environment, is noise.
 """
+
 import collections
 import dataclasses
 
-NEAR = 2              # a change point is placed within two points of the step
-TOGETHER = 0.3        # share of a device's series that must move at once for a cause outside the code
+NEAR = 2  # a change point is placed within two points of the step
+TOGETHER = 0.3  # share of a device's series that must move at once for a cause outside the code
 FEWEST_TOGETHER = 4
-BRIEF = 6             # a step that comes back within so many points was noise
+BRIEF = 6  # a step that comes back within so many points was noise
 
 
 @dataclasses.dataclass
@@ -27,7 +28,9 @@ def environment_changes(before, after):
     old, new = before.environment(), after.environment()
     found = {}
     for kind, values in new.items():
-        different = [f"{name} {old[kind][name]} → {value}" for name, value in values.items() if old[kind][name] != value]
+        different = [
+            f"{name} {old[kind][name]} → {value}" for name, value in values.items() if old[kind][name] != value
+        ]
         if different:
             found[kind] = ", ".join(different)
     return found
@@ -90,10 +93,14 @@ def _label(series, position, joint):
     if _comes_back(series, position):
         return Label("noise", f"came back within {BRIEF} points", before, after)
     if together:
-        return Label("machine", f"{100 * share:.0f} % of the cases moved at once, nothing recorded says why", before, after)
+        return Label(
+            "machine", f"{100 * share:.0f} % of the cases moved at once, nothing recorded says why", before, after
+        )
     for low, high in _around(series, change.index):
         if low.commit != high.commit or high.dirty:
-            return Label("code", f"{low.commit[:12]}..{high.commit[:12]}" + (" (modified)" if high.dirty else ""), low, high)
+            return Label(
+                "code", f"{low.commit[:12]}..{high.commit[:12]}" + (" (modified)" if high.dirty else ""), low, high
+            )
     return Label("noise", "same commit, same machine, same driver", before, after)
 
 

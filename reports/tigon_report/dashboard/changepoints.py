@@ -5,15 +5,16 @@ E-divisive (Matteson and James 2014) splits where the energy distance between bo
 random numbers. The test looks at no more than WINDOW points on each side: a slow drift is not a step, however many
 points are averaged.
 """
+
 import dataclasses
 import math
 
 import numpy
 
-WINDOW = 30          # points on each side of a candidate that its test looks at
-MINIMUM = 3          # points a step needs on each side
-LEAST_STEP = 0.012   # smallest change of the log ratio worth a mark: a step of 2 % measured with 0.3 % of error
-P_VALUE = 1e-3       # after multiplying by the number of places where the series could have changed
+WINDOW = 30  # points on each side of a candidate that its test looks at
+MINIMUM = 3  # points a step needs on each side
+LEAST_STEP = 0.012  # smallest change of the log ratio worth a mark: a step of 2 % measured with 0.3 % of error
+P_VALUE = 1e-3  # after multiplying by the number of places where the series could have changed
 CANDIDATE_P = 1e-2
 
 
@@ -58,7 +59,7 @@ def energy(values):
     distance = numpy.abs(values[:, None] - values[None, :])
     corner = numpy.concatenate([[0.0], numpy.cumsum([distance[k, :k].sum() for k in range(count)])])  # pairs before k
     total = corner[count]
-    rows = numpy.cumsum(distance.sum(axis=1))                      # sum over i < k+1 and all j
+    rows = numpy.cumsum(distance.sum(axis=1))  # sum over i < k+1 and all j
     k = numpy.arange(MINIMUM, count - MINIMUM + 1)
     left = corner[k]
     across = rows[k - 1] - 2 * left
@@ -130,7 +131,7 @@ def _judge(values, edges, floor):
     sigma *= math.sqrt((1 + correlation) / (1 - correlation))
     verdicts = []
     for before, edge, after in zip(edges, edges[1:], edges[2:]):
-        left, right = values[max(before, edge - WINDOW):edge], values[edge:min(after, edge + WINDOW)]
+        left, right = values[max(before, edge - WINDOW) : edge], values[edge : min(after, edge + WINDOW)]
         change = float(numpy.median(right) - numpy.median(left))
         mean = float(right.mean() - left.mean())
         shift = min(abs(change), abs(mean)) if change * mean > 0 else 0.0
@@ -162,8 +163,11 @@ def detect(values, least_step=LEAST_STEP, p_value=P_VALUE):
     edges = [0, *_candidates(values, floor), len(values)]
     while len(edges) > 2:
         verdicts = _judge(values, edges, floor)
-        failing = [(p if abs(change) >= least_step else 1 + least_step - abs(change), i)
-                   for i, (p, change) in enumerate(verdicts) if p > p_value or abs(change) < least_step]
+        failing = [
+            (p if abs(change) >= least_step else 1 + least_step - abs(change), i)
+            for i, (p, change) in enumerate(verdicts)
+            if p > p_value or abs(change) < least_step
+        ]
         if not failing:
             break
         del edges[max(failing)[1] + 1]

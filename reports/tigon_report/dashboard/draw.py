@@ -1,7 +1,8 @@
-"""Figures of the dashboard: matplotlib draws each once, and its colours become CSS variables, so the page's theme rules.
+"""Figures of the dashboard: matplotlib draws each once; its colours become CSS variables, so the page's theme rules.
 
 The SVG is put into the page itself: links in it work without a script, and light and dark need one drawing.
 """
+
 import io
 import itertools
 import re
@@ -15,19 +16,51 @@ from matplotlib.figure import Figure  # noqa: E402
 from .. import figures as report  # noqa: E402
 
 # Stand-in colours, replaced by CSS variables of the same name when a figure is written.
-_NAMES = ["text", "line", "bad", "good", "dim", "fill", "c-fused", "c-naive", "c-cudnn", "c-torch", "c-compile", "c-liger",
-          "c-other", *(f"h{level}" for level in range(9))]
+_NAMES = [
+    "text",
+    "line",
+    "bad",
+    "good",
+    "dim",
+    "fill",
+    "c-fused",
+    "c-naive",
+    "c-cudnn",
+    "c-torch",
+    "c-compile",
+    "c-liger",
+    "c-other",
+    *(f"h{level}" for level in range(9)),
+]
 _STAND_IN = {name: f"#0a0b{number + 16:02x}" for number, name in enumerate(_NAMES)}
 _VARIABLE = {colour: f"var(--{name})" for name, colour in _STAND_IN.items()}
 _COLOUR = re.compile("|".join(_VARIABLE))
 _ID = re.compile(r'\b(id="|href="#|url\(#)([^")]+)')
-STYLE = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
-         "text.color": _STAND_IN["text"], "axes.labelcolor": _STAND_IN["text"], "xtick.color": _STAND_IN["text"],
-         "ytick.color": _STAND_IN["text"], "axes.edgecolor": _STAND_IN["line"], "grid.color": _STAND_IN["line"],
-         "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
-         "legend.frameon": False, "axes.facecolor": "none", "path.simplify": True}
-THEME = {"text": _STAND_IN["text"], "grid": _STAND_IN["line"], "limit": _STAND_IN["bad"],
-         "colours": {name[2:]: _STAND_IN[name] for name in _NAMES if name.startswith("c-")}}
+STYLE = {
+    "svg.hashsalt": "tigon",
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "text.color": _STAND_IN["text"],
+    "axes.labelcolor": _STAND_IN["text"],
+    "xtick.color": _STAND_IN["text"],
+    "ytick.color": _STAND_IN["text"],
+    "axes.edgecolor": _STAND_IN["line"],
+    "grid.color": _STAND_IN["line"],
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "axes.facecolor": "none",
+    "path.simplify": True,
+}
+THEME = {
+    "text": _STAND_IN["text"],
+    "grid": _STAND_IN["line"],
+    "limit": _STAND_IN["bad"],
+    "colours": {name[2:]: _STAND_IN[name] for name in _NAMES if name.startswith("c-")},
+}
 LINK = "tigon-row:"  # a link to a row of the same page: told apart from references between parts of the drawing
 
 
@@ -65,12 +98,14 @@ class Inline:
         stream = io.StringIO()
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         svg = stream.getvalue()
-        svg = svg[svg.index("<svg"):]
+        svg = svg[svg.index("<svg") :]
         svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.S)
         svg = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', self._head(figure, alt), svg, count=1, flags=re.S)
         prefix = f"f{next(self._numbers)}-"
         svg = _ID.sub(lambda match: match[1] + prefix + match[2], svg)
-        svg = re.sub(r"(font: [^';]*)'DejaVu Sans'[^;\"]*", r"\1sans-serif", re.sub(r"\n\s*", " ", svg)).replace("> <", "><")
+        svg = re.sub(r"(font: [^';]*)'DejaVu Sans'[^;\"]*", r"\1sans-serif", re.sub(r"\n\s*", " ", svg)).replace(
+            "> <", "><"
+        )
         svg = _COLOUR.sub(lambda match: _VARIABLE[match[0]], svg).replace("xlink:href", "href")
         return svg.replace(f'href="{LINK}', 'href="#').replace(' target="_blank"', "")
 
@@ -78,16 +113,18 @@ class Inline:
     def _head(figure, alt):
         width, height = figure.get_size_inches() * 96
         label = alt.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-        return f'<svg viewBox="\\1" width="{width:.0f}" role="img" aria-label="{label}" style="aspect-ratio:{width:.0f}/{height:.0f}">'
+        shape = f'width="{width:.0f}" style="aspect-ratio:{width:.0f}/{height:.0f}"'
+        return f'<svg viewBox="\\1" {shape} role="img" aria-label="{label}">'
 
 
 def case_figure(inline, series, shown):
     """History of one case: ratio to the anchor in percent of its level now, band, change points, linked points.
 
-    `shown` holds the indices drawn as points, each a link; the line runs through every run. Points far outside lie on the
-    edge with their value beside them, so that one spike does not flatten the rest.
+    `shown` holds the indices drawn as points, each a link; the line runs through every run. Points far outside lie on
+    the edge with their value beside them, so that one spike does not flatten the rest.
     """
     import numpy
+
     level = float(series.centre[-1])
     percent = 100 * numpy.expm1(series.ratio - level)
     centre = 100 * numpy.expm1(series.centre - level)
@@ -97,16 +134,28 @@ def case_figure(inline, series, shown):
 
     def drawing(figure):
         axes = figure.add_axes((0.06, 0.14, 0.9, 0.77))
-        steps = numpy.array(sorted({0, len(percent) - 1, *shown, *[c.index for c in series.changes],
-                                    *[c.index - 1 for c in series.changes]}))
+        steps = numpy.array(
+            sorted(
+                {
+                    0,
+                    len(percent) - 1,
+                    *shown,
+                    *[c.index for c in series.changes],
+                    *[c.index - 1 for c in series.changes],
+                }
+            )
+        )
         axes.fill_between(steps, (centre - half)[steps], (centre + half)[steps], color=colour("fill"), linewidth=0)
         axes.plot(inside, color=colour("c-fused"), linewidth=0.5, alpha=0.45)
         axes.plot(steps, centre[steps], color=colour("dim"), linewidth=1)
-        for marker, area, chosen in (("o", 14, [i for i in shown if low <= percent[i] <= high]),
-                                     ("^", 36, [i for i in shown if percent[i] > high]),
-                                     ("v", 36, [i for i in shown if percent[i] < low])):
-            dots = axes.scatter(chosen, inside[chosen], s=area, marker=marker, zorder=3, color=colour("c-fused"),
-                                clip_on=False)
+        for marker, area, chosen in (
+            ("o", 14, [i for i in shown if low <= percent[i] <= high]),
+            ("^", 36, [i for i in shown if percent[i] > high]),
+            ("v", 36, [i for i in shown if percent[i] < low]),
+        ):
+            dots = axes.scatter(
+                chosen, inside[chosen], s=area, marker=marker, zorder=3, color=colour("c-fused"), clip_on=False
+            )
             dots.set_urls([row_link(series.runs[index].id) for index in chosen])
         for index in shown:
             if inside[index] != percent[index]:
@@ -114,16 +163,26 @@ def case_figure(inline, series, shown):
         for change, label in zip(series.changes, series.labels):
             tone = colour("dim" if label.cause == "noise" else "bad" if change.change > 0 else "good")
             axes.axvline(change.index - 0.5, color=tone, linewidth=1.2, linestyle="--")
-            axes.annotate(f"{100 * change.change:+.1f} % {label.cause}", (change.index - 0.5, 1.02), fontsize=8,
-                          color=tone, xycoords=("data", "axes fraction"), ha="center", va="bottom")
+            axes.annotate(
+                f"{100 * change.change:+.1f} % {label.cause}",
+                (change.index - 0.5, 1.02),
+                fontsize=8,
+                color=tone,
+                xycoords=("data", "axes fraction"),
+                ha="center",
+                va="bottom",
+            )
         date_ticks(axes, series.runs)
         axes.set_ylabel("% from now's level")
         axes.set_ylim(low, high)
 
     what = f"ratio to {series.anchor} of the same run" if series.anchor else "time"
-    return inline.bare(series.slug,
-                       f"{series.name} {series.cell.basis}: {what} over runs, with noise band and change points",
-                       drawing, (12.4, 3.6))
+    return inline.bare(
+        series.slug,
+        f"{series.name} {series.cell.basis}: {what} over runs, with noise band and change points",
+        drawing,
+        (12.4, 3.6),
+    )
 
 
 def _limits(values, centre, half):
@@ -137,8 +196,9 @@ def _limits(values, centre, half):
 
 
 def course(series, width=96, height=18, most=48):
-    """The history in the size of a word: an SVG path of at most `most` medians, and the noise band of the newest point."""
+    """The history in the size of a word: an SVG path of at most `most` medians, and the newest noise band."""
     import numpy
+
     if len(series.ratio) < 2:
         return ""
     values = numpy.array([numpy.median(part) for part in numpy.array_split(series.ratio, min(most, len(series.ratio)))])
@@ -147,9 +207,11 @@ def course(series, width=96, height=18, most=48):
     scale = (height - 2) / (high - low or 1.0)
     x = numpy.linspace(1, width - 1, len(values))
     path = "L".join(f"{a:.0f} {1 + (high - b) * scale:.1f}" for a, b in zip(x, values))
-    return (f'<svg class="course" width="{width}" height="{height}" aria-hidden="true">'
-            f'<rect y="{1 + (high - centre - half) * scale:.1f}" width="{width}" height="{2 * half * scale:.1f}"/>'
-            f'<path d="M{path}"/></svg>')
+    return (
+        f'<svg class="course" width="{width}" height="{height}" aria-hidden="true">'
+        f'<rect y="{1 + (high - centre - half) * scale:.1f}" width="{width}" height="{2 * half * scale:.1f}"/>'
+        f'<path d="M{path}"/></svg>'
+    )
 
 
 def date_ticks(axes, runs):
@@ -166,6 +228,7 @@ def heat_map(inline, cells, name, alt, level, text):
     `cells` is (rows, columns, {(row, column): value}, {(row, column): link}).
     """
     from matplotlib.patches import Rectangle
+
     rows, columns, values, links = cells
 
     def drawing(figure):
@@ -208,11 +271,12 @@ def heat_level(change):
 
 
 def ceilings_figure(inline, runs, events):
-    """The environment's timeline: what the machine could do in every run, as a share of its median, and what changed when.
+    """The environment's timeline: what the machine could do in every run, and what changed when.
 
     `events` maps a run's id to the kinds of what changed with it.
     """
     import statistics
+
     names = sorted({name for run in runs for name in run.ceilings})
     if len(runs) < 2 or not names:
         return None
@@ -222,19 +286,35 @@ def ceilings_figure(inline, runs, events):
         for name, shade in zip(names, itertools.cycle(shades)):
             have = [(index, run.ceilings[name]) for index, run in enumerate(runs) if name in run.ceilings]
             middle = statistics.median(value for _, value in have)
-            axes.plot([index for index, _ in have], [100 * value / middle for _, value in have], linewidth=0.8,
-                      label=name, color=theme["colours"][shade])
+            axes.plot(
+                [index for index, _ in have],
+                [100 * value / middle for _, value in have],
+                linewidth=0.8,
+                label=name,
+                color=theme["colours"][shade],
+            )
         for index, run in enumerate(runs):
             if run.id in events:
                 axes.axvline(index - 0.5, color=colour("dim"), linewidth=1, linestyle="--")
-                axes.annotate(", ".join(events[run.id]), (index - 0.5, 1.02), fontsize=8, color=colour("dim"),
-                              xycoords=("data", "axes fraction"), ha="center", va="bottom")
+                axes.annotate(
+                    ", ".join(events[run.id]),
+                    (index - 0.5, 1.02),
+                    fontsize=8,
+                    color=colour("dim"),
+                    xycoords=("data", "axes fraction"),
+                    ha="center",
+                    va="bottom",
+                )
         date_ticks(axes, runs)
         axes.set_ylabel("% of the median")
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    return inline.draw("ceilings", "Measured ceilings of every run, as a share of their median, and what changed when",
-                       drawing, size=(12.4, 3.4))
+    return inline.draw(
+        "ceilings",
+        "Measured ceilings of every run, as a share of their median, and what changed when",
+        drawing,
+        size=(12.4, 3.4),
+    )
 
 
 __all__ = ["Inline", "case_figure", "heat_map", "course", "ceilings_figure", "colour", "row_link", "report"]

@@ -1,4 +1,5 @@
-"""Histories: each timed case as a series of ratios to the anchor of the same run, its change points and their causes."""
+"""Histories: each timed case as a series of ratios to an anchor of the same run, its change points, their causes."""
+
 import dataclasses
 import hashlib
 import math
@@ -14,18 +15,18 @@ ANCHORS = {"memory": ("copy", "bytes_min_bytes"), "compute": ("gemm_{dtype}", "f
 
 @dataclasses.dataclass
 class Series:
-    """One case on one kind of device over time. `ratio` is log(time / anchor time); `anchored` says whether it could be."""
+    """One case on one kind of device over time. `ratio` is log(time / anchor time), or log(time) without an anchor."""
 
     cell: object
     runs: list
     points: list
     ratio: numpy.ndarray
-    anchor: str                      # name of the anchor, or "" when some run lacks it and seconds are used
+    anchor: str  # name of the anchor, or "" when some run lacks it and seconds are used
     changes: list = dataclasses.field(default_factory=list)
     centre: numpy.ndarray | None = None
     half: numpy.ndarray | None = None
     labels: list = dataclasses.field(default_factory=list)
-    recent: float = 0.0              # relative change of the level over RECENT_DAYS, positive is slower
+    recent: float = 0.0  # relative change of the level over RECENT_DAYS, positive is slower
 
     @property
     def name(self):
@@ -56,11 +57,13 @@ def anchor_seconds(run, record):
 
 
 def pinned_anchor(store, pattern):
-    """{run_id: median seconds} of the one case whose id contains `pattern`; raises ValueError unless it is exactly one."""
+    """{run_id: median seconds} of the one case whose id contains `pattern`; ValueError unless it is exactly one."""
     found = [cell for cell in store.cells.values() if pattern in f"{cell.case_id} {cell.basis}"]
     if len(found) != 1:
         names = ", ".join(sorted(f"{cell.case_id} {cell.basis}" for cell in found)[:3])
-        raise ValueError(f"--anchor '{pattern}' matches {len(found)} timed cases{': ' + names if names else ''}; it must be one")
+        raise ValueError(
+            f"--anchor '{pattern}' matches {len(found)} timed cases{': ' + names if names else ''}; it must be one"
+        )
     return {point.run_id: point.median_s for point in found[0].points.values()}
 
 
@@ -108,8 +111,9 @@ def build(store, pool, pinned=None):
     """All series, slowest-changing work in `pool` (anything with map), sorted by name; causes are labelled."""
     every = [make_series(store, cell, pinned) for cell in store.cells.values()]
     every.sort(key=lambda series: (series.cell.device, series.name, series.cell.basis))
-    for series, (changes, centre, half) in zip(every, pool.map(_analyse_values, [series.ratio for series in every],
-                                                                chunksize=16)):
+    for series, (changes, centre, half) in zip(
+        every, pool.map(_analyse_values, [series.ratio for series in every], chunksize=16)
+    ):
         series.changes, series.centre, series.half = changes, centre, half
         series.recent = recent_change(series, RECENT_DAYS)
     causes.label(every)

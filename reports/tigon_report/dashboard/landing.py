@@ -1,4 +1,5 @@
 """The landing page's answer: did main get worse, what, by how much; what failed and what is missing come first."""
+
 import collections
 import math
 import re
@@ -7,8 +8,8 @@ from .. import units
 from . import changepoints, draw, history
 from .scan import stable_id
 
-HISTORY_OF_MISSING = 5   # a cell is missing when most of so many earlier runs of the same command timed it
-WATCH = 0.012            # newest points closer to their level than this are not worth a look, however narrow the band
+HISTORY_OF_MISSING = 5  # a cell is missing when most of so many earlier runs of the same command timed it
+WATCH = 0.012  # newest points closer to their level than this are not worth a look, however narrow the band
 
 
 def repro(record):
@@ -36,15 +37,20 @@ def newest_timed(store):
 
 
 def _same_work(run, other):
-    return run.device == other.device and (run.header.get("command") or [])[1:] == (other.header.get("command") or [])[1:]
+    return (
+        run.device == other.device and (run.header.get("command") or [])[1:] == (other.header.get("command") or [])[1:]
+    )
 
 
 def missing(store, every):
     """[(series, run)] of cells that the newest timed run of a device lacks although its earlier runs had them."""
     found = []
     for device, newest in newest_timed(store).items():
-        earlier = [run for run in store.runs if run.timed and run is not newest and _same_work(run, newest)
-                   and run.started <= newest.started][-HISTORY_OF_MISSING:]
+        earlier = [
+            run
+            for run in store.runs
+            if run.timed and run is not newest and _same_work(run, newest) and run.started <= newest.started
+        ][-HISTORY_OF_MISSING:]
         for series in every:
             if series.cell.device == device and newest.id not in series.cell.points and earlier:
                 if 2 * sum(run.id in series.cell.points for run in earlier) > len(earlier):
@@ -61,17 +67,41 @@ def failures(store, every):
         counted = run.checks.failures if checked.get(run.device) is run else []
         for record in [*counted, *(run.bad_cells if timed.get(run.device) is run else [])]:
             slug = slugs.get((stable_id(record["case_id"]), record.get("basis"), run.device))
-            rows.append({"verdict": record["verdict"], "case_id": record["case_id"], "run": run, "slug": slug,
-                         "reason": record.get("reason") or "", "repro": repro(record)})
+            rows.append(
+                {
+                    "verdict": record["verdict"],
+                    "case_id": record["case_id"],
+                    "run": run,
+                    "slug": slug,
+                    "reason": record.get("reason") or "",
+                    "repro": repro(record),
+                }
+            )
             told.add((stable_id(record["case_id"]), record.get("basis"), run.device))
         for record in run.records["converge_verdict"]:
             if record["verdict"] not in ("passed", "unsupported", "skipped"):
-                rows.append({"verdict": record["verdict"], "case_id": f"training {record['config']} {record['dtype']}",
-                             "run": run, "slug": None, "reason": record.get("reason") or "",
-                             "repro": f"./tigon converge --config {record['config']} --dtype {record['dtype']}"})
-    gone = [{"verdict": "missing", "case_id": f"{series.name} {series.cell.basis}", "run": run, "slug": series.slug,
-             "reason": f"last timed {series.runs[-1].started[:10]}", "repro": repro(series.cell.record)}
-            for series, run in missing(store, every) if (series.name, series.cell.basis, run.device) not in told]
+                rows.append(
+                    {
+                        "verdict": record["verdict"],
+                        "case_id": f"training {record['config']} {record['dtype']}",
+                        "run": run,
+                        "slug": None,
+                        "reason": record.get("reason") or "",
+                        "repro": f"./tigon converge --config {record['config']} --dtype {record['dtype']}",
+                    }
+                )
+    gone = [
+        {
+            "verdict": "missing",
+            "case_id": f"{series.name} {series.cell.basis}",
+            "run": run,
+            "slug": series.slug,
+            "reason": f"last timed {series.runs[-1].started[:10]}",
+            "repro": repro(series.cell.record),
+        }
+        for series, run in missing(store, every)
+        if (series.name, series.cell.basis, run.device) not in told
+    ]
     return gone + rows
 
 
@@ -87,14 +117,17 @@ def recent_steps(every, days):
             before = series.centre[change.index - 1]
             stays = series.centre[-1] - before > changepoints.LEAST_STEP / 2
             (worse if label.cause == "code" and change.change > 0 and stays else moved).append(step)
-    return (sorted(worse, key=lambda step: -step[1].change),
-            sorted(moved, key=lambda step: -abs(step[1].change)))
+    return (sorted(worse, key=lambda step: -step[1].change), sorted(moved, key=lambda step: -abs(step[1].change)))
 
 
 def latest_steps(every, count):
-    """The newest `count` steps that code explains, whenever they were: what a page says when the last days were quiet."""
-    steps = [(series, change, label) for series in every for change, label in zip(series.changes, series.labels)
-             if label.cause == "code"]
+    """The newest `count` steps that code explains, whenever they were: for a page after quiet days."""
+    steps = [
+        (series, change, label)
+        for series in every
+        for change, label in zip(series.changes, series.labels)
+        if label.cause == "code"
+    ]
     return sorted(steps, key=lambda step: (step[2].after.started, abs(step[1].change)), reverse=True)[:count]
 
 
@@ -119,25 +152,40 @@ def summary(store, every, failed, worse, days):
     cases = {series.slug for series, _, _ in worse}
     if worse:
         top, change, _ = worse[0]
-        parts.append(f"{len(cases)} of {len(every)} cases got slower by code in the last {days} days, "
-                     f"most of all {top.name} by {100 * change.change:.1f} %")
+        parts.append(
+            f"{len(cases)} of {len(every)} cases got slower by code in the last {days} days, "
+            f"most of all {top.name} by {100 * change.change:.1f} %"
+        )
     long_enough = [series for series in every if len(series.runs) >= 2 * changepoints.MINIMUM]
     if parts:
         return {"bad": True, "sentence": "Yes: " + "; ".join(parts) + ".", "detail": _history_note(every, long_enough)}
     if not every:
-        return {"bad": False, "sentence": "Nothing failed; no GPU run is among the records, so nothing is known about speed.",
-                "detail": ""}
+        return {
+            "bad": False,
+            "sentence": "Nothing failed; no GPU run is among the records, so nothing is known about speed.",
+            "detail": "",
+        }
     if not long_enough:
-        return {"bad": False, "sentence": "Nothing failed or is missing; there are too few runs to see steps.",
-                "detail": _history_note(every, long_enough)}
-    return {"bad": False, "sentence": f"No: nothing failed or is missing, and none of {len(long_enough)} cases got slower by "
-            f"code in the last {days} days.", "detail": _history_note(every, long_enough)}
+        return {
+            "bad": False,
+            "sentence": "Nothing failed or is missing; there are too few runs to see steps.",
+            "detail": _history_note(every, long_enough),
+        }
+    return {
+        "bad": False,
+        "sentence": f"No: nothing failed or is missing, and none of {len(long_enough)} cases got slower by "
+        f"code in the last {days} days.",
+        "detail": _history_note(every, long_enough),
+    }
 
 
 def _history_note(every, long_enough):
     short = len(every) - len(long_enough)
-    return (f"{short} of {len(every)} cases have fewer than {2 * changepoints.MINIMUM} runs: no step can be seen in them."
-            if short else "")
+    return (
+        f"{short} of {len(every)} cases have fewer than {2 * changepoints.MINIMUM} runs: no step can be seen in them."
+        if short
+        else ""
+    )
 
 
 def share(series):
@@ -172,23 +220,54 @@ def map_cells(every, value, worst):
         rows = sorted({row for row, _ in cells}, key=_natural)
         columns = sorted({column for _, column in cells}, key=lambda text: (text == "other", _natural(text)))
         place = {key: (rows.index(key[0]), columns.index(key[1])) for key in cells}
-        maps[device] = (rows, columns, {place[key]: value(series) for key, series in cells.items()},
-                        {place[key]: f"case/{series.slug}.html" for key, series in cells.items()})
+        maps[device] = (
+            rows,
+            columns,
+            {place[key]: value(series) for key, series in cells.items()},
+            {place[key]: f"case/{series.slug}.html" for key, series in cells.items()},
+        )
     return maps
 
 
 def maps(inline, every, days):
-    """[(heading, what it shows, [figures])]: where the fused kernels changed, and how near the machine's ceiling they are."""
+    """[(heading, text, [figures])]: where the fused kernels changed, and how near the machine's ceiling they are."""
     changes = map_cells(every, lambda series: series.recent if len(series.runs) > 1 else None, abs)
     shares = map_cells(every, share, lambda value: -value)
-    return [part for part in (
-        ("Where it changed", f"Change of the level over the last {days} days, in percent, the largest over dtypes and bases; "
-         "positive is slower.",
-         [draw.heat_map(inline, cells, f"change{number}", f"{device}: change of the level of the fused kernels",
-                        draw.heat_level, lambda value: f"{100 * value:+.1f}")
-          for number, (device, cells) in enumerate(sorted(changes.items()))]),
-        ("How near the ceiling", "Newest time of the fused kernels as a share of what the copy bandwidth or the GEMM rate of "
-         "the same run allows, in percent, the least over dtypes and bases. Above 100 a cache helps.",
-         [draw.heat_map(inline, cells, f"share{number}", f"{device}: share of the ceiling that the fused kernels reach",
-                        draw.share_level, lambda value: f"{100 * value:.0f}")
-          for number, (device, cells) in enumerate(sorted(shares.items()))])) if part[2]]
+    return [
+        part
+        for part in (
+            (
+                "Where it changed",
+                f"Change of the level over the last {days} days, in percent, the largest over dtypes and bases; "
+                "positive is slower.",
+                [
+                    draw.heat_map(
+                        inline,
+                        cells,
+                        f"change{number}",
+                        f"{device}: change of the level of the fused kernels",
+                        draw.heat_level,
+                        lambda value: f"{100 * value:+.1f}",
+                    )
+                    for number, (device, cells) in enumerate(sorted(changes.items()))
+                ],
+            ),
+            (
+                "How near the ceiling",
+                "Newest time of the fused kernels as a share of what the copy bandwidth or the GEMM rate of "
+                "the same run allows, in percent, the least over dtypes and bases. Above 100 a cache helps.",
+                [
+                    draw.heat_map(
+                        inline,
+                        cells,
+                        f"share{number}",
+                        f"{device}: share of the ceiling that the fused kernels reach",
+                        draw.share_level,
+                        lambda value: f"{100 * value:.0f}",
+                    )
+                    for number, (device, cells) in enumerate(sorted(shares.items()))
+                ],
+            ),
+        )
+        if part[2]
+    ]

@@ -1,4 +1,5 @@
-"""Reads the records of many runs once and keeps what the pages show; timings shrink to tuples, so that years fit into memory."""
+"""Reads the records of many runs once and keeps what the pages show; timings shrink to tuples: years fit in memory."""
+
 import collections
 import dataclasses
 import pathlib
@@ -10,8 +11,11 @@ from ..errors import DataError
 # Kinds with few records: kept whole, by run. Timings (bench) are kept as Point, checks as counts (see Checks).
 WHOLE = {"memory", "trace", "converge", "converge_verdict", "static", "aa", "gate", "mutant", "soak", "fault"}
 SKIPPED_VERDICTS = ("unsupported", "skipped")
-ENVIRONMENT = {"machine": ("uuid", "host"), "driver": ("driver", "runtime", "cudnn", "cublas"),
-               "build": ("compiler", "cuda_compiler", "flags")}
+ENVIRONMENT = {
+    "machine": ("uuid", "host"),
+    "driver": ("driver", "runtime", "cudnn", "cublas"),
+    "build": ("compiler", "cuda_compiler", "flags"),
+}
 _SEED = re.compile(r",?(seed=\d+|inputs=normal)(?=,|$)")
 
 
@@ -27,7 +31,7 @@ class Cell:
     """A case that is timed again and again: what stays the same over runs, and its points by run."""
 
     case_id: str
-    record: dict                     # the newest record, for axes, bytes, flop and bound
+    record: dict  # the newest record, for axes, bytes, flop and bound
     device: str
     points: dict = dataclasses.field(default_factory=dict)
 
@@ -38,7 +42,7 @@ class Cell:
 
 @dataclasses.dataclass
 class Checks:
-    """Checks of a run: counts, failures, and per op, pass, implementation, dtype and executor (worst error, its record)."""
+    """Checks of a run: counts, failures, worst error with its record per op, pass, implementation, dtype, executor."""
 
     passed: int = 0
     failed: int = 0
@@ -54,7 +58,7 @@ class RunInfo:
 
     header: dict
     file: pathlib.Path
-    origin: str                      # "", "recorded" or "simulated": said wherever the run is shown
+    origin: str  # "", "recorded" or "simulated": said wherever the run is shown
     checks: Checks = dataclasses.field(default_factory=Checks)
     ceilings: dict = dataclasses.field(default_factory=dict)
     records: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(list))
@@ -90,9 +94,15 @@ class RunInfo:
         """{machine, driver, build: {name: value}} of what can move a number without a change of the code."""
         header = self.header
         device, libraries, build = (header.get(key) or {} for key in ("device", "libraries", "build"))
-        have = {"host": (header.get("host") or {}).get("name"), "uuid": device.get("uuid"), **build,
-                "driver": device.get("driver"), "runtime": device.get("runtime"),
-                "cudnn": libraries.get("cudnn"), "cublas": libraries.get("cublas")}
+        have = {
+            "host": (header.get("host") or {}).get("name"),
+            "uuid": device.get("uuid"),
+            **build,
+            "driver": device.get("driver"),
+            "runtime": device.get("runtime"),
+            "cudnn": libraries.get("cudnn"),
+            "cublas": libraries.get("cublas"),
+        }
         return {kind: {key: have.get(key) for key in keys} for kind, keys in ENVIRONMENT.items()}
 
 
@@ -154,7 +164,9 @@ class _Reader:
             return
         run = self.runs.get(record["run_id"])
         if run is None:
-            raise DataError(f"{line.where}: no run record of {record['run_id']} before it; it says where this was measured")
+            raise DataError(
+                f"{line.where}: no run record of {record['run_id']} before it; it says where this was measured"
+            )
         if kind == "bench":
             self._bench(run, record, number, line)
         elif kind == "check":
@@ -186,8 +198,10 @@ class _Reader:
         point = Point((run.id, record["median_s"], record.get("q1_s"), record.get("q3_s"), number, line.number))
         known = cell.points.get(run.id)
         if known and known.file != number and known.median_s != point.median_s:
-            raise DataError(f"{line.where}: {record['case_id']} ({record['basis']}) took {known.median_s:g} s in another file "
-                            "of the same run; one run has one result, so one of the two files is wrong")
+            raise DataError(
+                f"{line.where}: {record['case_id']} ({record['basis']}) took {known.median_s:g} s in another file "
+                "of the same run; one run has one result, so one of the two files is wrong"
+            )
         run.timed += known is None
         cell.points[run.id] = point  # of a resumed run the last counts
         if record.get("time", "") >= cell.record.get("time", ""):
@@ -210,7 +224,7 @@ def scan(files, notice):
 
 
 def raw_lines(files, wanted):
-    """{(file number, line number): the record's own line} for the (file, line) pairs in `wanted`, each file read once."""
+    """{(file number, line number): the record's own line} for the pairs in `wanted`, each file read once."""
     by_file = collections.defaultdict(set)
     for file, line in wanted:
         by_file[file].add(line)

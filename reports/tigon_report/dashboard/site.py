@@ -1,4 +1,5 @@
-"""Writes the site: one page per question, one per case, CSV files, a style sheet and a script. Equal records, equal bytes."""
+"""Writes the site: a page per question, one per case, CSV files, style sheet and script. Equal records, equal bytes."""
+
 import concurrent.futures
 import csv
 import json
@@ -15,19 +16,43 @@ from . import compare, draw, history, landing, scan, views
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 REPORT_STYLE = TEMPLATES.parent.parent / "templates" / "style.css"
-PAGES = [("index.html", "landing"), ("history.html", "history"), ("compare.html", "compare"), ("speed.html", "speed"),
-         ("memory.html", "memory"), ("roofline.html", "roofline"), ("accuracy.html", "error"),
-         ("convergence.html", "convergence"), ("kernels.html", "kernels"), ("trust.html", "trust"),
-         ("environment.html", "environment")]
-SHOWN_NEWEST, SHOWN_STRETCHES = 40, 20   # points of a case page: the newest one by one, the rest in stretches
-LATEST_STEPS = 10   # on the landing page after quiet days
+PAGES = [
+    ("index.html", "landing"),
+    ("history.html", "history"),
+    ("compare.html", "compare"),
+    ("speed.html", "speed"),
+    ("memory.html", "memory"),
+    ("roofline.html", "roofline"),
+    ("accuracy.html", "error"),
+    ("convergence.html", "convergence"),
+    ("kernels.html", "kernels"),
+    ("trust.html", "trust"),
+    ("environment.html", "environment"),
+]
+SHOWN_NEWEST, SHOWN_STRETCHES = 40, 20  # points of a case page: the newest one by one, the rest in stretches
+LATEST_STEPS = 10  # on the landing page after quiet days
 # Colours that figures use: light, dark. The implementations' come from the report.
-FIGURE_COLOURS = {"fill": ("#ddebf7", "#1d2b3f"), "c-other": ("#888888", "#999999"),
-                  **{f"c-{impl}": (draw.report.COLOURS[impl], draw.report.DARK_COLOURS[impl]) for impl in draw.report.COLOURS},
-                  **{f"h{level}": pair for level, pair in enumerate([
-                      ("#4393c3", "#2f6f9f"), ("#7fb6d6", "#2a587c"), ("#b5d5e8", "#22445f"), ("#d9e9f2", "#1c3245"),
-                      ("#f0f0f0", "#21262d"), ("#fbe3d4", "#4a2d1f"), ("#f6b999", "#6e3a20"), ("#e58368", "#96431f"),
-                      ("#d6604d", "#c04a22")])}}
+FIGURE_COLOURS = {
+    "fill": ("#ddebf7", "#1d2b3f"),
+    "c-other": ("#888888", "#999999"),
+    **{f"c-{impl}": (draw.report.COLOURS[impl], draw.report.DARK_COLOURS[impl]) for impl in draw.report.COLOURS},
+    **{
+        f"h{level}": pair
+        for level, pair in enumerate(
+            [
+                ("#4393c3", "#2f6f9f"),
+                ("#7fb6d6", "#2a587c"),
+                ("#b5d5e8", "#22445f"),
+                ("#d9e9f2", "#1c3245"),
+                ("#f0f0f0", "#21262d"),
+                ("#fbe3d4", "#4a2d1f"),
+                ("#f6b999", "#6e3a20"),
+                ("#e58368", "#96431f"),
+                ("#d6604d", "#c04a22"),
+            ]
+        )
+    },
+}
 
 
 def style_sheet():
@@ -36,9 +61,11 @@ def style_sheet():
     light = re.match(r":root \{([^}]*)\}", text)[1]
     dark = re.search(r"prefers-color-scheme: dark\) \{\s*:root \{([^}]*)\}", text)[1]
     colours = [" ".join(f"--{name}: {pair[side]};" for name, pair in FIGURE_COLOURS.items()) for side in (0, 1)]
-    rules = (f":root {{{light}{colours[0]} }}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}{colours[1]} }} }}\n"
-             f":root[data-theme=light] {{{light}{colours[0]} color-scheme: light; }}\n"
-             f":root[data-theme=dark] {{{dark}{colours[1]} color-scheme: dark; }}\n")
+    rules = (
+        f":root {{{light}{colours[0]} }}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}{colours[1]} }} }}\n"
+        f":root[data-theme=light] {{{light}{colours[0]} color-scheme: light; }}\n"
+        f":root[data-theme=dark] {{{dark}{colours[1]} color-scheme: dark; }}\n"
+    )
     return text + rules + (TEMPLATES / "dashboard.css").read_text(encoding="utf-8")
 
 
@@ -48,10 +75,19 @@ def _absent_is_none(shown):
 
 
 def environment():
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True,
-                              autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.ChainableUndefined)
-    for name, shown in (("seconds", units.seconds), ("bytes", units.binary_bytes), ("percent", units.percent),
-                        ("number", units.number)):
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=jinja2.select_autoescape(["html", "j2"]),
+        undefined=jinja2.ChainableUndefined,
+    )
+    for name, shown in (
+        ("seconds", units.seconds),
+        ("bytes", units.binary_bytes),
+        ("percent", units.percent),
+        ("number", units.number),
+    ):
         made.filters[name] = _absent_is_none(shown)
     made.globals.update(rate=units.rate)
     return made
@@ -60,15 +96,22 @@ def environment():
 def origins_text(runs):
     """What must be said of runs that this project did not just measure."""
     counts = {kind: sum(run.origin == kind for run in runs) for kind in ("simulated", "recorded")}
-    parts = [f"{'all' if count == len(runs) else count} of {len(runs)} runs are {kind}" for kind, count in counts.items() if count]
+    parts = [
+        f"{'all' if count == len(runs) else count} of {len(runs)} runs are {kind}"
+        for kind, count in counts.items()
+        if count
+    ]
     if not parts:
         return ""
-    return "Not all of this was measured here: " + ", ".join(parts) + \
-        (". Simulated numbers are made up; no kernel ran." if counts["simulated"] else ".")
+    return (
+        "Not all of this was measured here: "
+        + ", ".join(parts)
+        + (". Simulated numbers are made up; no kernel ran." if counts["simulated"] else ".")
+    )
 
 
 def shown_points(series):
-    """Indices of the points that a case page shows: the newest, those around steps, and low, middle, high of stretches."""
+    """Indices of the points of a case page: the newest, those around steps, and low, middle, high of stretches."""
     count = len(series.ratio)
     keep = set(range(max(0, count - SHOWN_NEWEST), count))
     for change in series.changes:
@@ -82,7 +125,8 @@ def shown_points(series):
 
 def machine_text(run):
     device = run.header.get("device") or {}
-    return f"{(device.get('uuid') or run.environment()['machine']['host'] or '?')[:12]}, driver {device.get('driver') or '?'}"
+    name = device.get("uuid") or run.environment()["machine"]["host"] or "?"
+    return f"{name[:12]}, driver {device.get('driver') or '?'}"
 
 
 class Site:
@@ -91,8 +135,13 @@ class Site:
     def __init__(self, folder, store, commit_url):
         self.folder, self.store = pathlib.Path(folder), store
         self.jinja = environment()
-        self.common = {"store": store, "pages": PAGES, "commit_url": commit_url, "origins": origins_text(store.runs),
-                       "days": history.RECENT_DAYS}
+        self.common = {
+            "store": store,
+            "pages": PAGES,
+            "commit_url": commit_url,
+            "origins": origins_text(store.runs),
+            "days": history.RECENT_DAYS,
+        }
         for name in ("case", "data"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
@@ -115,17 +164,46 @@ def case_page(site, series, shown, raw):
     """One case: its figure, its steps, its points with their records, and a CSV of all points."""
     steps = list(zip([series] * len(series.changes), series.changes, series.labels))[::-1]
     away = numpy.expm1(series.ratio - series.centre)
-    rows = [{"run": series.runs[index], "point": series.points[index], "away": float(away[index]),
-             "machine": machine_text(series.runs[index]), "raw": raw[series.points[index].file, series.points[index].line]}
-            for index in reversed(shown)]
-    site.page(f"case/{series.slug}.html", "case.html.j2", s=series, rows=rows, steps=steps,
-              drawn=draw.case_figure(draw.Inline(), series, shown) if len(shown) > 1 else None, repro=landing.repro(series.cell.record))
-    site.csv(f"case/{series.slug}.csv",
-             ("run_id", "started", "commit", "device", "driver", "median_s", "q1_s", "q3_s", "ratio_to_anchor", "step"),
-             ((run.id, run.started, run.commit, run.device, (run.header.get("device") or {}).get("driver"),
-               repr(point.median_s), point.q1_s, point.q3_s, f"{ratio:.6g}",
-               next((label.cause for change, label in zip(series.changes, series.labels) if change.index == index), ""))
-              for index, (run, point, ratio) in enumerate(zip(series.runs, series.points, numpy.exp(series.ratio)))))
+    rows = [
+        {
+            "run": series.runs[index],
+            "point": series.points[index],
+            "away": float(away[index]),
+            "machine": machine_text(series.runs[index]),
+            "raw": raw[series.points[index].file, series.points[index].line],
+        }
+        for index in reversed(shown)
+    ]
+    site.page(
+        f"case/{series.slug}.html",
+        "case.html.j2",
+        s=series,
+        rows=rows,
+        steps=steps,
+        drawn=draw.case_figure(draw.Inline(), series, shown) if len(shown) > 1 else None,
+        repro=landing.repro(series.cell.record),
+    )
+    site.csv(
+        f"case/{series.slug}.csv",
+        ("run_id", "started", "commit", "device", "driver", "median_s", "q1_s", "q3_s", "ratio_to_anchor", "step"),
+        (
+            (
+                run.id,
+                run.started,
+                run.commit,
+                run.device,
+                (run.header.get("device") or {}).get("driver"),
+                repr(point.median_s),
+                point.q1_s,
+                point.q3_s,
+                f"{ratio:.6g}",
+                next(
+                    (label.cause for change, label in zip(series.changes, series.labels) if change.index == index), ""
+                ),
+            )
+            for index, (run, point, ratio) in enumerate(zip(series.runs, series.points, numpy.exp(series.ratio)))
+        ),
+    )
 
 
 _shared = {}  # what the processes that write case pages inherit by fork: nothing is copied or pickled
@@ -145,7 +223,9 @@ def write_cases(site, every, files, processes):
     _shared.update(site=site, every=every, files=files, shown=[shown_points(series) for series in every])
     if not every:
         return 0
-    parts = [list(part) for part in numpy.array_split(numpy.arange(len(every)), min(len(every), processes)) if len(part)]
+    parts = [
+        list(part) for part in numpy.array_split(numpy.arange(len(every)), min(len(every), processes)) if len(part)
+    ]
     if len(parts) <= 1:
         return sum(map(_write_cases, parts))
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("fork")) as pool:
@@ -159,12 +239,23 @@ def write(folder, store, files, every, commit_url):
     site.text("dashboard.js", (TEMPLATES / "dashboard.js").read_text(encoding="utf-8"))
     failed = landing.failures(store, every)
     worse, moved = landing.recent_steps(every, history.RECENT_DAYS)
-    site.page("index.html", "landing.html.j2", failures=failed, worse=worse, moved=moved, watch=landing.watch(every),
-              summary=landing.summary(store, every, failed, worse, history.RECENT_DAYS), aa=views.aa_sentence(store),
-              newest=landing.newest_runs(store), checked=landing.newest_checked(store),
-              latest=[] if worse or moved else landing.latest_steps(every, LATEST_STEPS),
-              maps=landing.maps(draw.Inline(), every, history.RECENT_DAYS))
-    site.page("history.html", "history.html.j2", every=every, course=lambda series: markupsafe.Markup(draw.course(series)))
+    site.page(
+        "index.html",
+        "landing.html.j2",
+        failures=failed,
+        worse=worse,
+        moved=moved,
+        watch=landing.watch(every),
+        summary=landing.summary(store, every, failed, worse, history.RECENT_DAYS),
+        aa=views.aa_sentence(store),
+        newest=landing.newest_runs(store),
+        checked=landing.newest_checked(store),
+        latest=[] if worse or moved else landing.latest_steps(every, LATEST_STEPS),
+        maps=landing.maps(draw.Inline(), every, history.RECENT_DAYS),
+    )
+    site.page(
+        "history.html", "history.html.j2", every=every, course=lambda series: markupsafe.Markup(draw.course(series))
+    )
     pair = compare.newest_pair(store, every)
     site.page("compare.html", "compare.html.j2", pair=pair)
     if pair:
@@ -176,16 +267,81 @@ def write(folder, store, files, every, commit_url):
 
 
 def _tables(site, every, failed):
-    site.csv("data/cases.csv", ("case", "basis", "device", "runs", "median_s", "recent_change", "band", "steps", "page"),
-             ((s.name, s.cell.basis, s.cell.device, len(s.runs), repr(s.last.median_s), f"{s.recent:.6g}", f"{s.half[-1]:.6g}",
-               len(s.changes), f"case/{s.slug}.html") for s in every))
-    site.csv("data/changes.csv", ("case", "basis", "device", "run_id", "started", "change", "p_value", "cause", "what",
-                                  "commit_before", "commit_after"),
-             ((s.name, s.cell.basis, s.cell.device, label.after.id, label.after.started, f"{change.change:.6g}",
-               f"{change.p_value:.3g}", label.cause, label.text, label.before.commit, label.after.commit)
-              for s in every for change, label in zip(s.changes, s.labels)))
-    site.csv("data/runs.csv", ("run_id", "started", "commit", "device", "environment", "passed", "failed", "cells", "origin", "file"),
-             ((run.id, run.started, run.commit, run.device, json.dumps(run.environment(), sort_keys=True), run.checks.passed,
-               run.checks.failed, run.timed, run.origin, run.file) for run in site.store.runs))
-    site.csv("data/failures.csv", ("verdict", "case", "device", "run_id", "reason", "repro"),
-             ((row["verdict"], row["case_id"], row["run"].device, row["run"].id, row["reason"], row["repro"]) for row in failed))
+    site.csv(
+        "data/cases.csv",
+        ("case", "basis", "device", "runs", "median_s", "recent_change", "band", "steps", "page"),
+        (
+            (
+                s.name,
+                s.cell.basis,
+                s.cell.device,
+                len(s.runs),
+                repr(s.last.median_s),
+                f"{s.recent:.6g}",
+                f"{s.half[-1]:.6g}",
+                len(s.changes),
+                f"case/{s.slug}.html",
+            )
+            for s in every
+        ),
+    )
+    site.csv(
+        "data/changes.csv",
+        (
+            "case",
+            "basis",
+            "device",
+            "run_id",
+            "started",
+            "change",
+            "p_value",
+            "cause",
+            "what",
+            "commit_before",
+            "commit_after",
+        ),
+        (
+            (
+                s.name,
+                s.cell.basis,
+                s.cell.device,
+                label.after.id,
+                label.after.started,
+                f"{change.change:.6g}",
+                f"{change.p_value:.3g}",
+                label.cause,
+                label.text,
+                label.before.commit,
+                label.after.commit,
+            )
+            for s in every
+            for change, label in zip(s.changes, s.labels)
+        ),
+    )
+    site.csv(
+        "data/runs.csv",
+        ("run_id", "started", "commit", "device", "environment", "passed", "failed", "cells", "origin", "file"),
+        (
+            (
+                run.id,
+                run.started,
+                run.commit,
+                run.device,
+                json.dumps(run.environment(), sort_keys=True),
+                run.checks.passed,
+                run.checks.failed,
+                run.timed,
+                run.origin,
+                run.file,
+            )
+            for run in site.store.runs
+        ),
+    )
+    site.csv(
+        "data/failures.csv",
+        ("verdict", "case", "device", "run_id", "reason", "repro"),
+        (
+            (row["verdict"], row["case_id"], row["run"].device, row["run"].id, row["reason"], row["repro"])
+            for row in failed
+        ),
+    )
