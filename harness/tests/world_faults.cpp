@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -58,13 +59,20 @@ void run_one(const Fault& fault, cli::Session& session, Counts* counts) {
   std::fflush(stdout);
 }
 
-int run_all(cli::Session& session, const std::string& only) {
+// One of `texts` is in the fault's group and name; without texts all are meant.
+bool is_meant(const Fault& fault, const std::vector<std::string>& texts) {
+  const std::string name = fault.group + " " + fault.name;
+  return texts.empty() || std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+           return name.find(text) != std::string::npos;
+         });
+}
+
+int run_all(cli::Session& session, const std::vector<std::string>& only) {
   Counts counts;
   for (const auto& group : {kernel_faults(), plugin_faults(), file_faults(), system_faults(),
                             record_faults(), machine_faults(), input_faults()})
     for (const Fault& fault : group)
-      if ((fault.group + " " + fault.name).find(only) != std::string::npos && !interrupted())
-        run_one(fault, session, &counts);
+      if (is_meant(fault, only) && !interrupted()) run_one(fault, session, &counts);
   fmt::print("{} of {} faults survived, {} could not be injected here\n", counts.survived,
              counts.survived + counts.lost, counts.skipped);
   return counts.lost > 0 ? kExitIncorrect : counts.survived > 0 ? kExitOk : kExitNothing;
@@ -74,10 +82,11 @@ int main_of(int argc, char** argv) {
   CLI::App app("injects faults of the world into runs and says which were survived",
                "./tigon faults");
   cli::SessionOptions options;
-  std::string only;
+  std::vector<std::string> only;
   app.add_option("--out", options.out, "folder of the results (default: results/<run_id>)");
   app.add_option("--json", options.json, "records file in place of the folder's");
-  app.add_option("--only", only, "those whose group and name hold this text");
+  app.add_option("--only", only, "those whose group and name hold one of these texts (comma list)")
+      ->delimiter(',');
   app.add_option("--kills", kills, "how often a run is killed and continued (default: 100)")
       ->check(CLI::PositiveNumber);
   try {

@@ -46,7 +46,7 @@ inline bool on_gpu() {
 // ---- the usual run ------------------------------------------------------------------------------
 
 // Seconds that a case may take: a GPU's first use takes some.
-inline std::string case_limit() { return on_gpu() ? "15" : "1"; }
+inline std::string case_limit() { return on_gpu() ? "8" : "1"; }
 
 // check of the sizes 3, 5 (where an implementation fails) and 7 of these implementations, in
 // this order, one child at a time.

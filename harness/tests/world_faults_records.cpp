@@ -143,7 +143,7 @@ Outcome two_at_once() {
 Outcome second_writer() {
   const TemporaryFolder folder;
   const std::vector<std::string> waiting = {"right", "waits_for_kill", "afterwards"};
-  Process first(check_words(waiting, folder.path(), on_gpu() ? "15" : "2"));
+  Process first(check_words(waiting, folder.path(), on_gpu() ? "8" : "2"));
   const fs::path file = folder.path() / "records.jsonl";
   const auto started = [&] {
     return fs::exists(file) && verdicts_in(read_records(file)).size() >= 4;

@@ -26,7 +26,7 @@ Outcome program_deleted() {
   fs::copy_file(world_program(), copy);
   Surroundings s;
   s.program = copy;
-  Process process(check_words(kWaiting, out, on_gpu() ? "15" : "2"), s);
+  Process process(check_words(kWaiting, out, on_gpu() ? "8" : "2"), s);
   if (!wait_until([&] { return is_waiting(out); })) return {"it did not start", {}, {}, -1};
   fs::remove(copy);
   std::ofstream(copy) << "not a program\n";
@@ -95,7 +95,7 @@ std::vector<Fault> program_faults() {
 Fault signal_fault(const char* name, int number) {
   return {name, "signals", "exit 130, then --resume", [number] {
             const TemporaryFolder folder;
-            Process process(check_words(kWaiting, folder.path(), on_gpu() ? "15" : "2"));
+            Process process(check_words(kWaiting, folder.path(), on_gpu() ? "8" : "2"));
             if (!wait_until([&] { return is_waiting(folder.path()); }))
               return Outcome{"it did not start", {}, {}, -1};
             process.signal(number);
