@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The nightly measurement, on a machine with a GPU: the full run, the gate against itself (A/A), the history, the dashboard.
-# TIGON_HISTORY is a folder that lives longer than the job; each night adds two files to it. The site is built in $out/site.
+# The nightly measurement, on a machine with a GPU: the full run, the gate against itself (A/A), the history, the
+# dashboard. TIGON_HISTORY is a folder that outlives the job; each night adds two files to it. The site is $out/site.
 #   TIGON_HISTORY=/var/lib/tigon/history ci/nightly.sh
+# shellcheck source-path=SCRIPTDIR source=stages.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
 history=${TIGON_HISTORY:-results/history}
 mkdir -p "$history" || exit 5
 
 # keep NAME: adds the records of stage NAME to the history under their run id, even when the stage failed: a failure is
 # part of the history. Never overwrites.
+# shellcheck disable=SC2317  # called by stage
 keep() {
   local file=$out/$1/records.jsonl id
   [ -s "$file" ] || { echo "no records in $out/$1" >&2; return 4; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The gate of a push, on a machine without a GPU: builds, the test suite, every kernel's quick checks on the host executor, and
-# what can be said about speed without a GPU, against TIGON_BASE (a commit) when it is set.
+# The gate of a push, on a machine without a GPU: builds, the test suite, every kernel's quick checks on the host
+# executor, and what can be said about speed without a GPU, against TIGON_BASE (a commit) when it is set.
 #   ci/push.sh        TIGON_BASE=origin/main ci/push.sh
+# shellcheck source-path=SCRIPTDIR source=stages.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
 stage test "$TIGON" --device host test
 stage check "$TIGON" --device host check --quick --out "$out/check" --junit "$out/check.xml"

@@ -1,5 +1,6 @@
-# Sourced by push.sh, merge.sh and nightly.sh: runs the stages of a gate one after the other, keeps going after a failure,
-# and ends with one exit code, a step summary and at most ten annotations. Bash; no output of its own but one line a stage.
+# shellcheck shell=bash
+# Sourced by push.sh, merge.sh and nightly.sh: runs the stages of a gate one after the other, keeps going after a
+# failure, and ends with one exit code, a step summary and at most ten annotations. Prints one line a stage.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 5
@@ -40,7 +41,8 @@ exit_code() {
 find_python() {
   local python
   for python in "${TIGON_PYTHON:-}" python3 /usr/bin/python3 "$root/build/python/bin/python3"; do
-    [ -n "$python" ] && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$python"; return; }
+    [ -n "$python" ] || continue
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$python"; return; }
   done
   echo python3
 }
@@ -49,8 +51,12 @@ find_python() {
 finish() {
   local code text="all stages passed"
   code=$(exit_code)
-  [ ${#failed[@]} = 0 ] || text="failed: $(IFS=,; echo "${failed[*]}" | sed 's/,/, /g')"
-  "$(find_python)" ci/summarize.py "$out" --headline "$(basename "$0" .sh): $text" --summary "${GITHUB_STEP_SUMMARY:-$out/summary.md}" ||
+  if [ ${#failed[@]} != 0 ]; then
+    text=$(printf ', %s' "${failed[@]}")
+    text="failed: ${text#, }"
+  fi
+  "$(find_python)" ci/summarize.py "$out" --headline "$(basename "$0" .sh): $text" \
+    --summary "${GITHUB_STEP_SUMMARY:-$out/summary.md}" ||
     echo "ci: the summary could not be written" >&2
   echo "ci: $text"
   exit "$code"
