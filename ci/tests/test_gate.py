@@ -307,6 +307,10 @@ class CommandTest(unittest.TestCase):
         self.assertIn("slower</span></td><td>rope/forward", own)
         self.assertIn("0 of 200 suites", recorded)
         self.assertIn("Smallest slow-down found with probability 0.8: 2.", recorded)
+        summary = (self.folder / "summary.md").read_text()
+        self.assertIn("0 of 200 suites of identical programs blocked (made of measured pairs)", summary)
+        self.assertIn("smallest slow-down found with probability 0.8: 2.", summary)
+        self.assertIn("- **slower** `rope/forward/fused/", summary)
 
     def test_usage(self):
         for words in ([], ["--aa", "--static"], ["--base", "a", "--base-dir", "b"], ["--budget", "soon", "--aa"],
