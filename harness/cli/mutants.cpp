@@ -47,6 +47,10 @@ class ScoreTable {
     }
   }
   void add(const ExternalResult& r) {
+    if (!r.applies) {
+      not_run_[r.by].insert(r.name);
+      return;
+    }
     by_group_[r.group].add(r.caught);
     total_.add(r.caught);
   }
@@ -182,9 +186,11 @@ int mutants_stage(Session& session, const MutantOptions& options) {
     }
     run_external(group, [&](const ExternalResult& r) {
       session.record("mutant", to_json(r));
-      count(r.caught ? Verdict::kPassed : Verdict::kIncorrectNumerical);
+      count(!r.applies ? Verdict::kSkipped
+            : r.caught ? Verdict::kPassed
+                       : Verdict::kIncorrectNumerical);
       table.add(r);
-      if (!r.caught || options.verbose)
+      if (r.applies && (!r.caught || options.verbose))
         progress.line(fmt::format("{} {} {}: {}: {}",
                                   r.caught ? "caught" : colored("survived", Color::kRed), r.group,
                                   r.name, r.what, r.by));

@@ -24,6 +24,7 @@ ExternalResult result_of(const ExternalGroup& group, const std::string& line) {
       r.name = j.at("mutant");
       r.what = j.at("defence");
       r.caught = j.at("outcome") == "caught";
+      r.applies = j.at("outcome") != "not_applicable";
       r.by = j.at("reason");
       r.verdict = j.at("verdict");
       r.case_id = j.at("case_id");
@@ -79,7 +80,7 @@ void run_external(const ExternalGroup& group, const ExternalSink& sink) {
   const std::string rest = for_each_line(lines, [&](const std::string& line) {
     const ExternalResult result = result_of(group, line);
     ++faults;
-    missed += !result.caught;
+    missed += result.applies && !result.caught;
     sink(result);
   });
   const int status = pclose(lines);
@@ -97,7 +98,9 @@ nlohmann::ordered_json to_json(const ExternalResult& r) {
                                    {"what", r.what},
                                    {"catalogue", 0},
                                    {"group", r.group},
-                                   {"outcome", r.caught ? "caught" : "survived"},
+                                   {"outcome", !r.applies ? "not_applicable"
+                                               : r.caught ? "caught"
+                                                          : "survived"},
                                    {"reason", r.by}};
   if (!r.verdict.empty()) record["verdict"] = r.verdict;
   if (!r.case_id.empty()) record["case_id"] = r.case_id;

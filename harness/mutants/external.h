@@ -2,7 +2,7 @@
 // kernels that cheat. The program lies beside this one and prints one JSON line per fault:
 //   {"group": "comparator", "name": ..., "what": ..., "caught": true, "by": [tests that failed]}
 //   {"group": "cheat", "mutant": ..., "defence": ..., "outcome": "caught", "verdict": ...,
-//    "case_id": ..., "reason": ...}
+//    "case_id": ..., "reason": ...}   or "not_applicable": this machine lacks the defence
 // Exit code 0: every fault was caught, and what should pass did.
 #pragma once
 #include <functional>
@@ -21,7 +21,8 @@ const std::vector<ExternalGroup>& external_groups();
 struct ExternalResult {
   std::string group = {}, name = {}, what = {};
   bool caught = false;
-  std::string by = {};       // what noticed it, or why there is no statement
+  bool applies = true;       // else by says why there is no statement
+  std::string by = {};       // what noticed it
   std::string verdict = {};  // of the case that caught it, where a case did
   std::string case_id = {};
 };

@@ -144,6 +144,11 @@ TEST(ExternalGroup, reads_one_fault_a_line_and_notices_a_bad_end) {
   const std::string good = R"({"name":"a","what":"b","caught":true,"by":["t"]})";
   EXPECT_EQ(run_script("echo '" + good + "'").size(), 1u);
   EXPECT_TRUE(run_script("echo '" + good + "'")[0].caught);
+  const auto without = run_script(
+      R"(echo '{"mutant":"a","defence":"b","outcome":"not_applicable","verdict":"passed",)"
+      R"("case_id":"","reason":"no such kernel"}')");
+  ASSERT_EQ(without.size(), 1u);
+  EXPECT_FALSE(without[0].applies);
   for (const std::string& bad : {"echo '" + good + "'; exit 3", std::string("true"),
                                  "echo '" + good + "'; kill -9 $$", std::string("echo nonsense")}) {
     bool missed = false;

@@ -12,6 +12,7 @@ struct Cheat {
   // not below that of the honest work.
   const char* expected;
   const char* defence;
+  bool needs_landlock = false;  // the defence is the kernel's, where it has it
 };
 
 #ifndef TIGON_CUDA
@@ -34,6 +35,7 @@ inline const std::vector<Cheat>& all_cheats() {
        "outputs are taken at return; processes are counted"},
       {"result_after_return", Cheat::kCheck, "runtime_error",
        "memory at return and after a pause must be the same"},
+      {"busy_helper", Cheat::kCheck, "runtime_error", "between calls a library must rest"},
       {"input_overwritten", Cheat::kCheck, "input_modified",
        "inputs are compared; the oracle has its own copy"},
       {"precision_downgrade", Cheat::kCheck, "incorrect_numerical", "the rounding budget of f32"},
@@ -67,8 +69,9 @@ inline const std::vector<Cheat>& all_cheats() {
       {"works_in_prepare", Cheat::kCheck, "unwritten_output|incorrect_numerical|nonfinite",
        "inputs arrive after prepare"},
       {"reads_the_judge", Cheat::kCheck, "unwritten_output",
-       "Landlock: other processes are closed to it; the oracle runs after the first call"},
-      {"edits_results", Cheat::kCheck, "unwritten_output", "Landlock: no file can be written"},
+       "Landlock: other processes are closed to it; the oracle runs after the first call", true},
+      {"edits_results", Cheat::kCheck, "unwritten_output", "Landlock: no file can be written",
+       true},
       {"kills_the_judge", Cheat::kCheck, "unwritten_output|crashed",
        "Landlock: no signals; the judge's end is a crash of its case"},
       {"stops_the_clock", Cheat::kBench, "slow", "the clock is in another process"},

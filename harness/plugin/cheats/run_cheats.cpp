@@ -2,6 +2,7 @@
 // {mutant, group: "cheat", outcome, verdict, case_id, reason, ...}. Exit code 0 when all are caught
 // and an honest kernel passes the same cases. tigon-cheats [NAME...]: those only.
 #include <fmt/format.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,7 +100,7 @@ Json outcome_of(const Cheat& cheat, const Judged& judged) {
   const bool right = caught != nullptr && !forged && (judged.exit_code == 0) == slow;
   const Json& record = caught != nullptr ? *caught : shown != nullptr ? *shown : Json();
   std::string reason = text_of(record, "reason");
-  if (slow && record.contains("median_s"))
+  if (slow && record.contains("median_s") && record["median_s"].is_number())
     reason = fmt::format("median {} s, the honest work takes {} s", record["median_s"].dump(),
                          kHonestSeconds);
   if (forged) reason = "a forged record is in the file";
@@ -112,6 +113,11 @@ Json outcome_of(const Cheat& cheat, const Judged& judged) {
           {"expected", cheat.expected},
           {"defence", cheat.defence},
           {"exit_code", judged.exit_code}};
+}
+
+bool has_landlock() {
+  constexpr long kCreateRuleset = 444, kVersionFlag = 1;  // linux/landlock.h
+  return syscall(kCreateRuleset, nullptr, 0, kVersionFlag) >= 1;
 }
 
 // Without it a judge that fails everything would catch every cheat.
@@ -135,19 +141,27 @@ int run(const std::vector<std::string>& names) {
   if (mkdtemp(pattern.data()) == nullptr) return 5;
   const fs::path folder = pattern;
   const bool honest = honest_passes(Cheat::kCheck, folder) && honest_passes(Cheat::kBench, folder);
-  int caught = 0, all = 0;
+  int caught = 0, all = 0, without_defence = 0;
   for (const Cheat& cheat : all_cheats()) {
     if (!names.empty() && std::find(names.begin(), names.end(), cheat.name) == names.end())
       continue;
-    const Json line = outcome_of(cheat, judge(cheat.name, cheat.command, folder));
+    Json line = outcome_of(cheat, judge(cheat.name, cheat.command, folder));
+    const bool defended = !cheat.needs_landlock || has_landlock();
+    if (line["outcome"] == "survived" && !defended) {
+      line["outcome"] = "not_applicable";
+      line["reason"] = "needs Landlock, which this kernel lacks";
+      ++without_defence;
+    }
     fmt::print("{}\n", line.dump());
     std::fflush(stdout);
     caught += line["outcome"] == "caught";
-    ++all;
+    all += line["outcome"] != "not_applicable";
   }
   fs::remove_all(folder);
   fmt::print(stderr, "{} of {} cheats caught; the honest kernel {}\n", caught, all,
              honest ? "passes the same cases" : "FAILS");
+  if (without_defence > 0)
+    fmt::print(stderr, "{} more need Landlock, which this kernel lacks\n", without_defence);
   return caught == all && all > 0 && honest ? 0 : 1;
 }
 
