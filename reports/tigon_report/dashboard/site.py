@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import csv
-import json
 import multiprocessing
 import pathlib
 import re
@@ -12,7 +11,7 @@ import markupsafe
 import numpy
 
 from .. import units
-from . import compare, draw, history, landing, scan, views
+from . import compare, downloads, draw, history, landing, scan, sizes, views
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 REPORT_STYLE = TEMPLATES.parent.parent / "templates" / "style.css"
@@ -260,88 +259,9 @@ def write(folder, store, files, every, commit_url):
     site.page("compare.html", "compare.html.j2", pair=pair)
     if pair:
         site.text("data/compare.js", compare.script(store, every, pair))
+    sizes.speed(site, every)
+    sizes.memory(site, every)
     views.write(site, every)
-    _tables(site, every, failed)
+    downloads.write(site, every, failed)
     write_cases(site, every, files, history.workers())
     return site.folder / "index.html"
-
-
-def _tables(site, every, failed):
-    site.csv(
-        "data/cases.csv",
-        ("case", "basis", "device", "runs", "median_s", "recent_change", "band", "steps", "page"),
-        (
-            (
-                s.name,
-                s.cell.basis,
-                s.cell.device,
-                len(s.runs),
-                repr(s.last.median_s),
-                f"{s.recent:.6g}",
-                f"{s.half[-1]:.6g}",
-                len(s.changes),
-                f"case/{s.slug}.html",
-            )
-            for s in every
-        ),
-    )
-    site.csv(
-        "data/changes.csv",
-        (
-            "case",
-            "basis",
-            "device",
-            "run_id",
-            "started",
-            "change",
-            "p_value",
-            "cause",
-            "what",
-            "commit_before",
-            "commit_after",
-        ),
-        (
-            (
-                s.name,
-                s.cell.basis,
-                s.cell.device,
-                label.after.id,
-                label.after.started,
-                f"{change.change:.6g}",
-                f"{change.p_value:.3g}",
-                label.cause,
-                label.text,
-                label.before.commit,
-                label.after.commit,
-            )
-            for s in every
-            for change, label in zip(s.changes, s.labels)
-        ),
-    )
-    site.csv(
-        "data/runs.csv",
-        ("run_id", "started", "commit", "device", "environment", "passed", "failed", "cells", "origin", "file"),
-        (
-            (
-                run.id,
-                run.started,
-                run.commit,
-                run.device,
-                json.dumps(run.environment(), sort_keys=True),
-                run.checks.passed,
-                run.checks.failed,
-                run.timed,
-                run.origin,
-                run.file,
-            )
-            for run in site.store.runs
-        ),
-    )
-    site.csv(
-        "data/failures.csv",
-        ("verdict", "case", "device", "run_id", "reason", "repro"),
-        (
-            (row["verdict"], row["case_id"], row["run"].device, row["run"].id, row["reason"], row["repro"])
-            for row in failed
-        ),
-    )
