@@ -75,7 +75,8 @@ std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
   return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
                        row_independence("T", kAllRowTrials | kWithinBudgets)),
           ignored_rows("T", "target", std::move(sums_of_rows)),
-          same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {})};
+          same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {}),
+          row_gaps(false)};
 }
 
 }  // namespace

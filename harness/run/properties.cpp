@@ -260,7 +260,12 @@ std::vector<HostTensors> CaseExperiment::run_on_streams(const std::vector<Call>&
 
 std::vector<Property> properties_of(const Pass& pass) {
   std::vector<Property> all = pass.properties;
-  for (Property& p : common_properties()) all.push_back(std::move(p));
+  const auto declared = [&](const Property& p) {  // by the pass itself, in words of its own
+    return std::any_of(pass.properties.begin(), pass.properties.end(),
+                       [&](const Property& own) { return own.name == p.name; });
+  };
+  for (Property& p : common_properties())
+    if (!declared(p)) all.push_back(std::move(p));
   return all;
 }
 

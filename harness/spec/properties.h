@@ -41,6 +41,10 @@ Property row_independence(std::string axis, unsigned trials = kAllRowTrials);
 // tried with finite values only.
 Property ignored_rows(std::string axis, std::string target, std::vector<std::string> sums = {});
 
+// Rows that lie apart, of each tensor in turn. Every pass has it bitwise; one whose products are a
+// library's, which chooses an order of sums by the pitch, declares it without.
+Property row_gaps(bool bitwise = true);
+
 // ---- columns ------------------------------------------------------------------------------------
 
 // The columns of this axis in another order, classes in `target` renumbered with them: the same
