@@ -27,7 +27,7 @@ std::vector<InputSet> inputs() {
   logits("all_negative_inf", "rows_of", {{"value", -std::numeric_limits<double>::infinity()}});
   sets.back().nonfinite = true;
   add_special_rows(&sets, {"logits"});
-  add_nonfinite(&sets, {"logits"}, 1e37);  // a loss is a difference, and many are added
+  add_nonfinite(&sets, {"logits"}, 1e35);  // losses of up to 2e35, of hundreds of rows, are added
   add_upstream(&sets, {"dloss"});
   return sets;
 }
