@@ -116,8 +116,7 @@ template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  const Rows<S> z_scale =
-      finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
+  const Rows<S> z_scale = finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
   Row<S> loss = Row<S>::Zero(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -143,8 +142,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   using S = typename P::Elem;
   loss_scale(a);
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  const Rows<S> z_scale =
-      finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
+  const Rows<S> z_scale = finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
   const Row<S> g = cross_entropy::upstream(a).abs();
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -170,6 +168,30 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 //   dx_h by        sum_i w_ih D_i epsilon_i + sum_j (sum_i w_ih hessian_ij) z_j delta_j,
 //   dw_ih by       sum_t x_th (change of D_ti), whose rows are independent,
 // and S2 is the 2-norm of the factors of the deltas and epsilons.
+//
+// Logits that lie within a step of their type of each other are rounded alike: their deltas are not
+// independent. There S2 is at least a quarter of the 1-norm, with which the budget's 4 u_T S2 is
+// the bound of all roundings at their worst.
+inline constexpr double kStep = 0x1p-7;  // of bf16, the largest, relative to a value
+
+template <class S>
+bool rounded_alike(const Row<S>& z) {
+  const S spread = (z - z.mean()).square().mean(), step = S(kStep) * z.abs().maxCoeff();
+  return spread < step * step;
+}
+
+// The square of S2 for the deltas with these factors [n, m], of each column.
+template <class S>
+Row<S> squared_norms(const Rows<S>& factors, bool alike) {
+  const Row<S> squares = factors.square().colwise().sum();
+  if (!alike) return squares;
+  return squares.max((factors.abs().colwise().sum() / S(4)).square());
+}
+template <class S>
+S squared_norm(const Row<S>& factors, bool alike) {
+  return squared_norms<S>(factors.transpose(), alike)[0];
+}
+
 template <class Args>
 void loss_intermediate(const Args& a) {
   using std::sqrt;
@@ -181,8 +203,9 @@ void loss_intermediate(const Args& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
-    a.lse.data[t] = sqrt((of.lse_gradient * finite.row(t)).square().sum());
-    loss[t] = sqrt((of.gradient * finite.row(t)).square().sum());
+    const bool alike = rounded_alike<S>(finite.row(t));
+    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * finite.row(t), alike));
+    loss[t] = sqrt(squared_norm<S>(of.gradient * finite.row(t), alike));
   }
   if (a.reduction == Reduction::kNone)
     array(a.loss) = loss;
@@ -209,15 +232,19 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
     const Row<S> stored = (g[t] * of.gradient).square();
+    const bool alike = rounded_alike<S>(finite.row(t));
     if (a.dx) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
       const Rows<S> hessian_w =
           (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
       dx2.row(t) = times<S>(stored, w.square()) +
-                   (hessian_w.colwise() * finite.row(t).transpose()).square().colwise().sum();
+                   squared_norms<S>(hessian_w.colwise() * finite.row(t).transpose(), alike);
     }
-    const Row<S> vz2 = (of.v * finite.row(t)).square();
-    const Row<S> others = (of.c * of.v).square() * (vz2.sum() - vz2);
+    const Row<S> vz = of.v * finite.row(t);
+    const S all = squared_norm<S>(vz, alike);
+    const Row<S> other_columns =
+        alike ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
+    const Row<S> others = (of.c * of.v).square() * other_columns;
     d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * finite.row(t)).square() + others);
   }
   if (a.dx) array(a.dx) = dx2.sqrt();

@@ -232,6 +232,20 @@ Outputs with_bf16_storage(const Binding& setting, const Values& in) {
   return out;
 }
 
+// Logits of 30.2 that are all stored as 30.25 or 30.125: the errors do not cancel in a long row,
+// and 4 u S2 is the bound of them all.
+TEST(LinearCrossEntropy, RoundingsOfEqualLogitsAreNotIndependent) {
+  using Logits = Row<double>;
+  const Logits narrow = 30.2 + 0.05 * Logits::LinSpaced(600, -1, 1);
+  const Logits wide = 30.2 + 5 * Logits::LinSpaced(600, -1, 1);
+  EXPECT_TRUE(linear_cross_entropy::rounded_alike<double>(narrow));
+  EXPECT_FALSE(linear_cross_entropy::rounded_alike<double>(wide));
+  EXPECT_DOUBLE_EQ(std::sqrt(linear_cross_entropy::squared_norm<double>(narrow, true)),
+                   narrow.sum() / 4);
+  EXPECT_DOUBLE_EQ(std::sqrt(linear_cross_entropy::squared_norm<double>(narrow, false)),
+                   narrow.matrix().norm());
+}
+
 // The worst error of a correct kernel should be 0.1 to 0.8 of the budget lambda u S2, lambda = 4.
 TEST_P(LinearCrossEntropyOptions, IntermediateBoundsBf16StorageTightly) {
   const int64_t t = 12, h = 32, v = 100;
