@@ -60,7 +60,9 @@ Outcome forbidden_folder() {
   fs::permissions(closed, fs::perms::owner_read | fs::perms::owner_exec);
   Surroundings s;
   s.before_exec = [] {
-    if (geteuid() == 0 && prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE) != 0) _exit(125);
+    if (prctl(PR_CAPBSET_READ, CAP_DAC_OVERRIDE) == 1 && geteuid() == 0 &&
+        prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE) != 0)
+      _exit(125);
   };
   const ProgramRun run = Process(check_words(kRight, closed / "results"), s).wait();
   if (run.exit_code == 125)
