@@ -22,7 +22,8 @@ Outcome check_with(const std::string& implementation, const std::string& verdict
   if (!executor.empty())
     for (size_t i = 0; i + 1 < words.size(); ++i)
       if (words[i] == "--executor") words[i + 1] = executor;
-  const ProgramRun run = Process(words).wait();
+  Process process(words);
+  const ProgramRun run = process.wait();
   Outcome outcome{.problem = {}, .skipped = {}, .verdict = verdict, .exit_code = run.exit_code};
   outcome.problem = expect_run(run, folder.path(), code_of(verdict),
                                expected_verdicts(all, implementation, verdict));
@@ -31,6 +32,8 @@ Outcome check_with(const std::string& implementation, const std::string& verdict
       reason_of(read_records(folder.path() / "records.jsonl"), id_of(implementation, 5));
   if (said.find(reason) == std::string::npos)
     outcome.problem = fmt::format("the reason does not say '{}': {}", reason, said);
+  else if (!wait_until([&] { return !process.left_something(); }, 5))
+    outcome.problem = "a process was left behind";
   return outcome;
 }
 

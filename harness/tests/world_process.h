@@ -46,6 +46,7 @@ class Process {
     replace(2, path("err"), O_WRONLY | O_CREAT | O_TRUNC);
     if (out != "inherited") replace(1, out, O_WRONLY | O_CREAT | O_TRUNC);
     for (const std::string& variable : s.variables) putenv(strdup(variable.c_str()));
+    putenv(strdup(mark().c_str()));
     if (!s.folder.empty() && chdir(s.folder.c_str()) != 0) _exit(126);
     if (s.before_exec) s.before_exec();
     std::vector<char*> pointers;
@@ -93,7 +94,21 @@ class Process {
     return found;
   }
 
+  // Whether something that it or its children started still runs after its end.
+  bool left_something() const {
+    std::error_code gone;
+    for (const auto& process : std::filesystem::directory_iterator("/proc", gone)) {
+      std::ifstream file(process.path() / "environ", std::ios::binary);
+      std::stringstream variables;
+      if (file) variables << file.rdbuf();
+      if (variables.str().find(mark()) != std::string::npos) return true;
+    }
+    return false;
+  }
+
  private:
+  // In the environment of all that comes from it.
+  std::string mark() const { return "WORLD_PROCESS=" + folder_.path().string(); }
   static void replace(int descriptor, const std::string& file, int flags) {
     const int opened = open(file.c_str(), flags, 0600);
     if (opened < 0 || dup2(opened, descriptor) < 0) _exit(125);
