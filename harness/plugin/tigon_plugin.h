@@ -123,8 +123,7 @@ typedef struct tigon_plugin {
 TIGON_PLUGIN_EXPORT const tigon_plugin* tigon_plugin_get(uint32_t abi);
 #define TIGON_PLUGIN_SYMBOL "tigon_plugin_get"
 
-/* ---- helpers ----------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 /* The tensor of that name, NULL if the pass has none. Left out: its data is NULL. */
 static inline const tigon_tensor* tigon_find(const tigon_call* call, const char* name) {

@@ -1,9 +1,8 @@
 // A worked example of a plug-in for a host build: rms_norm forward and backward, f32 and bf16.
-//
-//   g++ -std=c++17 -O2 -shared -fPIC rms_norm_cpu.cpp -o librms_norm_cpu.so   (tigon_plugin.h
-//   beside it)
-//   ./tigon --device host check --impl-from ./librms_norm_cpu.so
-//   ./tigon --device host bench --impl-from ./librms_norm_cpu.so
+// With tigon_plugin.h beside it:
+//   g++ -std=c++17 -O2 -shared -fPIC rms_norm_cpu.cpp -o libmine.so
+//   ./tigon --device host check --impl-from ./libmine.so
+//   ./tigon --device host bench --impl-from ./libmine.so
 #include <cmath>
 #include <vector>
 
@@ -59,8 +58,9 @@ Matrix<T> matrix(const tigon_call* call, const char* name) {
   return {data, t->shape[0], t->shape[1], t->stride[0]};
 }
 
-// ---- y = x * rstd * (offset + w), rstd = 1 / sqrt(mean(x^2) + eps)
-// --------------------------------
+// ---- forward ------------------------------------------------------------------------------------
+
+// y = x * rstd * (offset + w), rstd = 1 / sqrt(mean(x^2) + eps)
 
 template <class T>
 void forward(const tigon_call* call) {
@@ -83,8 +83,9 @@ void forward(const tigon_call* call) {
   }
 }
 
-// ---- dx = rstd * (m - x * rstd^2 * mean(m * x)), m = dy * (offset + w);  dw = sum_T dy * x * rstd
-// --
+// ---- backward -----------------------------------------------------------------------------------
+
+// dx = rstd * (m - x * rstd^2 * mean(m * x)), m = dy * (offset + w);  dw = sum_T dy * x * rstd
 
 // Partial sums of dw in double.
 template <class T>

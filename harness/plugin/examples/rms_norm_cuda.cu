@@ -1,9 +1,8 @@
 // A worked example of a plug-in for a CUDA build: rms_norm forward, f32 and bf16.
-//
-//   nvcc -std=c++17 -O3 -arch=native -shared -Xcompiler -fPIC rms_norm_cuda.cu -o
-//   librms_norm_cuda.so
-//   ./tigon --device cuda check --impl-from ./librms_norm_cuda.so     (tigon_plugin.h beside it)
-//   ./tigon --device cuda bench --impl-from ./librms_norm_cuda.so
+// With tigon_plugin.h beside it:
+//   nvcc -std=c++17 -O3 -arch=native -shared -Xcompiler -fPIC rms_norm_cuda.cu -o libmine.so
+//   ./tigon --device cuda check --impl-from ./libmine.so
+//   ./tigon --device cuda bench --impl-from ./libmine.so
 #include <cuda_bf16.h>
 
 #include "tigon_plugin.h"
