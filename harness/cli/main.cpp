@@ -36,6 +36,11 @@ std::vector<std::string> command_names(const CLI::App& app) {
 std::string one_line(const CLI::App& app, const CLI::ParseError& error) {
   std::string text = error.what();
   if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
+  const size_t value = text.find("Value "), range = text.find(" not in range ");
+  // A range up to the largest double fills four lines.
+  if (value < range && range != std::string::npos)
+    text = fmt::format("{}{} is out of range", text.substr(0, value),
+                       text.substr(value + 6, range - value - 6));
   const auto commands = app.get_subcommands();
   const CLI::App& used = commands.empty() ? app : *commands.front();
   const std::vector<std::string> rest = used.remaining();

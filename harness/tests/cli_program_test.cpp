@@ -78,7 +78,7 @@ TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
       {{"check", "-a", "T=[]"}, 2, "no value is given"},
       {{"check", "--shard", "4/4"}, 2, "does not exist"},
       {{"check", "--timeout", "-1"}, 2, "0 or more"},
-      {{"check", "--seed", "-1"}, 2, "--seed"},
+      {{"check", "--seed", "-1"}, 2, "--seed: -1 is out of range;"},
       {{"check", "--executor", "gpu"}, 2, "this build has"},
       {{"check", "--filter", "["}, 2, "not a regular expression"},
       {{"check", "--exclude", "["}, 2, "not a regular expression"},
