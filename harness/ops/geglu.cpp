@@ -80,10 +80,12 @@ OpSpec contract() {
                             [](auto& a, Stream s) { return naive::geglu::backward(a, s); })},
                    .budget = {{"da", {.elementary = kNormal}}, {"db", {.elementary = kNormal}}},
                    .flops = 18 * Expr(T) * F,
-                   .strided = {"dy", "a", "b", "da", "db"},
-                   .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),
-                                  of_both(gradient_scaling("dy", {"da", "db"})),
-                                  of_both(dtype_twin()), in_place({{"da", "a"}, {"db", "b"}})}}),
+                   .strided =
+                       {"dy", "a", "b", "da", "db"},
+                   .properties =
+                       {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),
+                        of_both(gradient_scaling("dy", {"da", "db"})), of_both(dtype_twin()),
+                        in_place({{"da", "a"}, {"db", "b"}})}}),
           },
   };
 }

@@ -19,10 +19,12 @@ InputSet inputs(const char* name, const char* x, std::map<std::string, double> p
 }
 
 std::vector<InputSet> all_inputs() {
-  std::vector<InputSet> sets = {
-      inputs("normal", "normal", {}), inputs("small_rows", "normal", {{"scale", 1e-3}}),
-      inputs("offset", "normal", {{"mean", 100}}), inputs("far", "normal", {{"mean", 1000}}),
-      inputs("outliers", "outliers", {}), inputs("mixed_rows", "mixed_rows", {})};
+  std::vector<InputSet> sets = {inputs("normal", "normal", {}),
+                                inputs("small_rows", "normal", {{"scale", 1e-3}}),
+                                inputs("offset", "normal", {{"mean", 100}}),
+                                inputs("far", "normal", {{"mean", 1000}}),
+                                inputs("outliers", "outliers", {}),
+                                inputs("mixed_rows", "mixed_rows", {})};
   const InputSet normal = sets.front();
   sets.push_back(replaced(normal, "zero_weight", plans_of({"w"}, "rows_of", {{"every", 1}})));
   add_special_rows(&sets, {"x"});
@@ -80,14 +82,15 @@ OpSpec contract() {
                               {"rstd", {.reduction = H, .elementary = kElementary}}},
                    .flops = 7 * Expr(T) * H,
                    .strided = {"x", "y"},
-                   .properties = {row_independence("T"),
-                                  scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
-                                          {{"eps", 2}}),
-                                  permutation("H"), dtype_twin(),
-                                  same_results("neutral_weight", {.options = {{"w", "absent"}}},
-                                               {.fill = {{"w", 1}}}, {}),
-                                  same_results("neutral_bias", {.options = {{"b", "absent"}}},
-                                               {.fill = {{"b", 0}}}, {})}}),
+                   .properties =
+                       {row_independence("T"),
+                        scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
+                                {{"eps", 2}}),
+                        permutation("H"), dtype_twin(),
+                        same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                     {.fill = {{"w", 1}}}, {}),
+                        same_results("neutral_bias", {.options = {{"b", "absent"}}},
+                                     {.fill = {{"b", 0}}}, {})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::layer_norm::backward(a); }),
@@ -99,7 +102,8 @@ OpSpec contract() {
                             [](auto& a, Stream s) { return backward(a, s); },
                             [](auto& a) { return workspace(a); }),
                         impl<Backward>(
-                            "naive", policies,
+                            "naive",
+                            policies,
                             [](auto& a, Stream s) { return naive::layer_norm::backward(a, s); })},
                    .budget =
                        {{"dx", {.reduction = H, .elementary = kElementary}},
@@ -107,17 +111,19 @@ OpSpec contract() {
                         {"db", {.reduction = T}}},
                    .flops = 13 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .strided = {"dy", "x", "dx"},
-                   .upstream = "dy",
-                   .properties = {row_independence("T"),
-                                  scaling("power_of_two", {{"x", 1}, {"mean", 1}, {"rstd", -1}},
-                                          {{"dx", -1}}),
-                                  gradient_scaling("dy", {"dx", "dw", "db"}), permutation("H"),
-                                  dtype_twin(),
-                                  same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
-                                  same_results("frozen_bias", {}, {.options = {{"db", "absent"}}}),
-                                  orthogonality("dx", {"1", "x"}, {{"eps", "0"}}),
-                                  in_place({{"dx", "dy"}})}}),
+                   .strided =
+                       {"dy", "x", "dx"},
+                   .upstream =
+                       "dy",
+                   .properties =
+                       {row_independence("T"),
+                        scaling("power_of_two", {{"x", 1}, {"mean", 1}, {"rstd", -1}},
+                                {{"dx", -1}}),
+                        gradient_scaling("dy", {"dx", "dw", "db"}), permutation("H"), dtype_twin(),
+                        same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
+                        same_results("frozen_bias", {}, {.options = {{"db", "absent"}}}),
+                        orthogonality("dx", {"1", "x"}, {{"eps", "0"}}),
+                        in_place({{"dx", "dy"}})}}),
           },
   };
 }

@@ -67,9 +67,10 @@ inline std::vector<Property> loss_properties() {
           same_results("neutral_z_loss", {}, {.options = {{"z_loss", "1e-30"}}}, none)};
 }
 inline std::vector<Property> loss_gradient_properties() {
-  return {same_results("neutral_dloss", {.options = {{"dloss", "absent"}}}, {.fill = {{"dloss", 1}}}),
-          same_results("neutral_reduction", {.options = {{"reduction", "sum"}}, .fill = {{"dloss", 1}}},
-                       {.options = {{"reduction", "none"}}, .fill = {{"dloss", 1}}})};
+  return {
+      same_results("neutral_dloss", {.options = {{"dloss", "absent"}}}, {.fill = {{"dloss", 1}}}),
+      same_results("neutral_reduction", {.options = {{"reduction", "sum"}}, .fill = {{"dloss", 1}}},
+                   {.options = {{"reduction", "none"}}, .fill = {{"dloss", 1}}})};
 }
 
 inline std::vector<Property> joined(std::vector<std::vector<Property>> parts) {
