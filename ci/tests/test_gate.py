@@ -470,6 +470,9 @@ class BuildTest(unittest.TestCase):
             build.commit_named(self.root / "build", "HEAD")
         with self.assertRaisesRegex(build.BuildError, "FATAL|two"):
             build.configure(self.root, self.root / "build/x", False)
+        linker = "echo 'a.cpp: undefined reference to f'; echo 'collect2: error: ld returned 1'; exit 1"
+        with self.assertRaisesRegex(build.BuildError, "building it failed: a.cpp: undefined reference to f"):
+            build._logged(["sh", "-c", linker], self.root / "log", "building it")
 
 
 class CellsTest(unittest.TestCase):

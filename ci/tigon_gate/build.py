@@ -91,6 +91,7 @@ def _logged(words, log, what):
         code = subprocess.run(words, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False).returncode
     if code != 0:
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-        at = next((k for k, line in enumerate(lines) if "error" in line.lower()), max(0, len(lines) - 1))
+        at = next((k for k, line in enumerate(lines) if "error" in line.lower() or "undefined reference" in line),
+                  max(0, len(lines) - 1))
         told = " ".join(line for line in lines[at:at + 4] if line)  # CMake says what is wrong below the word
         raise BuildError(f"{what} failed: {told[:300] or 'no output'}; see {log}")
