@@ -17,7 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy  # noqa: E402
 import site_check  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import records  # noqa: E402
+from tigon_report import dashboard, records  # noqa: E402
+from tigon_report.errors import DataError  # noqa: E402
 from tigon_report.dashboard import causes, changepoints, history, scan  # noqa: E402
 
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "recorded"
@@ -306,6 +307,15 @@ class Recorded(unittest.TestCase):
         one.write_text(one.read_text()[:2000] + "\n{broken\n" + json.dumps(self.lines[1]) + "\n")
         self.assertEqual(run("dashboard", one, "--out", self.folder / "site")[0], 4)
         self.assertEqual(run("dashboard", one, "--out", self.folder / "site", "--commit-url", "https://x/")[0], 2)
+
+    def test_default_runs_are_folders_that_hold_some(self):
+        with self.assertRaisesRegex(DataError, "no run in results or reports/recorded"):
+            dashboard.default_runs(self.folder)
+        self.write("reports/recorded/run.jsonl")
+        self.write("results/ci/push/check/records.jsonl")  # of a gate: too deep to be a run of results
+        self.assertEqual(dashboard.default_runs(self.folder), [self.folder / "reports/recorded"])
+        self.write("results/one/records.jsonl")
+        self.assertEqual(len(dashboard.default_runs(self.folder)), 2)
 
     def test_the_same_run_twice_counts_once(self):
         store, every = read(self.write("once/a.jsonl").parent)

@@ -14,12 +14,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DEFAULT_RUNS = ("results", "reports/recorded")
 
 
-def default_runs():
-    """Where runs lie when none is named: the results folder and the recorded runs, those that exist."""
-    found = [ROOT / name for name in DEFAULT_RUNS if any((ROOT / name).rglob("*.jsonl"))]
+def default_runs(root=ROOT):
+    """Where runs lie when none is named: the results folder and the recorded runs, those that hold any."""
+    found = [root / name for name in DEFAULT_RUNS if _holds_runs(root / name)]
     if not found:
         raise DataError(f"no run in {' or '.join(DEFAULT_RUNS)}; name results folders, or make one with ./tigon run")
     return found
+
+
+def _holds_runs(folder):
+    try:
+        return bool(records.files_of([folder]))
+    except DataError:
+        return False
 
 
 def main(argv):
