@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "harness/record/record_reader.h"
+#include "harness/run/check.h"
 #include "harness/tests/bad_inputs.h"
 #include "harness/tests/run_program.h"
 
@@ -40,9 +41,9 @@ fs::path plugin_library(const std::string& name) {
 
 BadFiles::BadFiles() {
   const fs::path run = folder_.path() / "run";
-  const ProgramRun right =
-      run_tigon({"check", "rope", "--impl", "fused", "--dtype", "f32", "--filter",
-                 "forward.*T=1,.*inputs=normal,seed=42$", "--out", run.string()});
+  const ProgramRun right = run_tigon({"check", "rope", "--impl", "fused", "--dtype", "f32",
+                                      "--filter", "forward.*T=1,.*inputs=normal,seed=42$",
+                                      "--executor", default_executor(), "--out", run.string()});
   std::vector<std::string> lines;
   std::istringstream text(text_of(run / "records.jsonl"));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
