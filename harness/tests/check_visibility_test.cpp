@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "harness/run/oracle.h"
 #include "harness/run/visibility.h"
 
 namespace tigon {
@@ -66,6 +68,16 @@ TEST(Visibility, an_output_that_is_an_input_is_named) {
   });
   EXPECT_EQ(hidden, (std::set<std::string>{"option factor", "input w", "tensor w left out",
                                            "output y is not x"}));
+}
+
+// Else zeros would pass for it.
+TEST(Oracle, an_output_that_it_forgets_is_nan) {
+  Pass& pass = const_cast<OpSpec*>(find_op("faulty"))->passes[0];
+  Oracle forgetful = [](const Bound&) {};
+  std::swap(pass.oracle, forgetful);
+  const auto expected = run_oracle(make_problem(parse_case("faulty/forward/right/f32/N=1,M=5")));
+  std::swap(pass.oracle, forgetful);
+  for (const double v : expected.at("y").value) EXPECT_TRUE(std::isnan(v));
 }
 
 TEST(Visibility, of_a_sound_contract_is_complete) {

@@ -164,6 +164,7 @@ TEST(Compare, names_the_worst_element) {
   EXPECT_EQ(c.result.got, 1.5);
   EXPECT_EQ(c.result.want, 1);
   EXPECT_EQ(c.result.failing, 2);
+  EXPECT_EQ(c.result.pattern, "only column 1 of 3");
   EXPECT_NE(c.reason.find("dx[1,1]: got 1.5 want 1,"), std::string::npos) << c.reason;
 }
 

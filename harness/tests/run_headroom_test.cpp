@@ -54,6 +54,9 @@ TEST(NaiveErrors, divides_by_the_error_of_the_baseline_on_the_same_case) {
   CheckResult fused = result_of("fused", 0.1, 1e-3, Verdict::kPassed);
   naive.complete(&fused);
   EXPECT_DOUBLE_EQ(fused.outputs[0].naive_ratio, 0.25);
+  EXPECT_EQ(naive_text(fused), "");  // nothing fails
+  fused.outputs[0].failing = 1;
+  EXPECT_EQ(naive_text(fused), "; y: 0.25 times the error of naive");
   CheckResult other = result_of("fused", 0.1, 1e-3, Verdict::kPassed);
   other.c.seed = 7;
   naive.complete(&other);

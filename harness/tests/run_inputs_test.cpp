@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "harness/run/check.h"
 #include "harness/run/convert.h"
 #include "harness/run/distributions.h"
 
@@ -152,14 +153,27 @@ TEST(Catalogue, every_op_meets_nan_infinity_and_the_largest_values) {
   }
 }
 
-TEST(Catalogue, every_op_has_a_case_beyond_32_bits) {
+// In a tensor of every pass the last row starts beyond 2^31 elements and 2^32 bytes.
+TEST(Catalogue, every_pass_has_a_case_beyond_32_bits) {
   for (const OpSpec& op : all_ops()) {
-    double elements = 1;
-    for (const AxisPlan& a : op.axes) {
-      ASSERT_FALSE(a.huge.empty()) << op.name << " " << a.axis.symbol;
-      elements *= static_cast<double>(a.huge.back());
+    CheckRequest request;
+    request.ops = {op.name};
+    request.tier = Tier::kHuge;
+    std::set<std::string> beyond, passes;
+    for (const Case& c : select_cases(request)) {
+      passes.insert(c.pass);
+      const Pass& pass = *find_pass(op, c.pass);
+      const Binding binding = binding_of(c, op, pass);
+      for (const TensorInfo& t : pass.tensors) {
+        double row = 1;
+        for (size_t d = 1; d < t.shape.size(); ++d) row *= t.shape[d](binding);
+        const double start = (t.shape[0](binding) - 1) * row;
+        const auto bytes = static_cast<double>(size_of(t.dtype.at(c.dtype)));
+        if (c.gap == 0 && start > 0x1p31 && start * bytes > 0x1p32) beyond.insert(c.pass);
+      }
     }
-    EXPECT_GT(elements, 0x1p31) << op.name;
+    EXPECT_EQ(passes.size(), op.passes.size()) << op.name;
+    EXPECT_EQ(beyond, passes) << op.name;
   }
 }
 
