@@ -244,7 +244,7 @@ class Recorded(unittest.TestCase):
 
     def test_recorded_run_is_shown_and_named_as_recorded(self):
         pages = self.site(self.write())
-        self.assertIn("1 runs are recorded", pages["index.html"])
+        self.assertIn("every run is recorded", pages["index.html"])
         self.assertIn("too few runs to see steps", pages["index.html"])
         self.assertIn("swiglu forward", pages["speed.html"])
         self.assertEqual(site_check.broken_links(self.folder / "site"), [])

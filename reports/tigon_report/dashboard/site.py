@@ -95,8 +95,9 @@ def environment():
 def origins_text(runs):
     """What must be said of runs that this project did not just measure."""
     counts = {kind: sum(run.origin == kind for run in runs) for kind in ("simulated", "recorded")}
+    total = len(runs)
     parts = [
-        f"{'all' if count == len(runs) else count} of {len(runs)} runs are {kind}"
+        f"every run is {kind}" if count == total else f"{count} of {total} runs {'is' if count == 1 else 'are'} {kind}"
         for kind, count in counts.items()
         if count
     ]
