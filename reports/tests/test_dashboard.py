@@ -311,11 +311,14 @@ class Recorded(unittest.TestCase):
     def test_default_runs_are_folders_that_hold_some(self):
         with self.assertRaisesRegex(DataError, "no run in results or reports/recorded"):
             dashboard.default_runs(self.folder)
-        self.write("reports/recorded/run.jsonl")
+        for name in ("run.jsonl", "judge/run.jsonl"):
+            file = self.write(f"reports/recorded/{name}")
+            self.assertEqual(scan.scan([file], lambda text: None).runs[0].origin, "recorded")
         self.write("results/ci/push/check/records.jsonl")  # of a gate: too deep to be a run of results
-        self.assertEqual(dashboard.default_runs(self.folder), [self.folder / "reports/recorded"])
+        recorded = self.folder / "reports/recorded"
+        self.assertEqual(dashboard.default_runs(self.folder), [recorded, recorded / "judge"])
         self.write("results/one/records.jsonl")
-        self.assertEqual(len(dashboard.default_runs(self.folder)), 2)
+        self.assertEqual(len(dashboard.default_runs(self.folder)), 3)
 
     def test_the_same_run_twice_counts_once(self):
         store, every = read(self.write("once/a.jsonl").parent)

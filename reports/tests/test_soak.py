@@ -52,6 +52,19 @@ class SoakTest(unittest.TestCase):
         self.assertIn('<td class="n">0.750</td>', html)
         self.assertIn("<td>exp</td><td>elementary</td><td>fast</td><td class=\"n\">1,000,000</td>", html)
 
+    def test_a_recorded_soak_is_shown_and_named_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "recorded/judge").mkdir(parents=True)
+            (path / "recorded/judge/x.jsonl").write_text(sample.text([sample.header(), SEEDS]))
+            (path / "records.jsonl").write_text(sample.text([sample.header(), sample.check()]))
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/recorded"]), 0)
+            html = (path / "index.html").read_text()
+        self.assertIn('<section class="recorded" id="recordedsoak0">', html)
+        self.assertIn("reports/recorded/judge/x.jsonl", html)
+        self.assertIn("0 of 2,000 cases", html)
+
     def test_a_run_without_soak_has_no_such_section(self):
         self.assertNotIn('id="soak"', self.report(sample.check())[0])
 

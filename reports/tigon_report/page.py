@@ -25,7 +25,8 @@ def sections(run, figures):
                     "figure": draw.convergence_figure(figures, config, dtype, entry)}
                    for (config, dtype), entry in tables.convergence(run).items()]
     return {
-        "run": run, "counts": tables.verdict_counts(run), "headline": tables.headline(run), "checks": checks, "failures": tables.failures(run),
+        "run": run, "counts": tables.verdict_counts(run), "headline": tables.headline(run), "checks": checks,
+        "failures": tables.failures(run),
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
@@ -35,9 +36,9 @@ def sections(run, figures):
     }
 
 
-def write(run, recorded, folder, recorded_gates=()):
-    """Writes index.html, summary.md and figures/ for `run` into `folder`; `recorded` runs are shown behind it, named so,
-    and so is what recorded gates found.
+def write(run, recorded, folder, recorded_gates=(), recorded_soaks=()):
+    """Writes index.html, summary.md and figures/ for `run` into `folder`; `recorded` runs are shown behind it, named
+    so, and so is what recorded gates and recorded soak runs found.
 
     Returns the path of index.html. Raises OSError when a file cannot be written.
     """
@@ -51,7 +52,8 @@ def write(run, recorded, folder, recorded_gates=()):
     environment.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent,
                                number=units.number)
     context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate,
-               "gates": [{"run": gate, "found": gates.of(gate)} for gate in recorded_gates if gates.of(gate)]}
+               "gates": [{"run": gate, "found": gates.of(gate)} for gate in recorded_gates if gates.of(gate)],
+               "soaks": [{"run": soak, "soak": tables.soak(soak)} for soak in recorded_soaks if soak.of("soak")]}
     page = folder / "index.html"
     page.write_text(environment.get_template("index.html.j2").render(context), encoding="utf-8")
     environment.autoescape = False  # Markdown is not HTML

@@ -26,7 +26,8 @@ def main(argv):
     recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
     try:
         gates = load.load_recorded(pathlib.Path(arguments.recorded) / "gate")
-        written = page.write(run, recorded, arguments.out or run.path.parent, gates)
+        judged = load.load_recorded(pathlib.Path(arguments.recorded) / "judge")
+        written = page.write(run, recorded, arguments.out or run.path.parent, gates, judged)
     except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise DataError(f"{run.path}: a record does not hold what the report shows: {error}") from error
     print(f"report: {written}")

@@ -11,14 +11,14 @@ from ..command import Parser, say
 from ..errors import DataError, UsageError
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-DEFAULT_RUNS = ("results", "reports/recorded")
+DEFAULT_RUNS = ("results", "reports/recorded", "reports/recorded/gate", "reports/recorded/judge")
 
 
 def default_runs(root=ROOT):
     """Where runs lie when none is named: the results folder and the recorded runs, those that hold any."""
     found = [root / name for name in DEFAULT_RUNS if _holds_runs(root / name)]
     if not found:
-        raise DataError(f"no run in {' or '.join(DEFAULT_RUNS)}; name results folders, or make one with ./tigon run")
+        raise DataError(f"no run in {' or '.join(DEFAULT_RUNS[:2])}; name results folders, or make one with ./tigon run")
     return found
 
 
@@ -38,7 +38,7 @@ def main(argv):
     parser.add_argument(
         "runs",
         nargs="*",
-        help=f"results folders, folders of them, or records.jsonl files (default: {' and '.join(DEFAULT_RUNS)})",
+        help=f"results folders, folders of them, or records.jsonl files (default: {' and '.join(DEFAULT_RUNS[:2])})",
     )
     parser.add_argument("--out", required=True, help="folder of the site; its pages are replaced")
     parser.add_argument(

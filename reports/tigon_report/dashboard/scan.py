@@ -130,7 +130,7 @@ def _origin(file, header):
     tags = header.get("tags") or {}
     if header.get("simulated") or "simulated" in tags or tags.get("origin") == "simulated":
         return "simulated"
-    return "recorded" if "recorded" in file.parts[-2:-1] or header.get("slim") else ""
+    return "recorded" if "recorded" in file.parts[-3:-1] or header.get("slim") else ""
 
 
 def _take_check(checks, record):
