@@ -5,7 +5,9 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
+import sys
 import tempfile
 
 from . import kernel_facts, records
@@ -22,7 +24,7 @@ def traces(program, cases=()):
     """{case id: {kernel: counters}} from `tigon check --trace` of a host build."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "records.jsonl"
-        words = [str(program), "check", "--trace", "--json", str(file)]
+        words = [str(pathlib.Path(program).resolve()), "check", "--trace", "--json", str(file)]
         for case in cases:
             words += ["--case", case]
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
@@ -68,18 +70,30 @@ def instructions(program, case):
     with tempfile.TemporaryDirectory() as folder:
         counts = pathlib.Path(folder) / "counts"
         request = json.dumps({"id": case, "save": "", "trace": False}) + "\n"
-        words = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={counts}", str(program),
-                 "child", "--executor", "fast", "--threads", "1"]
-        reply = pathlib.Path(folder) / "reply"
-        script = 'exec "$@" 3>"$0"'  # replies come on descriptor 3
-        done = subprocess.run(["sh", "-c", script, str(reply), *words], input=request, capture_output=True, text=True,
-                              check=False, cwd=folder)
+        words = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={counts}",
+                 str(pathlib.Path(program).resolve()), "child", "--executor", "fast", "--threads", "1"]
+        done, reply = _as_child(words, request, folder)
         if done.returncode != 0 or not counts.is_file():
             raise HostError(f"{case}: valgrind: {(done.stderr.strip() or str(done.returncode)).splitlines()[-1]}")
-        verdict = json.loads(reply.read_text())["verdict"]
+        verdict = json.loads(reply)["verdict"]
         if verdict != "passed":
             raise HostError(f"{case}: {verdict}")
         return kernel_instructions(counts.read_text(errors="replace"))
+
+
+def _as_child(words, request, folder):
+    """(finished process, its reply) of a program that is started as tigon starts its children: requests come on a socket,
+    replies go to a pipe on descriptor 3."""
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    move = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.execvp(sys.argv[2], sys.argv[2:])"
+    with ours, theirs, os.fdopen(reading, encoding="utf-8") as reply, os.fdopen(writing, "wb") as end:
+        ours.sendall(request.encode())
+        ours.shutdown(socket.SHUT_WR)
+        done = subprocess.run([sys.executable, "-c", move, str(writing), *words], stdin=theirs, pass_fds=(writing,),
+                              capture_output=True, text=True, check=False, cwd=folder)
+        end.close()
+        return done, reply.read()
 
 
 def kernel_instructions(text):
