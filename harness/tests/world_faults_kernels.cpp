@@ -95,7 +95,7 @@ std::vector<Fault> device_faults() {
                         "runtime_error", ""),
             check_fault(kKernel, "kernel that never ends", "kernel_hang", "timeout", "killed"),
             check_fault(kKernel, "refused launch", "too_many_threads", "runtime_error", ""),
-            check_fault(kKernel, "device out of memory", "device_memory", "oom", "memory"),
+            check_fault(kKernel, "device out of memory", "device_memory", "oom", "on the GPU"),
             bench_fault("sticky CUDA error in a bench", "illegal_address", "runtime_error"),
             bench_fault("kernel that never ends in a bench", "kernel_hang", "timeout"),
             skipped(kKernel, "dead-lock in the checking executor", "host builds only")};

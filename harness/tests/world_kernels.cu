@@ -39,7 +39,8 @@ twice_kernel(const float* x, float* y, int64_t n, DeviceFault fault) {
       if (i == 0) __trap();
       break;
     case DeviceFault::kHang:
-      for (volatile int forever = 1; forever == 1;) {
+      // Through memory: nvcc takes a loop over a volatile local out.
+      for (const volatile float* forever = x; *forever == *forever;) {
       }
       break;
     case DeviceFault::kDeadlock:

@@ -16,6 +16,15 @@ void check(cudaError_t error, const char* what) {
   throw DeviceError(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
+// Of what destructors call while an error of a kernel is on its way up. When that error has taken
+// the context down, what lay in it is gone, and whoever uses the GPU next is told.
+void check_release(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  (void)cudaGetLastError();
+  const bool context_is_gone = cudaDeviceSynchronize() != cudaSuccess;
+  if (!context_is_gone) check(error, what);
+}
+
 device::MemoryLedger& ledger() {
   static device::MemoryLedger l;
   return l;
@@ -84,9 +93,9 @@ void device_free_async(void* p, Stream stream) {
   if (p == nullptr) return;
   ledger().remove(p);
   if (use_pool())
-    check(cudaFreeAsync(p, stream), "cudaFreeAsync");
+    check_release(cudaFreeAsync(p, stream), "cudaFreeAsync");
   else
-    check(cudaFree(p), "cudaFree");
+    check_release(cudaFree(p), "cudaFree");
 }
 
 void* device_alloc(size_t bytes) {
@@ -98,7 +107,7 @@ void* device_alloc(size_t bytes) {
 
 void device_free(void* p) {
   if (p == nullptr) return;
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // any stream may still use it
+  check_release(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // any stream may still use it
   device_free_async(p, nullptr);
 }
 
@@ -123,7 +132,9 @@ Stream stream_create() {
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   return stream;
 }
-void stream_destroy(Stream stream) { check(cudaStreamDestroy(stream), "cudaStreamDestroy"); }
+void stream_destroy(Stream stream) {
+  check_release(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
 void stream_synchronize(Stream stream) {
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
