@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 
 #include "harness/cli/commands.h"
@@ -40,9 +41,9 @@ void print_alarm(Progress* progress, const CheckResult& r) {
                              case_id(r.c), name_of(r.verdict), r.reason, r.repro));
 }
 
-// One op and dtype.
+// One op and dtype, until the clock says `end_s`.
 SoakResult soak_one(Session& session, const SoakOptions& options, const CheckRequest& base,
-                    const SoakRequest& soak, const Clock& clock, Progress* progress) {
+                    const SoakRequest& soak, const Clock& clock, double end_s, Progress* progress) {
   SoakResult total;
   total.op = soak.op;
   total.dtype = soak.dtype;
@@ -50,7 +51,7 @@ SoakResult soak_one(Session& session, const SoakOptions& options, const CheckReq
   total.first_seed = base.seed;
   const Clock own;
   while (total.trials + total.skipped < options.seeds && !interrupted()) {
-    if (options.minutes > 0 && clock.seconds() > 60 * options.minutes) break;
+    if (clock.seconds() > end_s) break;
     const int done = total.trials + total.skipped;
     CheckRequest request = base;
     request.cases = soak_cases(soak, base.seed + static_cast<uint64_t>(done),
@@ -73,13 +74,13 @@ int soak_seeds(Session& session, const SoakOptions& options) {
   CheckRequest base = request_of(options.select);
   base.jobs = options.jobs;
   const std::vector<const OpSpec*> ops = selected_ops(options.select);
-  int total = 0;
+  int groups = 0, group = 0;
   const auto wanted = [&](DType t) {
     return base.dtypes.empty() || std::count(base.dtypes.begin(), base.dtypes.end(), t) > 0;
   };
   for (const OpSpec* op : ops)
-    for (const DType dtype : op->policies) total += wanted(dtype) ? options.seeds : 0;
-  Progress progress("soak", total);
+    for (const DType dtype : op->policies) groups += wanted(dtype) ? 1 : 0;
+  Progress progress("soak", groups * options.seeds);
   const Clock clock;
   bool alarmed = false, ran = false;
   for (const OpSpec* op : ops)
@@ -87,7 +88,11 @@ int soak_seeds(Session& session, const SoakOptions& options) {
       if (!wanted(dtype) || interrupted()) continue;
       const SoakRequest soak{
           op->name, dtype, base.passes, base.implementations, base.axes, options.most_elements};
-      const SoakResult r = soak_one(session, options, base, soak, clock, &progress);
+      // Time that one group leaves is the next one's; the last are not left without any.
+      const double share = static_cast<double>(++group) / groups;
+      const double end_s = options.minutes > 0 ? 60 * options.minutes * share
+                                               : std::numeric_limits<double>::infinity();
+      const SoakResult r = soak_one(session, options, base, soak, clock, end_s, &progress);
       session.record("soak", to_json(r));
       progress.line(fmt::format("{:<24} {:<5} [{}] {} trials, {}, {} skipped, {:.1f} s", r.op,
                                 name_of(dtype), r.executor, r.trials,
