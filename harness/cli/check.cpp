@@ -249,7 +249,6 @@ void add_check(CLI::App* app, Program* program) {
   const auto options = std::make_shared<CheckOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
-  const auto full = std::make_shared<bool>(false);
   command->add_option("ops", *positional, "ops, as --op");
   add_selection(command, &options->select);
   command
@@ -266,7 +265,7 @@ void add_check(CLI::App* app, Program* program) {
                       "outputs as .npy");
   command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
   CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
-  command->add_flag("--full", *full, "all cases (the default)")->excludes(quick);
+  command->add_flag("--full", "all cases (the default)")->excludes(quick);
   command
       ->add_option(
           "--tier", options->tier,
