@@ -1,6 +1,7 @@
 """A headless Chromium driven over the DevTools protocol through two pipes, with the standard library alone."""
 
 import base64
+import fcntl
 import json
 import os
 import pathlib
@@ -27,9 +28,9 @@ class Browser:
         to_child, self.out = os.pipe()
         self.inp, from_child = os.pipe()
 
-        def place():  # DevTools reads descriptor 3 and writes 4
-            os.dup2(to_child, 10), os.dup2(from_child, 11)
-            os.dup2(10, 3), os.dup2(11, 4)
+        def place():  # DevTools reads descriptor 3 and writes 4, which may be these pipes' own numbers
+            reads, writes = (fcntl.fcntl(end, fcntl.F_DUPFD, 5) for end in (to_child, from_child))
+            os.dup2(reads, 3), os.dup2(writes, 4)
 
         self.process = subprocess.Popen(
             [
