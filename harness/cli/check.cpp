@@ -265,7 +265,8 @@ void add_check(CLI::App* app, Program* program) {
                       "outputs as .npy");
   command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
   CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
-  command->add_flag("--full", "all cases (the default)")->excludes(quick);
+  // Apart, because CLI11 2.1 takes a literal for a variable too.
+  command->add_flag("--full")->description("all cases (the default)")->excludes(quick);
   command
       ->add_option(
           "--tier", options->tier,
