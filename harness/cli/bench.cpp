@@ -155,25 +155,35 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.samples = options.samples;
   request.bases = options.bases;
   request.ceilings = options.ceilings;
+  request.budget_s = budget_of(options.select);
+  if (request.budget_s > 0) request.size = SweepSize::kPairwise;
   const Exclusion excluded(options.select.exclude);
   const bool host = default_executor() != "cuda";
-  if (!options.select.exclude.empty()) {
-    for (const Cell& cell : sweep_cells(request.select, request.size, host))
-      for (const std::string& name : cell.implementations) {
-        Case c = cell.c;
-        c.impl = name;
-        if (!excluded(case_id(c))) request.select.cases.push_back(c);
-      }
+  std::vector<Case> chosen, large;
+  for (const Cell& cell : sweep_cells(request.select, request.size, host))
+    for (const std::string& name : cell.implementations) {
+      Case c = cell.c;
+      c.impl = name;
+      if (excluded(case_id(c))) continue;
+      (too_large(c, options.select).empty() ? chosen : large).push_back(c);
+    }
+  std::vector<Cell> cells;
+  request.select.cases = chosen;
+  if (!chosen.empty()) cells = sweep_cells(request.select, request.size, host);
+  BenchRecords records(&session);
+  for (const Case& c : large) {
+    const Json record = bench_without_samples(c, main_basis(), name_of(Verdict::kSkipped),
+                                              too_large(c, options.select));
+    session.record("bench", record);
+    records.count(record);
+    fmt::print("{}\n", bench_line(without_nonfinite(record)));
   }
-  const std::vector<Cell> cells = options.select.exclude.empty() || !request.select.cases.empty()
-                                      ? sweep_cells(request.select, request.size, host)
-                                      : std::vector<Cell>{};
   if (cells.empty()) {
     fmt::print("nothing to measure: no case is selected\n");
     return kExitNothing;
   }
   Progress progress("bench", static_cast<int>(cells.size()));
-  BenchRecords records(&session);
+  size_t done = 0;
   for (const Json& sealed : sealed_results(session, cells)) records.count(sealed);
   request.is_recorded = [&](const std::string& kind, const std::string& id) {
     return is_recorded(session, kind, id);
@@ -185,9 +195,13 @@ int bench_stage(Session& session, const BenchOptions& options) {
                           },
                       .on_cell =
                           [&](const std::string& label, int) {
+                            ++done;
                             records.seal(label);
                             progress.step(label);
                           }});
+  if (request.budget_s > 0)
+    fmt::print("covering: {} of {} cells measured within the budget of {}\n", done, cells.size(),
+               options.select.budget);
   return records.exit_code();
 }
 
@@ -199,6 +213,7 @@ void add_bench(CLI::App* app, Program* program) {
       "  ./tigon bench\n"
       "  ./tigon bench --op cross_entropy -a V=[32000,128256]\n"
       "  ./tigon bench --op rms_norm --dtype bf16 -a T[pow2]=[10:15] -a H=4096\n"
+      "  ./tigon bench --model llama3-8b --budget 60s\n"
       "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
       "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run.\n"
       "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
@@ -227,6 +242,8 @@ void add_bench(CLI::App* app, Program* program) {
   command->callback([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());
+    if ((*quick || *full) && !options->select.budget.empty())
+      throw UsageError("--budget chooses the cells; leave --quick and --full out");
     if (*quick) options->size = SweepSize::kQuick;
     if (*full) options->size = SweepSize::kFull;
     if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;

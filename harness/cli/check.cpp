@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "harness/cli/check_budget.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/suggest.h"
@@ -36,7 +37,9 @@ JUnitCase junit_case(const CheckResult& r) {
 // Prints failures as they come and one line for each op, pass and implementation.
 class CheckPrinter {
  public:
-  CheckPrinter(Progress* progress, bool verbose) : progress_(progress), verbose_(verbose) {}
+  // `mixed`: the cases come in turns, so there is no line for a group.
+  CheckPrinter(Progress* progress, bool verbose, bool mixed)
+      : progress_(progress), verbose_(verbose), mixed_(mixed) {}
   ~CheckPrinter() { end_group(); }
 
   void add(const CheckResult& r) {
@@ -59,7 +62,7 @@ class CheckPrinter {
 
  private:
   void end_group() {
-    if (group_.empty()) return;
+    if (group_.empty() || mixed_) return;
     const Color color = tally_.failed() > 0   ? Color::kRed
                         : tally_.passed() > 0 ? Color::kGreen
                                               : Color::kYellow;
@@ -71,7 +74,7 @@ class CheckPrinter {
   }
 
   Progress* progress_;
-  bool verbose_;
+  bool verbose_, mixed_;
   std::string group_;
   Tally tally_;
   double worst_ = 0;
@@ -114,7 +117,7 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   const bool all = options.executor.empty() && options.plugin.path.empty() &&
                    default_executor() == "fast" &&
                    (request.tier == Tier::kTiny || request.tier == Tier::kCheck) &&
-                   request.axes.empty() && request.cases.empty();
+                   request.axes.empty() && request.cases.empty() && budget_of(options.select) == 0;
   if (all) {
     CheckRequest checked = request;
     checked.executor = "checked";
@@ -123,7 +126,8 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   }
   const Exclusion excluded(options.select.exclude);
   for (CheckRequest& r : requests) {
-    r.cases = select_cases(r);
+    const bool covering = budget_of(options.select) > 0 && r.cases.empty();
+    r.cases = covering ? budgeted_cases(r) : select_cases(r);
     if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &r.cases);
     std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
     r.filter.clear();  // done
@@ -199,7 +203,7 @@ int check_stage(Session& session, const CheckOptions& options) {
   }
   Tally tally;
   Progress progress("check", static_cast<int>(total));
-  CheckPrinter printer(&progress, options.verbose);
+  CheckPrinter printer(&progress, options.verbose, budget_of(options.select) > 0);
   const CheckSink count = [&](const CheckResult& r) {
     session.junit(junit_case(r));
     session.count(r.verdict);
@@ -218,8 +222,11 @@ int check_stage(Session& session, const CheckOptions& options) {
   };
   for (size_t i = 0; i < requests.size() && !interrupted(); ++i) {
     for (const CheckResult& r : take_sealed(session, &requests[i])) count(r);
+    for (const CheckResult& r : take_too_large(options.select, &requests[i])) sink(r);
     if (requests[i].cases.empty()) continue;
-    if (i + 1 < requests.size())
+    if (const double budget = budget_of(options.select); budget > 0)
+      run_budgeted(requests[i], budget, sink);
+    else if (i + 1 < requests.size())
       run_checks(requests[i], sink);
     else
       run_through_googletest(requests[i], sink);
@@ -239,6 +246,7 @@ void add_check(CLI::App* app, Program* program) {
       "  ./tigon check --op cross_entropy -a V=[1000,32k] -a T[pow2]=[0:4]\n"
       "  ./tigon check --case 'rope/forward/fused/f32/T=3,Q=2,K=1,D=16,inputs=normal,seed=42'\n"
       "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
+      "  ./tigon check --model llama3-8b --budget 60s   a model's sizes, pairwise, for a minute\n"
       "  ./tigon check --impl-from ./libmine.so         kernels of a plug-in (tigon_plugin.h)\n"
       "  ./tigon check --prop row_independence,offsets  exact properties, without the oracle\n"
       "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/models.h"
 #include "harness/run/distributions.h"
 #include "harness/spec/op_spec.h"
 
@@ -72,16 +73,35 @@ void print_inputs() {
   }
 }
 
+void print_models() {
+  std::vector<Row> rows = {{"model", "layers", "hidden", "heads", "kv heads", "head size", "rotary",
+                            "intermediate", "vocabulary", "parameters", "source"}};
+  for (const TrainedModel& m : trained_models()) {
+    std::string intermediate = std::to_string(m.intermediate);
+    if (m.expert_intermediate > 0) intermediate += fmt::format(" ({})", m.expert_intermediate);
+    rows.push_back({m.name, std::to_string(m.layers), std::to_string(m.hidden),
+                    std::to_string(m.heads), std::to_string(m.kv_heads),
+                    std::to_string(m.head_size), std::to_string(m.rotary), intermediate,
+                    std::to_string(m.vocabulary), fmt::format("{:.4g}e9", m.billions), m.source});
+  }
+  print_table(rows);
+  fmt::print("intermediate size of an expert in brackets\n");
+}
+
 }  // namespace
 
 void add_list(CLI::App* app, Program*) {
   CLI::App* command = app->add_subcommand("list", "ops, passes, implementations, dtypes, axes");
   command->footer(
-      "Examples:\n  ./tigon list\n  ./tigon list inputs     the catalogue of test data");
+      "Examples:\n  ./tigon list\n  ./tigon list inputs     the catalogue of test data\n"
+      "  ./tigon list models     sizes of models that people train, for --model");
   CLI::App* inputs = command->add_subcommand("inputs", "distributions and input sets of every op");
-  command->callback([inputs] {
+  CLI::App* models = command->add_subcommand("models", "what --model knows");
+  command->callback([inputs, models] {
     if (inputs->parsed())
       print_inputs();
+    else if (models->parsed())
+      print_models();
     else
       print_table(rows_of_all());
   });

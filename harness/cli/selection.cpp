@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "harness/cli/axis_values.h"
+#include "harness/cli/models.h"
 #include "harness/cli/suggest.h"
 
 namespace tigon::cli {
@@ -91,7 +92,68 @@ void check_pass_and_implementation(const Selection& s, const std::vector<const O
   require_known("implementation", s.implementations, implementations);
 }
 
+// The ops and axis values that --model stands for; what is named beside it goes first.
+Selection with_model(Selection s) {
+  if (s.model.empty()) return s;
+  const TrainedModel& model = trained_model(s.model);
+  if (s.ops.empty()) s.ops = ops_of(model);
+  std::vector<std::string> given;
+  for (const std::string& argument : s.axes) given.push_back(parse_axis_values(argument).axis);
+  for (const OpSpec* op : selected_ops(s)) {
+    const auto axes = axes_of(model, *op);
+    if (axes.empty()) throw UsageError(fmt::format("--model {}: it has no {}", s.model, op->name));
+    for (const auto& [axis, values] : axes) {
+      if (std::find(given.begin(), given.end(), axis) != given.end()) continue;
+      given.push_back(axis);
+      s.axes.push_back(fmt::format("{}=[{}]", axis, fmt::join(values, ",")));
+    }
+  }
+  return s;
+}
+
+// Of all tensors as they are stored; minimum_bytes is less where there are no tokens.
+double tensor_bytes(const Case& c) {
+  const OpSpec& op = *find_op(c.op);
+  const Pass& pass = *find_pass(op, c.pass);
+  const Binding binding = binding_of(c, op, pass);
+  double bytes = 0;
+  for (const TensorInfo& tensor : pass.tensors) {
+    const auto dtype = tensor.dtype.find(c.dtype);
+    double size = dtype == tensor.dtype.end() ? 0 : static_cast<double>(size_of(dtype->second));
+    for (const Expr& length : tensor.shape) size *= length(binding);
+    bytes += size;
+  }
+  return bytes;
+}
+
+constexpr double kHostBytes = 0x1p28;  // the oracle holds several times as much in double
+constexpr double kHostFlopRate = 1e9;  // of a case with its oracle; cautious
+constexpr double kHostCaseSeconds = 20;
+
 }  // namespace
+
+double budget_of(const Selection& s) {
+  if (s.budget.empty()) return 0;
+  char* end = nullptr;
+  const double value = std::strtod(s.budget.c_str(), &end);
+  const std::string unit = end;
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (end == s.budget.c_str() || scale == 0 || !(value > 0) || value * scale > 1e7)
+    throw UsageError(fmt::format("--budget {}: write a time, e.g. 60s, 5m or 1h", s.budget));
+  return value * scale;
+}
+
+std::string too_large(const Case& c, const Selection& s) {
+  if (default_executor() == "cuda" || (s.model.empty() && s.budget.empty())) return "";
+  const double bytes = tensor_bytes(c), seconds = flops_of(c) / kHostFlopRate;
+  const double budget = budget_of(s);
+  const double most = budget > 0 ? std::min(kHostCaseSeconds, budget / 4) : kHostCaseSeconds;
+  if (bytes > kHostBytes)
+    return fmt::format("{:.3g} GiB of tensors: too large for the host executor", bytes / 0x1p30);
+  if (seconds > most)
+    return fmt::format("{:.3g} GFLOP: too long on the host executor", flops_of(c) / 1e9);
+  return "";
+}
 
 void add_selection(CLI::App* command, Selection* s) {
   const auto list = [&](const char* name, std::vector<std::string>* to, const char* help) {
@@ -106,6 +168,11 @@ void add_selection(CLI::App* command, Selection* s) {
                    "values of an axis: T=128, V=[32000,128256], T[pow2]=[10:15], T=[8:64:8]; "
                    "k, Ki, M, Mi")
       ->allow_extra_args(false);
+  command->add_option("--model", s->model,
+                      "a model's ops and sizes, e.g. llama3-8b (./tigon list models)");
+  command->add_option("--budget", s->budget,
+                      "time for a pairwise covering of dtypes, sizes, options, inputs and layouts "
+                      "instead of all cases, e.g. 60s or 5m");
   command->add_option("--case", s->cases, "exactly this case, as a failure's repro line writes it")
       ->allow_extra_args(false);
   command->add_option("--filter", s->filter, "regex searched in the case id; a leading - negates")
@@ -152,7 +219,9 @@ std::vector<const OpSpec*> selected_ops(const Selection& s) {
   return ops;
 }
 
-CheckRequest request_of(const Selection& s) {
+CheckRequest request_of(const Selection& given) {
+  const Selection s = with_model(given);
+  budget_of(s);
   const std::vector<const OpSpec*> ops = selected_ops(s);
   check_pass_and_implementation(s, ops);
   CheckRequest request;

@@ -1,5 +1,5 @@
 // The options that choose cases, shared by check and bench: --op, --pass, --impl, --dtype, -a,
-// --filter, --exclude, --case, --shard.
+// --filter, --exclude, --case, --shard, --model, --budget.
 #pragma once
 #include <CLI/App.hpp>
 #include <regex>
@@ -13,6 +13,8 @@ namespace tigon::cli {
 struct Selection {
   std::vector<std::string> ops, passes, implementations, dtypes, axes, cases;
   std::string filter, exclude, shard;
+  std::string model;   // of models.h: its ops, unless some are named, and its sizes
+  std::string budget;  // time for a pairwise covering instead of all cases
   uint64_t seed = 42;
   double timeout_s = 0;
 };
@@ -35,6 +37,13 @@ void add_selection(CLI::App* command, Selection* selection);
 // The request that a selection stands for, with shard_of (GTEST_SHARD_STATUS_FILE is touched).
 // Everything is checked: throws UsageError, one line.
 CheckRequest request_of(const Selection& selection);
+
+// Seconds of --budget ("60s", "2m", "90"); 0 when it is not given. Throws UsageError.
+double budget_of(const Selection& selection);
+
+// Why a case is left to a GPU where a model's sizes or a budget chose it for the host executor:
+// its tensors would not fit, or it would take too long. Empty when it is not.
+std::string too_large(const Case& c, const Selection& selection);
 
 // The ops of a selection in the manifest's order.
 std::vector<const OpSpec*> selected_ops(const Selection& selection);

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <limits>
+
 #include "harness/measure/ceilings.h"
 #include "harness/measure/measure_cell.h"
 #include "harness/measure/worker.h"
@@ -12,6 +15,10 @@ namespace tigon {
 namespace {
 
 constexpr double kCellSilenceS = 120;  // the slowest cell fills gigabytes and times five calls
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool on_gpu() { return default_executor() == "cuda"; }
 
@@ -57,12 +64,12 @@ const char* verdict_of(WorkerEnd::Kind kind) {
 // Cells first, first + 1, ... in one child; returns the first that is still to do. When the child
 // ends early, the cell at hand is recorded as what happened to it.
 size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings& ceilings,
-                    const BenchRequest& request, const BenchObserver& observer) {
+                    const BenchRequest& request, const BenchObserver& observer, double end_s) {
   const double silence = request.select.timeout_s > 0 ? request.select.timeout_s : kCellSilenceS;
   size_t done = first;
   const WorkerEnd end = run_in_child(
       [&](const Emit& emit) {
-        for (size_t i = first; i < cells.size(); ++i) {
+        for (size_t i = first; i < cells.size() && now_s() < end_s; ++i) {
           if (request.measure)
             request.measure(cells[i], ceilings, rule_of(request), emit);
           else
@@ -93,12 +100,12 @@ size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings
 
 // Counted traffic of the kernels: what a machine without a GPU can say about their speed.
 void trace_cells(const std::vector<Cell>& cells, const BenchRequest& request,
-                 const BenchObserver& observer) {
+                 const BenchObserver& observer, double end_s) {
   for (const Cell& cell : cells)
     for (const std::string& name : cell.implementations) {
       // Eigen on the host, a library from outside: nothing that the executor could count.
       if (name == "naive" || name.rfind("plugin:", 0) == 0) continue;
-      if (interrupted()) return;
+      if (interrupted() || now_s() > end_s) return;
       Case c = cell.c;
       c.impl = name;
       if (request.is_recorded && request.is_recorded("trace", case_id(c))) continue;
@@ -109,6 +116,8 @@ void trace_cells(const std::vector<Cell>& cells, const BenchRequest& request,
 }  // namespace
 
 void run_bench(const BenchRequest& request, const BenchObserver& observer) {
+  const double end_s =
+      request.budget_s > 0 ? now_s() + request.budget_s : std::numeric_limits<double>::infinity();
   const std::vector<Cell> all = sweep_cells(request.select, request.size, !on_gpu());
   std::vector<Cell> cells = all;
   if (request.is_recorded)
@@ -117,8 +126,8 @@ void run_bench(const BenchRequest& request, const BenchObserver& observer) {
   const bool wanted = request.ceilings && !cells.empty();
   const Ceilings ceilings = wanted ? ceilings_of_this_run(observer) : Ceilings();
   for (size_t next = 0; next < cells.size() && !interrupted();)
-    next = measure_from(next, cells, ceilings, request, observer);
-  if (!on_gpu()) trace_cells(all, request, observer);
+    next = measure_from(next, cells, ceilings, request, observer, end_s);
+  if (!on_gpu()) trace_cells(all, request, observer, end_s);
 }
 
 }  // namespace tigon

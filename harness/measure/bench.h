@@ -17,6 +17,7 @@ struct BenchRequest {
   int samples = 0;           // exactly so many per implementation and basis; 0: by time
   Bases bases = Bases::kAll;
   bool ceilings = true;  // measured first; without them there are no shares of them
+  double budget_s = 0;   // no cell starts later than this; 0: all are measured
   // Of a run that is continued: what is not measured again. `kind` is bench, then `id` is that of
   // the cell's case, or trace.
   std::function<bool(const std::string& kind, const std::string& id)> is_recorded = {};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "harness/run/covering.h"
+
 namespace tigon {
 namespace {
 
@@ -49,6 +51,40 @@ std::vector<std::string> implementations_for(const Pass& pass, DType dtype,
   return names;
 }
 
+std::vector<Cell> pairwise_cells(const OpSpec& op, const Pass& pass, const CheckRequest& request,
+                                 bool host) {
+  std::vector<DType> dtypes;
+  for (const DType dtype : op.policies)
+    if (request.dtypes.empty() ||
+        std::find(request.dtypes.begin(), request.dtypes.end(), dtype) != request.dtypes.end())
+      dtypes.push_back(dtype);
+  std::vector<std::vector<int64_t>> values;
+  std::vector<size_t> sizes = {dtypes.size()};
+  for (const AxisPlan& plan : op.axes) {
+    const auto given = request.axes.find(plan.axis.symbol);
+    values.push_back(given != request.axes.end() ? given->second
+                     : host                      ? plan.host_sweep
+                                                 : plan.sweep);
+    sizes.push_back(values.back().size());
+  }
+  std::vector<Cell> cells;
+  for (const Row& row : pairwise_rows(sizes)) {
+    Case c;
+    c.op = op.name;
+    c.pass = pass.name;
+    c.dtype = dtypes[row[0]];
+    for (size_t a = 0; a < values.size(); ++a)
+      c.axes[op.axes[a].axis.symbol] = values[a][row[a + 1]];
+    c.inputs = op.inputs.front().name;
+    c.seed = request.seed;
+    const auto names = implementations_for(pass, c.dtype, request);
+    if (names.empty()) continue;
+    c.impl = names.front();
+    cells.push_back({c, names});
+  }
+  return cells;
+}
+
 // Cells of explicit cases: the same case of several implementations is one cell.
 std::vector<Cell> cells_of_cases(const std::vector<Case>& cases) {
   std::vector<Cell> cells;
@@ -89,6 +125,10 @@ std::vector<Cell> sweep_cells(const CheckRequest& request, SweepSize size, bool 
     if (!wanted(request.ops, op.name)) continue;
     for (const Pass& pass : op.passes) {
       if (!wanted(request.passes, pass.name)) continue;
+      if (size == SweepSize::kPairwise) {
+        for (Cell& cell : pairwise_cells(op, pass, request, host)) cells.push_back(std::move(cell));
+        continue;
+      }
       for (const DType dtype : op.policies) {
         const bool asked =
             std::find(request.dtypes.begin(), request.dtypes.end(), dtype) != request.dtypes.end();

@@ -7,7 +7,7 @@
 
 namespace tigon {
 
-enum class SweepSize { kQuick, kDefault, kFull };
+enum class SweepSize { kQuick, kDefault, kFull, kPairwise };
 
 // One shape of one pass in one type, and the implementations that are measured side by side.
 struct Cell {
@@ -20,6 +20,7 @@ struct Cell {
 //   kQuick    bf16, the middle of every sweep
 //   kDefault  every combination in bf16 (or the types that are asked for), the middle in the others
 //   kFull     every combination in every type
+//   kPairwise few in which every two sizes, and every size and type, meet
 // Throws UsageError.
 std::vector<Cell> sweep_cells(const CheckRequest& request, SweepSize size, bool host);
 

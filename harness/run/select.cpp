@@ -71,15 +71,6 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
   return shapes;
 }
 
-// An input set is a case of its own for this pass if one of its inputs differs from the default.
-bool applies(const Pass& pass, const InputSet& set, const InputSet& plain) {
-  return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
-    if (t.role != Role::kIn && t.role != Role::kInOut) return false;
-    const InputPlan a = plan_of(set, t.name), b = plan_of(plain, t.name);
-    return a.distribution != b.distribution || a.parameters != b.parameters;
-  });
-}
-
 // Elements between rows; the third row starts beyond 2^31.
 constexpr int kFarGap = 1 << 30;
 
@@ -115,7 +106,8 @@ class Plan {
       if (const auto options = options_for(pass, set))
         for (const Shape& shape : small) push(shape, *options, base_.inputs, cases);
     for (const InputSet& set : op_.inputs)
-      if (applies(pass, set, op_.inputs.front()) && !(set.nonfinite && is_library_chain(impl)))
+      if (input_set_applies(pass, set, op_.inputs.front()) &&
+          !(set.nonfinite && is_library_chain(impl)))
         for (const Shape& shape : small) push(shape, {}, set.name, cases);
     add_layouts(pass, small.back(), cases);
     add_layouts(pass, in_vectors(small.back()), cases);
@@ -333,6 +325,14 @@ std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
   }
   if (known.empty() && !set.empty()) return std::nullopt;
   return known;
+}
+
+bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain) {
+  return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
+    if (t.role != Role::kIn && t.role != Role::kInOut) return false;
+    const InputPlan a = plan_of(set, t.name), b = plan_of(plain, t.name);
+    return a.distribution != b.distribution || a.parameters != b.parameters;
+  });
 }
 
 std::vector<Case> select_cases(const CheckRequest& request) {

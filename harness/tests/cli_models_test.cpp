@@ -1,0 +1,93 @@
+// The table of models agrees with what their cards say, and picks sizes by the axes' symbols.
+#include "harness/cli/models.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/cli/selection.h"
+#include "harness/tests/run_program.h"
+
+namespace tigon::cli {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+// A wrong number anywhere in a row moves the count of parameters away from that of the model card.
+TEST(Models, rows_give_the_parameters_that_model_cards_state) {
+  for (const TrainedModel& m : trained_models()) {
+    EXPECT_EQ(m.heads % m.kv_heads, 0) << m.name;
+    EXPECT_LE(m.rotary, m.head_size) << m.name;
+    EXPECT_FALSE(m.source.empty()) << m.name;
+    if (m.expert_intermediate > 0) continue;  // experts are not in the formula
+    const double billions = static_cast<double>(m.parameters()) / 1e9;
+    EXPECT_NEAR(billions / m.billions, 1, m.mlp == "gelu" ? 0.015 : 0.004) << m.name;
+  }
+}
+
+TEST(Models, sizes_are_picked_by_axis) {
+  const TrainedModel& llama = trained_model("llama3-8b");
+  const auto loss = axes_of(llama, *find_op("linear_cross_entropy"));
+  EXPECT_EQ(loss.at("H"), Sizes{4096});
+  EXPECT_EQ(loss.at("V"), Sizes{128256});
+  EXPECT_EQ(loss.count("T"), 0u) << "tokens are not the model's";
+  const auto rope = axes_of(llama, *find_op("rope"));
+  EXPECT_EQ(rope.at("Q"), Sizes{32});
+  EXPECT_EQ(rope.at("K"), Sizes{8});
+  EXPECT_EQ(rope.at("D"), Sizes{128});
+  EXPECT_EQ(axes_of(trained_model("deepseek-v3"), *find_op("swiglu")).at("F"),
+            (Sizes{18432, 2048}));
+  EXPECT_TRUE(axes_of(trained_model("gpt2"), *find_op("rope")).empty());
+}
+
+TEST(Models, a_selection_takes_its_ops_and_sizes_and_what_is_named_goes_first) {
+  Selection selection;
+  selection.model = "gemma2-9b";
+  CheckRequest request = request_of(selection);
+  EXPECT_EQ(request.ops, (std::vector<std::string>{"rms_norm", "geglu", "cross_entropy",
+                                                   "linear_cross_entropy", "rope"}));
+  EXPECT_EQ(request.axes.at("F"), Sizes{14336});
+  selection.ops = {"swiglu"};
+  selection.axes = {"F=128"};
+  request = request_of(selection);
+  EXPECT_EQ(request.axes.at("F"), Sizes{128});
+  EXPECT_EQ(request.axes.size(), 1u);
+}
+
+std::string error_of(const Selection& selection) {
+  try {
+    request_of(selection);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Models, wrong_names_and_times_are_one_line) {
+  Selection selection;
+  selection.model = "llama3-8";
+  EXPECT_NE(error_of(selection).find("'llama3-8b'"), std::string::npos) << error_of(selection);
+  selection.model = "gpt2";
+  selection.ops = {"rope"};
+  EXPECT_EQ(error_of(selection), "--model gpt2: it has no rope");
+  selection = {};
+  for (const char* wrong : {"0", "-5s", "abc", "60x", "1e99h", "nan"}) {
+    selection.budget = wrong;
+    EXPECT_NE(error_of(selection).find("write a time"), std::string::npos) << wrong;
+  }
+  selection.budget = "2m";
+  EXPECT_EQ(budget_of(selection), 120);
+}
+
+TEST(TigonProgram, a_budget_ends_a_check_and_says_what_was_covered) {
+  const TemporaryFolder folder;
+  const ProgramRun run =
+      run_tigon({"check", "--model", "qwen3-0.6b", "--op", "rope,linear_cross_entropy", "--budget",
+                 "2s", "--out", (folder.path() / "run").string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_NE(run.out.find("pairs of values"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("too large for the host executor"), std::string::npos) << run.out;
+}
+
+}  // namespace
+}  // namespace tigon::cli
