@@ -9,4 +9,5 @@ else()
   # be merged with those that other files compile for a lesser processor.
   target_compile_options(tigon_gemm PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O3)
   target_compile_definitions(tigon_gemm PRIVATE Eigen=tigon_gemm_eigen)
+  set_target_properties(tigon_gemm PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for `tigon try`
 endif()

@@ -12,7 +12,8 @@
 #include "kernels/simt/tsan_hooks.h"
 #include "kernels/simt/worker.h"
 
-extern "C" char __executable_start, end;  // of the program, from the linker
+// Of the program or library that holds the kernels, from the linker.
+extern "C" __attribute__((visibility("hidden"))) char __ehdr_start, _end;
 
 namespace tigon::simt {
 
@@ -141,7 +142,7 @@ void check_host_memory(const void* p, size_t bytes, bool write, const void* pc) 
   };
   const Worker& w = *this_worker;
   if (in(current_thread().stack, w.stacks.stack_bytes())) return;
-  if (!write && in(&__executable_start, static_cast<size_t>(&end - &__executable_start))) return;
+  if (!write && in(&__ehdr_start, static_cast<size_t>(&_end - &__ehdr_start))) return;
   char what[120];
   snprintf(what, sizeof what, "%s of %zu bytes at %p, which is not device memory",
            write ? "write" : "read", bytes, p);

@@ -71,11 +71,13 @@ std::string_view source_root() {
   return self.size() > own.size() ? self.substr(0, self.size() - own.size()) : std::string_view();
 }
 
-// The device layer and the executor's headers are inlined into kernels; the caller's line says
-// more.
+// The device layer, the element types and the executor's headers are inlined into kernels; the
+// caller's line says more.
 bool is_device_layer(std::string_view file) {
-  return (file.rfind("kernels/device/", 0) == 0 || file.rfind("kernels/simt/", 0) == 0) &&
-         file.find("/tests/") == std::string_view::npos;
+  if (file.find("/tests/") != std::string_view::npos) return false;
+  for (const std::string_view layer : {"kernels/device/", "kernels/signature/", "kernels/simt/"})
+    if (file.find(layer) != std::string_view::npos) return true;
+  return false;
 }
 
 // One "file:line" or "file:line (discriminator n)" of addr2line.
