@@ -26,6 +26,7 @@ ALLOWED = {
                        "harness/run"},
     "harness/plugin": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge",
                        "harness/measure", "harness/record"},
+    "harness/try": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/op", "harness/plugin"},
     "harness/mutants": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge"},
     "harness/ops": {"kernels/signature", "kernels/op", "reference", "reference/naive", "harness/spec"},
     "harness/cli": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",

@@ -1,0 +1,82 @@
+"""The worked examples say what their page shows. `long_examples.py --write` writes the page anew."""
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from test_try import EXAMPLES, tigon_try
+
+PAGE = EXAMPLES / "README.md"
+HEAD = """# What Tigon says about a kernel in one file
+
+Each of these files includes the signature of an op, defines its launcher and nothing else. What follows each is what
+`./tigon try` prints without a GPU, up to the verdict; a test compares it. Seconds, tables and the block for a pull
+request are left out.
+"""
+EXPECTED = {"rms_norm_right.cu": 0, "rms_norm_tail_fault.cu": 1, "rms_norm_missing_barrier.cu": 1, "rms_norm_reads_too_far.cu": 1}
+
+
+def comment(file):
+    """The sentences that a file begins with."""
+    lines = []
+    for line in file.read_text().splitlines():
+        if not line.startswith(("// ", "# ", "//   ")):
+            break
+        lines.append(line.lstrip("/# "))
+    return " ".join(lines)
+
+
+def said(file, folder):
+    """(exit code, what it prints without what depends on the machine)."""
+    code, text = tigon_try(file, "--dtype", "bf16", folder=folder)
+    kept = []
+    for line in text.splitlines():
+        if line.startswith(("static facts", "time, ", "peak memory:", "----")) or not line:
+            if line.startswith("static facts "):
+                continue
+            if not line.startswith("verdict"):
+                kept.append(None)  # until the verdict
+        elif line.startswith("verdict"):
+            kept = [k for k in kept if k is not None] + [re.sub(r" \(.*?\)$", "", line)]
+            break
+        elif None not in kept:
+            kept.append(re.sub(r"^(.{31})  *[\d.]+ s  ", r"\1 ", line))
+    text = "\n".join(kept)
+    text = re.sub(r" *; worst error .*", "", text)
+    text = text.replace(str(EXAMPLES) + os.sep, "").replace(str(folder) + os.sep, "")
+    return code, text
+
+
+def section(file, folder):
+    code, text = said(file, folder)
+    if code != EXPECTED[file.name]:
+        raise AssertionError(f"{file.name}: exit code {code}, not {EXPECTED[file.name]}:\n{text}")
+    return f"\n## {file.name}\n\n{comment(file)}\n\n```text\n{text}\n```\n"
+
+
+class Page(unittest.TestCase):
+    maxDiff = None
+
+    def test_every_example_is_on_the_page_as_it_is(self):
+        page = PAGE.read_text()
+        for name in EXPECTED:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                start = page.index(f"\n## {name}\n")
+                end = page.find("\n## ", start + 1)
+                self.assertEqual(section(EXAMPLES / name, folder), page[start:end if end >= 0 else len(page)])
+
+    def test_no_example_is_missing(self):
+        self.assertEqual(sorted(file.name for file in EXAMPLES.iterdir() if file.suffix in (".cu", ".py")), sorted(EXPECTED))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        sections = []
+        for name in EXPECTED:
+            with tempfile.TemporaryDirectory() as folder:
+                sections.append(section(EXAMPLES / name, folder))
+        PAGE.write_text(HEAD + "".join(sections))
+    else:
+        unittest.main()

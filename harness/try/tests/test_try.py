@@ -1,0 +1,68 @@
+"""tigon try on files: what it says, where it stops, and with which exit code."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "harness/try/examples"
+PYTHONPATH = os.pathsep.join(str(ROOT / part) for part in ("reports", "ci", "harness/try"))
+
+
+def tigon_try(*words, folder):
+    """(exit code, output) of `tigon try`; results go below `folder`."""
+    done = subprocess.run([sys.executable, "-m", "tigon_try", *map(str, words), "--out", str(pathlib.Path(folder) / "results")],
+                          capture_output=True, text=True, check=False, cwd=folder,
+                          env={**os.environ, "PYTHONPATH": PYTHONPATH, "TIGON_DEVICE": "host"})
+    return done.returncode, done.stdout + done.stderr
+
+
+class Try(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def tried(self, text, *words):
+        (pathlib.Path(self.folder) / "mine.cu").write_text(text)
+        return tigon_try("mine.cu", *words, folder=self.folder)
+
+    def test_errors_name_the_line_of_the_file(self):
+        code, said = self.tried('#include "kernels/rms_norm/rms_norm.h"\n\nint f() { return nothing; }\n', "--dtype", "bf16")
+        self.assertEqual(code, 2, said)
+        self.assertIn("mine.cu:3:18: error: ", said)
+        self.assertIn("int f() { return nothing; }", said)
+        self.assertIn("stopped at 'compiles'", said)
+
+    def test_another_signature(self):
+        code, said = self.tried('#include "kernels/rms_norm/rms_norm.h"\nnamespace tigon::rms_norm {\n'
+                                "template <class P> Status forward(const Forward<P>&) { return {}; }\n}\n", "--dtype", "bf16")
+        self.assertEqual(code, 2, said)
+        self.assertIn("template <class P> Status forward(const Forward<P>& args, Stream stream);", said)
+        self.assertIn("stopped at 'signature fits'", said)
+
+    def test_cuda_that_the_host_executor_does_not_run(self):
+        code, said = self.tried('#include "kernels/rms_norm/rms_norm.h"\n#include <cuda_bf16.h>\n', "--dtype", "bf16")
+        self.assertEqual(code, 4, said)
+        self.assertIn("mine.cu:2: CUDA's 16-bit types", said)
+
+    def test_a_finding_of_the_checking_executor(self):
+        code, said = tigon_try(EXAMPLES / "rms_norm_missing_barrier.cu", "--dtype", "bf16", folder=self.folder)
+        self.assertEqual(code, 1, said)
+        self.assertIn("uninitialized read: of 4 bytes at shared+0", said)
+        self.assertIn("rms_norm_missing_barrier.cu:13", said)
+        self.assertIn("stopped at 'checking executor'", (pathlib.Path(self.folder) / "results/pull_request.md").read_text())
+
+    def test_bad_usage(self):
+        for words, what in ((["nothing.cu"], "nothing.cu: No such file"), (["a.txt"], "a.txt: not a .cu file"), (["x.cu", "--op", "rms"], "no op 'rms'")):
+            (pathlib.Path(self.folder) / "x.cu").write_text("")
+            code, said = tigon_try(*words, folder=self.folder)
+            self.assertEqual(code, 2, said)
+            self.assertIn(what, said)
+            self.assertEqual(len(said.strip().splitlines()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,144 @@
+"""tigon try: one file from outside of the tree, from compiler to verdict."""
+import dataclasses
+import hashlib
+import os
+import pathlib
+import re
+import secrets
+import shlex
+import shutil
+import sys
+import time
+
+from tigon_gate.build import find_nvcc
+from tigon_report import command
+from tigon_report.errors import UsageError
+
+from . import compiler, facts, show, signature, stages
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DTYPES = ("f32", "bf16", "f16")
+
+
+@dataclasses.dataclass
+class Job:
+    """A file and what is asked about it."""
+
+    shown: pathlib.Path  # as typed
+    text: str
+    op: str
+    passes: list
+    passes_chosen: bool
+    dtypes: list
+    against: list
+    folder: pathlib.Path
+    command: str
+    on_gpu: bool = False
+    name: str = ""
+    digest: str = ""
+    what: str = ""
+    outcomes: list = dataclasses.field(default_factory=list)
+    verdicts: list = dataclasses.field(default_factory=list)
+    bench: object = None
+
+    def __post_init__(self):
+        self.name = re.sub(r"[^A-Za-z0-9_.-]", "_", self.shown.stem)[:48]
+        self.digest = hashlib.sha256(self.text.encode()).hexdigest()
+        self.what = f"{', '.join(self.passes)}; {', '.join(self.dtypes)}"
+
+    @property
+    def folder_shown(self):
+        return os.path.relpath(self.folder)
+
+
+def parser():
+    p = command.Parser("try", "One kernel in one file outside of the tree: is it right, and how does it compare? The file includes "
+                       "the signature of an op, kernels/OP/OP.h, and defines its launcher.",
+                       ["my_kernel.cu", "my_kernel.cu --op rms_norm --pass backward --dtype bf16 --against fused",
+                        "harness/try/examples/rms_norm_right.cu      worked examples lie beside it"])
+    p.add_argument("file", help="CUDA source (.cu)")
+    p.add_argument("--op", help="the op (default: the one whose signature the file includes)")
+    p.add_argument("--pass", dest="passes", help="forward, backward, forward_backward (default: those that the file has)")
+    p.add_argument("--dtype", help="f32, bf16, f16 (default: all)")
+    p.add_argument("--against", default="fused,naive", help="implementations to compare with (default: fused,naive)")
+    p.add_argument("--out", help="folder of the results (default: results/try-NAME-...)")
+    return p
+
+
+def chosen(text, known, what):
+    names = text.split(",")
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no {what} '{name}'; known: {', '.join(known)}")
+    return names
+
+
+def job_of(options, argv):
+    file = pathlib.Path(options.file)
+    if file.suffix != ".cu":
+        raise UsageError(f"{file}: not a .cu file")
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {getattr(error, 'strerror', None) or 'not a text file'}") from error
+    known = signature.ops(ROOT)
+    op = options.op or signature.included_op(text)
+    if op is None:
+        raise UsageError(f"{file}: which op? Give --op, or include its signature, e.g. #include \"kernels/rms_norm/rms_norm.h\"")
+    chosen(op, known, "op")
+    passes = list(signature.of_op(ROOT, op).launchers)
+    against = chosen(options.against, ("fused", "naive"), "implementation") if options.against else []
+    folder = pathlib.Path(options.out or pathlib.Path("results") / f"try-{file.stem}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"
+                          f"{secrets.token_hex(2)}")
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"--out {folder}: not empty; results are kept, choose another folder")
+    return Job(file, text, op, chosen(options.passes, passes, f"pass of {op}") if options.passes else passes, bool(options.passes),
+               chosen(options.dtype, DTYPES, "dtype") if options.dtype else list(DTYPES), against, folder,
+               shlex.join(["./tigon", "try", *argv]))
+
+
+def run_stages(log, job, build, of_op):
+    """The static facts, when all went well."""
+    libraries = stages.compile_for_host(log, job, build, of_op)
+    found = stages.fits(log, job, libraries, of_op)
+    job.what = "; ".join(f"{name} {' '.join(dtypes)}" for name, dtypes in found.items())
+    dtypes = [d for d in job.dtypes if any(d in have for have in found.values())]
+    selection = ["--pass", ",".join(found), "--dtype", ",".join(dtypes)]
+    stages.check(log, job, build, libraries["checked"], selection, True)
+    stages.check(log, job, build, libraries["fast"], selection, False)
+    kernels = facts.stage(log, job, build, find_nvcc(), of_op, list(found), dtypes)
+    stages.bench(log, job, build, libraries["fast"], selection)
+    return kernels
+
+
+VERDICTS = {0: "right", 1: "wrong", 2: "does not build", 4: "not judged"}
+
+
+def main(argv):
+    options = parser().parse_args(argv)
+    job = job_of(options, argv)
+    build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
+    job.folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(job.shown, job.folder / job.shown.name)
+    log, code, kernels = stages.Log(), 0, {}
+    try:
+        kernels = run_stages(log, job, build, signature.of_op(ROOT, job.op))
+    except stages.Stop as stop:
+        code = stop.code
+    last = log.stages[-1]
+    verdict = VERDICTS[code] + ("" if code == 0 else f": stopped at '{last.name}'")
+    for title, head, rows in show.tables(job, kernels):
+        print(f"\n{title}")
+        print("\n".join(show.plain(head, rows)))
+    text = show.block(job, verdict, log.stages, kernels)
+    (job.folder / "pull_request.md").write_text(text)
+    print(f"\n---- for a pull request ({job.folder_shown}/pull_request.md) ----\n{text}----")
+    print(f"verdict: {verdict} ({time.monotonic() - log.begun:.1f} s)")
+    passed = sum(v == "passed" for v in job.verdicts)
+    skipped = sum(v in stages.judge.SKIPS for v in job.verdicts)
+    print(f"{passed} passed, {len(job.verdicts) - passed - skipped} failed, {skipped} skipped")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(command.run("try", main, sys.argv[1:]))

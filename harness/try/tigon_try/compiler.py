@@ -1,0 +1,137 @@
+"""Compiles somebody's .cu file as a plug-in: for the host executor in two flavours, or with nvcc for a GPU."""
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+from tigon_report.errors import InfrastructureError
+
+from . import signature as signatures
+from . import source
+
+MOST_LINES = 24  # of what a compiler says
+
+
+class CompileError(Exception):
+    """The file does not compile: the compiler's words about it."""
+
+
+class Build:
+    """A built tree, from its try.json."""
+
+    def __init__(self, root, folder):
+        self.root = pathlib.Path(root)
+        self.folder = pathlib.Path(folder)
+        try:
+            self.facts = json.loads((self.folder / "try.json").read_text())
+        except (OSError, ValueError) as error:
+            raise InfrastructureError(f"{folder} is no build of Tigon: {error}") from error
+
+    @property
+    def program(self):
+        return self.facts["program"]
+
+    @property
+    def on_gpu(self):
+        return self.facts["device"] == "cuda"
+
+
+def generated(signature, shown, text, name, passes, dtypes, host):
+    """The translation unit: the file between the op's signature and the use of its launchers, with its own lines."""
+    body = source.for_host(text) if host else text
+    return (signatures.before(signature) + f'#line 1 {json.dumps(str(shown))}\n{body}\n#line 1 "behind {shown.name}"\n' +
+            signatures.behind(signature, name, passes, dtypes))
+
+
+def _host_words(build, object_file, unit, options):
+    return [build.facts["compiler"], "-std=c++20", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-fdiagnostics-color=never",
+            f"-I{build.root}", *options, "-c", str(unit), "-o", str(object_file)]
+
+
+def host_object(build, signature, shown, text, name, folder, flavour, passes, dtypes):
+    """<flavour>.o in `folder`; the compiler's warnings about the file."""
+    facts, checked = build.facts, flavour == "checked"
+    unit, object_file = folder / f"{flavour}.cpp", folder / f"{flavour}.o"
+    unit.write_text(generated(signature, shown, text, f"{name}.checked" if checked else name, passes, dtypes, True))
+    options = facts["options"].split("|") + (facts["checked_options"].split("|") if checked else ["-O3"])
+    return object_file, _run(_host_words(build, object_file, unit, ["-iquote", str(shown.parent), *options]), shown)
+
+
+def host_plugin(build, signature):
+    """The object with the op's plug-in, which is compiled once for all files."""
+    text = signatures.plugin(signature)
+    sources = [*sorted((build.root / "harness/try").glob("*.h")), *sorted((build.root / "kernels/signature").glob("*.h")),
+               build.root / signature.header, build.root / "harness/plugin/tigon_plugin.h"]
+    digest = hashlib.sha256("\0".join([text, *(file.read_text() for file in sources)]).encode()).hexdigest()[:16]
+    folder = build.folder / "try"
+    object_file = folder / f"{signature.op}-{digest}.o"
+    if not object_file.exists():
+        folder.mkdir(exist_ok=True)
+        unit, part = object_file.with_suffix(".cpp"), object_file.with_suffix(f".{os.getpid()}.part")
+        unit.write_text(text)
+        _run(_host_words(build, part, unit, ["-O1"]), unit)
+        part.replace(object_file)
+    return object_file
+
+
+def host_libraries(build, signature, shown, text, name, folder, passes, dtypes):
+    """Both flavours at once: {flavour: library} and the warnings."""
+    facts, libraries = build.facts, {}
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        both = {flavour: pool.submit(host_object, build, signature, shown, text, name, folder, flavour, passes, dtypes)
+                for flavour in ("fast", "checked")}
+        plugin = pool.submit(host_plugin, build, signature)
+        objects = {flavour: one.result() for flavour, one in both.items()}
+    for flavour, (object_file, _) in objects.items():
+        libraries[flavour] = folder / f"{flavour}.so"
+        _run([facts["compiler"], "-shared", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,--no-undefined", "-o",
+              str(libraries[flavour]), str(object_file), str(plugin.result()), facts["gemm"],
+              facts["checked_executor" if flavour == "checked" else "executor"], "-pthread"], shown)
+    return libraries, objects["fast"][1]
+
+
+def gpu_library(build, nvcc, signature, shown, text, name, folder, passes, dtypes, arch="native"):
+    unit, library = folder / "cuda.cu", folder / "cuda.so"
+    unit.write_text(generated(signature, shown, text, name, passes, dtypes, False) + signatures.plugin(signature))
+    told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-shared", "-Xcompiler", "-fPIC,-fvisibility=hidden",
+                 "-Xlinker", "-Bsymbolic", f"-I{build.root}", f"-I{shown.parent.resolve()}", str(unit), "-o", str(library)], shown)
+    return library, told
+
+
+def _run(words, shown):
+    done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "LC_ALL": "C"})
+    told = _about(done.stderr, shown)
+    if done.returncode != 0:
+        raise CompileError(told or "\n".join(done.stderr.strip().splitlines()[:MOST_LINES]) or f"{words[0]} failed")
+    return told
+
+
+def _about(text, shown):
+    """The messages whose line is in the file, with the lines that explain them."""
+    kept, keep = [], False
+    for line in text.splitlines():
+        if re.match(r"^\S[^:()]*[:(]\d+", line):  # file:line: or nvcc's file(line):
+            keep = line.startswith(str(shown))
+        elif re.match(r"^(In file included|\s+from |\S+: (At global|In ))", line):
+            keep = line.startswith(str(shown)) and "In file" not in line
+        if keep:
+            kept.append(line)
+    return "\n".join(kept[:MOST_LINES])
+
+
+def defined_launchers(library, signature, dtypes):
+    """{pass: dtypes whose launcher the file defines}, from its object file."""
+    object_file = pathlib.Path(library).with_suffix(".o")
+    listed = subprocess.run(["nm", "-C", "--defined-only", str(object_file)], capture_output=True, text=True, check=True).stdout
+    element = {"f32": "float", "bf16": "tigon::bf16", "f16": "tigon::f16"}
+    found = {}
+    for name, args in signature.launchers.items():
+        start = rf"tigon::Status tigon::{signature.op}::{name}<tigon::Policy<"
+        have = [d for d in dtypes if re.search(rf"[TW] {start}{element[d]}, float> >\(", listed)]
+        if have:
+            found[name] = have
+    return found

@@ -1,0 +1,81 @@
+"""Runs Tigon over a library and reads its records."""
+import collections
+import dataclasses
+import json
+import pathlib
+import subprocess
+
+from tigon_report.errors import InfrastructureError
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What one call of Tigon recorded."""
+
+    run_id: str = ""
+    run: dict = dataclasses.field(default_factory=dict)
+    records: list = dataclasses.field(default_factory=list)
+
+    def of(self, kind):
+        return [r for r in self.records if r["record"] == kind]
+
+
+def tigon(build, words, records):
+    """The records of `tigon WORDS`; they go to the file `records`."""
+    records = pathlib.Path(records)
+    records.unlink(missing_ok=True)
+    done = subprocess.run([build.program, *words, "--json", str(records)], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL)
+    lines = [json.loads(line) for line in records.read_text().splitlines()] if records.exists() else []
+    if done.returncode == 2 or not lines or lines[-1]["record"] != "end":
+        last = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+        raise InfrastructureError(f"tigon {words[0]}: {last}")
+    if done.returncode == 130:
+        raise KeyboardInterrupt
+    run = next(r for r in lines if r["record"] == "run")
+    return Outcome(run["run_id"], run, lines)
+
+
+@dataclasses.dataclass
+class Tally:
+    """Verdicts of check records."""
+
+    passed: int = 0
+    failed: list = dataclasses.field(default_factory=list)
+    skipped: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    worst: float = 0.0
+    worst_output: str = ""
+
+    @property
+    def ok(self):
+        return self.passed > 0 and not self.failed
+
+    def text(self):
+        skipped = sum(self.skipped.values())
+        line = f"{self.passed} passed, {len(self.failed)} failed" + (f", {skipped} skipped" if skipped else "")
+        if self.worst_output and not self.failed:
+            line += f"; worst error {self.worst:.2f} of the budget ({self.worst_output})"
+        return line
+
+
+SKIPS = ("unsupported", "skipped", "not_run")
+
+
+def tally(records):
+    found = Tally()
+    for r in records:
+        if r["verdict"] == "passed":
+            found.passed += 1
+        elif r["verdict"] in SKIPS:
+            found.skipped[r["reason"]] += 1
+        else:
+            found.failed.append(r)
+        for output in r["outputs"]:
+            error = output["error_over_budget"]
+            if isinstance(error, (int, float)) and error > found.worst:
+                found.worst, found.worst_output = error, output["name"]
+    return found
+
+
+def is_property(record):
+    return ",prop=" in record["case_id"]

@@ -1,0 +1,104 @@
+"""What a try ends with: the tables, the verdict, and the block for a pull request."""
+import math
+
+from tigon_report import statistics, units
+
+
+def short(name):
+    return name.removeprefix("plugin:")
+
+
+def _cells(records):
+    """{(pass, dtype, axes): {implementation: record}}"""
+    cells = {}
+    for r in records:
+        cells.setdefault((r["pass"], r["dtype"], units.axes_text(r["axes"])), {})[short(r["impl"])] = r
+    return cells
+
+
+def _peak(record):
+    """Bytes that live at once: the tensors of the call and what the implementation allocates beside them."""
+    return record["tensors_bytes"] + record["workspace_bytes"] + (record.get("arena_bytes") or 0)
+
+
+def memory_rows(job):
+    cells = _cells(job.bench.of("memory")) if job.bench else {}
+    names = [job.name, *job.against]
+    largest = {}  # of a pass and a dtype
+    for (one_pass, dtype, axes), by_impl in cells.items():
+        if job.name in by_impl and by_impl[job.name]["tensors_bytes"] >= largest.get((one_pass, dtype), (0,))[0]:
+            largest[one_pass, dtype] = (by_impl[job.name]["tensors_bytes"], axes, by_impl)
+    return [[f"{one_pass} {dtype}", axes, *(units.binary_bytes(_peak(by[n])) if n in by else "–" for n in names)]
+            for (one_pass, dtype), (_, axes, by) in largest.items()]
+
+
+def speed_rows(job):
+    rows = []
+    if not job.bench or not job.on_gpu:  # a time of the host executor is no kernel's speed
+        return rows
+    names = [job.name, *job.against]
+    records = [r for r in job.bench.of("bench") if r["basis"] == "wall" and r.get("samples_s")]
+    for (one_pass, dtype, axes), by in _cells(records).items():
+        if job.name in by:
+            rows.append([f"{one_pass} {dtype}", axes, *(_interval(by[n]) if n in by else "–" for n in names)])
+    return rows
+
+
+def _interval(record):
+    samples = record["samples_s"]
+    low, high = statistics.median_interval(samples)
+    interval = f"{units.seconds(low)} .. {units.seconds(high)}" if math.isfinite(low + high) else f"{len(samples)} samples"
+    return f"{units.seconds(statistics.median(samples))} ({interval})"
+
+
+def facts_rows(facts):
+    return [[name, arch, str(f["registers"]), str(f["spill_bytes"]), str(f["shared_bytes"]),
+             f"{f['loads_16'] + f['stores_16']} of {sum(f[f'{k}_{w}'] for k in ('loads', 'stores') for w in (16, 8, 4, 2, 1))}",
+             str(f["code_bytes"])] for (name, arch), f in facts.items()]
+
+
+FACTS_HEAD = ["kernel", "arch", "registers", "spilled bytes", "shared bytes", "16-byte accesses", "code bytes"]
+
+
+def plain(head, rows):
+    """A table for a terminal."""
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [head, *rows]]
+
+
+def markdown(head, rows):
+    return ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
+
+
+def tables(job, facts):
+    """[(title, head, rows)]"""
+    names = [job.name, *job.against]
+    found = []
+    if rows := speed_rows(job):
+        found.append(("time, wall clock, cold caches: median (99% interval)", ["case", "sizes", *names], rows))
+    if rows := memory_rows(job):
+        found.append(("peak memory: tensors of the call and what is allocated beside them", ["case", "sizes", *names], rows))
+    if facts:
+        found.append(("static facts", FACTS_HEAD, facts_rows(facts)))
+    return found
+
+
+def machine(job):
+    run = job.outcomes[0].run if job.outcomes else {}
+    device, host = run.get("device", {}), run.get("host", {})
+    return f"{device.get('name', '?')} ({'host executor' if device.get('kind') == 'host' else 'GPU'}), {host.get('os', '?')}"
+
+
+def block(job, verdict, stages, facts):
+    """Markdown for a pull request."""
+    tool = job.outcomes[0].run["tool"] if job.outcomes else {}
+    lines = [f"### `{job.op}`: `{job.shown.name}` ({job.what})", "", f"**{verdict}**", ""]
+    lines += markdown(["stage", "verdict", ""], [[s.name, s.verdict, s.text] for s in stages])
+    for title, head, rows in tables(job, facts):
+        lines += ["", f"{title}:", "", *markdown(head, rows)]
+    lines += ["", f"- compared with: {', '.join(job.against) or 'the oracle alone'}", f"- machine: {machine(job)}",
+              f"- Tigon commit: {tool.get('commit', '?')}{' with changes' if tool.get('dirty') else ''}",
+              f"- file: sha256 {job.digest}", f"- repeat: `{job.command}`",
+              f"- records: {', '.join(o.run_id for o in job.outcomes) or 'none'} in `{job.folder_shown}`; "
+              f"`./tigon reproduce {job.folder_shown}`"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""The stages that a file goes through, each with a line of its own; the first that fails is the last."""
+import dataclasses
+import math
+import os
+import re
+import time
+
+from . import compiler, judge, source
+
+
+class Stop(Exception):
+    """The file fails a stage: its exit code; the stage says why."""
+
+    def __init__(self, code):
+        super().__init__()
+        self.code = code
+
+
+@dataclasses.dataclass
+class Stage:
+    name: str
+    verdict: str  # ok, FAILED, not run
+    text: str
+    seconds: float
+    details: list = dataclasses.field(default_factory=list)
+
+
+class Log:
+    """Stages as they end: printed at once, kept for the table."""
+
+    def __init__(self):
+        self.stages = []
+        self.begun = time.monotonic()
+
+    def add(self, name, verdict, text, begun, details=()):
+        stage = Stage(name, verdict, text, time.monotonic() - begun, list(details))
+        self.stages.append(stage)
+        print(f"{name:<22} {verdict:<8} {stage.seconds:5.1f} s  {text}", flush=True)
+        for line in stage.details:
+            print(f"    {line}", flush=True)
+        return stage
+
+
+def compile_for_host(log, job, build, signature):
+    """The libraries of both flavours."""
+    begun = time.monotonic()
+    foreign = source.not_on_host(job.text)
+    where = [f"{job.shown}:{line}: {what}" for line, what in foreign]
+    try:
+        libraries, warnings = compiler.host_libraries(build, signature, job.shown, job.text, job.name, job.folder, passes=job.passes,
+                                                      dtypes=job.dtypes)
+    except source.NotCuda as error:
+        log.add("compiles", "FAILED", "not understood", begun, [f"{job.shown}:{error.line}: {error}"])
+        raise Stop(2) from error
+    except compiler.CompileError as error:
+        if foreign:
+            log.add("compiles", "not run", "the host executor does not run all of its CUDA; judge it on a GPU", begun, where)
+            raise Stop(4) from error
+        log.add("compiles", "FAILED", "the compiler's errors:", begun, str(error).splitlines())
+        raise Stop(2) from error
+    text = "for the host executor, fast and checking"
+    if foreign:
+        text += "; not run there:"
+    log.add("compiles", "ok", text, begun, where + warnings.splitlines())
+    return libraries
+
+
+def fits(log, job, libraries, signature):
+    """{pass: dtypes} of the launchers that the file defines."""
+    begun = time.monotonic()
+    found = compiler.defined_launchers(libraries["fast"], signature, job.dtypes)
+    wanted = [f"  {signature.declaration(name)};" for name in job.passes]
+    missing = [name for name in job.passes if name not in found]
+    if not found or (job.passes_chosen and missing):
+        log.add("signature fits", "FAILED", f"{job.shown} defines no launcher of {signature.op} "
+                f"{' or '.join(missing)}; it would be, in namespace tigon::{signature.op}:", begun, wanted)
+        raise Stop(2)
+    have = ", ".join(f"{name} ({' '.join(dtypes)})" for name, dtypes in found.items())
+    lacking = [f"{name} in {d}" for name, dtypes in found.items() for d in job.dtypes if d not in dtypes]
+    log.add("signature fits", "ok", f"{signature.op} {have}" + (f"; not {', '.join(lacking)}" if lacking else ""), begun)
+    return found
+
+
+MOST_SHOWN = 3
+
+
+def _kind(record):
+    """What a failure has in common with others: the verdict and the kind of its reason."""
+    reason = re.sub(r"^property \w+: ", "", record["reason"])
+    return record["verdict"], re.split(r"[\d\[:]", reason)[0]
+
+
+def failures(tally):
+    """The smallest cases that fail for different reasons."""
+    lines, seen = [], set()
+    here = os.getcwd() + os.sep
+    for r in sorted(tally.failed, key=lambda r: (math.prod(r["axes"].values()), judge.is_property(r))):
+        if _kind(r) in seen or len(seen) == MOST_SHOWN:
+            continue
+        seen.add(_kind(r))
+        lines += [f"{r['case_id']}", f"  {r['verdict']}: {r['reason']}".replace(here, ""), f"  repro: {r['repro']}".replace(here, "")]
+    if len(tally.failed) > len(seen):
+        lines.append(f"and {len(tally.failed) - len(seen)} more")
+    return lines
+
+
+def _judged(log, name, tally, begun):
+    if not tally.passed and not tally.failed:
+        log.add(name, "not run", "; ".join(tally.skipped) or "no case", begun)
+        return
+    log.add(name, "ok" if tally.ok else "FAILED", tally.text(), begun, failures(tally))
+    if not tally.ok:
+        raise Stop(1)
+
+
+def check(log, job, build, library, selection, checked):
+    """Tiny cases in the checking executor, or all cases against the oracle and the exact properties."""
+    begun = time.monotonic()
+    words = ["check", "--impl-from", str(library), "--op", job.op, *selection]
+    outcome = judge.tigon(build, words + (["--tier", "tiny", "--seed", "42"] if checked else []),
+                          job.folder / ("checked.jsonl" if checked else "check.jsonl"))
+    records = outcome.of("check")
+    job.outcomes.append(outcome)
+    job.verdicts += [r["verdict"] for r in records]
+    if checked:
+        _judged(log, "checking executor", judge.tally(records), begun)
+        return
+    _judged(log, "oracle's budget", judge.tally([r for r in records if not judge.is_property(r)]), begun)
+    _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic())
+
+
+def bench(log, job, build, library, selection):
+    """Speed on a GPU, peak memory anywhere, side by side with the others."""
+    begun = time.monotonic()
+    words = ["bench", "--impl-from", str(library), "--op", job.op, *selection, "--impl", ",".join([f"plugin:{job.name}", *job.against])]
+    outcome = judge.tigon(build, words, job.folder / "bench.jsonl")
+    job.outcomes.append(outcome)
+    job.bench = outcome
+    bad = [r for r in outcome.of("bench") if r["verdict"] not in ("passed", "ok") and r["impl"].startswith("plugin:")]
+    what = "speed, peak memory" if build.on_gpu else "peak memory"
+    if bad:
+        log.add(what, "FAILED", f"{len(bad)} measurements do not stand", begun,
+                [f"{r['case_id']}: {r['verdict']}: {r['reason']}" for r in bad[:MOST_SHOWN]])
+        raise Stop(1)
+    log.add(what, "ok", f"{len(outcome.of('memory'))} figures, side by side with {', '.join(job.against)}", begun)
+    if not build.on_gpu:
+        log.add("speed", "not run", "no GPU here, and a time of the host executor is no kernel's speed", time.monotonic())
