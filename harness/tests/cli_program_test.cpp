@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -109,6 +111,20 @@ TEST(TigonProgram, every_command_has_help_with_an_example) {
     const ProgramRun run = run_tigon({name, "--help"});
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_NE(run.out.find(std::string("./tigon ") + name), std::string::npos) << name;
+  }
+}
+
+TEST(TigonProgram, every_form_of_the_page_of_contracts_has_every_op) {
+  const ProgramRun json = run_tigon({"describe", "--all", "--json"});
+  const ProgramRun html = run_tigon({"describe", "--all", "--html"});
+  EXPECT_EQ(run_tigon({"describe"}).exit_code, 2);
+  EXPECT_EQ(run_tigon({"describe", "rope", "--json"}).exit_code, 2);
+  const auto ops = nlohmann::json::parse(json.out).at("ops");
+  ASSERT_EQ(ops.size(), all_ops().size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    EXPECT_EQ(ops[i].at("name"), all_ops()[i].name);
+    EXPECT_EQ(ops[i].at("passes").size(), all_ops()[i].passes.size());
+    EXPECT_NE(html.out.find("<h2>" + all_ops()[i].name + "</h2>"), std::string::npos);
   }
 }
 
