@@ -15,6 +15,10 @@ bool checked() { return false; }
 
 std::map<std::string, Counters> counters() { return {}; }
 void counters_reset() {}
+std::vector<LineCounters> line_counters() { return {}; }
+std::vector<Writer> writers(const std::vector<const void*>& addresses) {
+  return std::vector<Writer>(addresses.size());
+}
 
 void* memory_allocate(size_t bytes) {
   // The system would promise more than there is and end the process when it is used.

@@ -8,6 +8,7 @@
 #include "kernels/simt/device_memory.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/shadow.h"
+#include "kernels/simt/symbolize.h"
 #include "kernels/simt/traffic.h"
 #include "kernels/simt/tsan_hooks.h"
 #include "kernels/simt/worker.h"
@@ -200,7 +201,7 @@ void check_access(const void* p, size_t bytes, bool write, bool atomic, const vo
   check_races(r);
   if (!w.config.count) return;
   if (atomic)
-    traffic::count_atomic();
+    traffic::count_atomic(pc);
   else
     traffic::note(*t.warp, t.lane, static_cast<uint32_t>(offset), bytes, write, owner >= 0, pc);
 }
@@ -215,6 +216,31 @@ void memory_mark(void* p, size_t bytes, bool initialized) {
   if (shadow::offset_of(p) >= shadow::kArenaBytes) return;  // host memory
   shadow::set_state(p, bytes,
                     initialized ? shadow::kAllocated | shadow::kInitialized : shadow::kAllocated);
+}
+
+std::vector<Writer> writers(const std::vector<const void*>& addresses) {
+  std::vector<Access> found;
+  std::vector<const void*> pcs;
+  for (const void* p : addresses) {
+    const size_t offset = shadow::offset_of(p);
+    found.push_back(offset < shadow::kArenaBytes
+                        ? shadow::arena().cells[offset / shadow::kCellBytes].write
+                        : Access{});
+    pcs.push_back(pc_of(found.back()));
+  }
+  resolve(pcs);
+  std::vector<Writer> all;
+  for (const Access& a : found) {
+    Writer& w = all.emplace_back();
+    w.known = a.block_plus_1 != 0;
+    if (!w.known) continue;
+    w.block = a.block_plus_1 - 1;
+    w.thread = a.thread;
+    const SourceLine at = source_line(pc_of(a));
+    w.file = at.file;
+    w.line = at.line;
+  }
+  return all;
 }
 
 void on_access(const void* p, size_t bytes, bool write, const void* pc) {

@@ -93,4 +93,22 @@ struct Counters {
 std::map<std::string, Counters> counters();
 void counters_reset();
 
+// The same by line of the kernels' source: loads, stores, shared memory and atomics.
+struct LineCounters {
+  std::string file;
+  unsigned line = 0;
+  Counters counters;
+};
+std::vector<LineCounters> line_counters();
+
+// Who wrote a byte of device memory last; known in the checking flavour only.
+struct Writer {
+  bool known = false;
+  uint64_t block = 0;   // linear index in the grid
+  unsigned thread = 0;  // in the block
+  std::string file;
+  unsigned line = 0;
+};
+std::vector<Writer> writers(const std::vector<const void*>& addresses);
+
 }  // namespace tigon::simt

@@ -6,6 +6,7 @@
 #include <bit>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "kernels/simt/simt.h"
@@ -82,10 +83,13 @@ class WarpLog {
 
 thread_local std::vector<std::unique_ptr<WarpLog>> logs;  // by warp of the cluster
 thread_local Counters counted;                            // by this OS thread in this launch
+using ByPc = std::unordered_map<const void*, Counters>;
+thread_local ByPc counted_by_pc;
 
 std::mutex mutex;  // guards what follows
 Counters of_launch;
 std::map<const void*, Counters> by_kernel;
+ByPc by_pc;
 
 constexpr uint32_t kSectorBytes = 32;
 constexpr uint32_t kBanks = 32;
@@ -101,7 +105,7 @@ struct Addresses {
   unsigned count = 0;
 };
 
-void count_global(const Instruction& i, const WarpRequest& r) {
+void count_global(const Instruction& i, const WarpRequest& r, Counters* counted) {
   const Addresses a(r);
   uint64_t bytes = 0, sectors = 0;
   uint64_t next_byte = 0, next_sector = 0;  // first ones not counted yet
@@ -113,9 +117,9 @@ void count_global(const Instruction& i, const WarpRequest& r) {
     sectors += last - std::min(last, std::max(first, next_sector));
     next_sector = std::max(next_sector, last);
   }
-  (i.write ? counted.global_store_requests : counted.global_load_requests) += 1;
-  (i.write ? counted.global_store_bytes : counted.global_load_bytes) += bytes;
-  (i.write ? counted.global_store_sectors : counted.global_load_sectors) += sectors;
+  (i.write ? counted->global_store_requests : counted->global_load_requests) += 1;
+  (i.write ? counted->global_store_bytes : counted->global_load_bytes) += bytes;
+  (i.write ? counted->global_store_sectors : counted->global_load_sectors) += sectors;
 }
 
 // Wavefronts that lanes [first, first + n) need: the largest number of different words in one bank.
@@ -137,24 +141,27 @@ unsigned wavefronts(const Instruction& i, const WarpRequest& r, unsigned first, 
 }
 
 // 8-byte requests are served by half-warps, 16-byte requests by quarter-warps.
-void count_shared(const Instruction& i, const WarpRequest& r) {
+void count_shared(const Instruction& i, const WarpRequest& r, Counters* counted) {
   const unsigned group = i.bytes <= 4 ? 32 : i.bytes == 8 ? 16 : 8;
-  ++counted.shared_requests;
+  ++counted->shared_requests;
   for (unsigned first = 0; first < 32; first += group) {
     const unsigned n = wavefronts(i, r, first, group);
-    if (n > 1) counted.shared_conflicts += n - 1;
+    if (n > 1) counted->shared_conflicts += n - 1;
   }
 }
 
 void finish(WarpLog& log) {
   for (size_t k = 0; k < log.used(); ++k) {
     const Instruction& i = log.instructions()[k];
+    Counters by_this;
     for (size_t n = 0; n < i.used; ++n) {
       if (i.shared)
-        count_shared(i, i.requests[n]);
+        count_shared(i, i.requests[n], &by_this);
       else
-        count_global(i, i.requests[n]);
+        count_global(i, i.requests[n], &by_this);
     }
+    counted += by_this;
+    counted_by_pc[i.pc] += by_this;
   }
   log.clear();
 }
@@ -186,6 +193,22 @@ std::map<std::string, Counters> counters() {
 void counters_reset() {
   const std::lock_guard lock(mutex);
   by_kernel.clear();
+  by_pc.clear();
+}
+
+std::vector<LineCounters> line_counters() {
+  const std::lock_guard lock(mutex);
+  std::vector<const void*> pcs;
+  for (const auto& [pc, c] : by_pc) pcs.push_back(pc);
+  resolve(pcs);
+  std::map<std::pair<std::string, unsigned>, Counters> by_line;
+  for (const auto& [pc, c] : by_pc) {
+    const SourceLine at = source_line(pc);
+    by_line[{at.file, at.line}] += c;
+  }
+  std::vector<LineCounters> lines;
+  for (const auto& [place, c] : by_line) lines.push_back({place.first, place.second, c});
+  return lines;
 }
 
 namespace traffic {
@@ -206,7 +229,10 @@ void note(const Warp& w, unsigned lane, uint32_t offset, size_t bytes, bool writ
   r.offset[lane] = offset;
 }
 
-void count_atomic() { ++counted.atomics; }
+void count_atomic(const void* pc) {
+  ++counted.atomics;
+  ++counted_by_pc[pc].atomics;
+}
 void count_barrier() { ++counted.barriers; }
 
 void end_of_interval(const Warp& w) {
@@ -215,10 +241,15 @@ void end_of_interval(const Warp& w) {
 
 void worker_ends(const Worker& w) {
   for (const auto& log : logs) log->clear();  // of an abandoned launch; otherwise empty
-  if (w.launch->abandoned) counted = Counters{};
+  if (w.launch->abandoned) {
+    counted = Counters{};
+    counted_by_pc.clear();
+  }
   const std::lock_guard lock(mutex);
   of_launch += counted;
+  for (const auto& [pc, c] : counted_by_pc) by_pc[pc] += c;
   counted = Counters{};
+  counted_by_pc.clear();
 }
 
 void launch_ends(const Launch& l) {

@@ -16,7 +16,7 @@ namespace traffic {
 // An access of `bytes` bytes at an offset of the checker's arena.
 void note(const Warp& w, unsigned lane, uint32_t offset, size_t bytes, bool write, bool shared,
           const void* pc);
-void count_atomic();
+void count_atomic(const void* pc);
 void count_barrier();
 // The warp has synchronised, or its last lane has exited: its requests are complete.
 void end_of_interval(const Warp& w);

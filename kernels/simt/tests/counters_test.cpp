@@ -48,6 +48,34 @@ TEST_F(CountersTest, CoalescedWords) {
   EXPECT_EQ(c.atomics, 0u);
 }
 
+TEST_F(CountersTest, ByLine) {
+  const DeviceArray<float> x = ones(1024), y = ones(1024);
+  ASSERT_TRUE(copy_words(2, x.data(), y.data(), 1024).ok());
+  const auto lines = simt::line_counters();
+  uint64_t loaded = 0, stored = 0;
+  for (const simt::LineCounters& l : lines) {
+    EXPECT_GT(l.line, 0u);
+    loaded += l.counters.global_load_bytes;
+    stored += l.counters.global_store_bytes;
+  }
+  EXPECT_EQ(loaded, 4096u);
+  EXPECT_EQ(stored, 4096u);
+  simt::counters_reset();
+  EXPECT_TRUE(simt::line_counters().empty());
+}
+
+TEST_F(CountersTest, WritersAreKnown) {
+  const DeviceArray<float> x = ones(200), y = ones(200);
+  ASSERT_TRUE(copy_words(2, x.data(), y.data(), 200).ok());
+  const auto writers = simt::writers({y.data() + 3, y.data() + 64 + 5});
+  ASSERT_TRUE(writers[0].known && writers[1].known);
+  EXPECT_EQ(writers[0].block, 0u);
+  EXPECT_EQ(writers[0].thread, 3u);
+  EXPECT_EQ(writers[1].block, 1u);
+  EXPECT_EQ(writers[1].thread, 5u);
+  EXPECT_GT(writers[0].line, 0u);
+}
+
 TEST_F(CountersTest, CoalescedVectors) {
   const DeviceArray<float> x = ones(1024), y = ones(1024);
   const Counters c = count(copy_vectors(2, x.data(), y.data(), 1024));
