@@ -9,6 +9,7 @@
 
 #include "harness/cli/check_budget.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/failure.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
@@ -42,7 +43,8 @@ class CheckPrinter {
       : progress_(progress), verbose_(verbose), mixed_(mixed) {}
   ~CheckPrinter() { end_group(); }
 
-  void add(const CheckResult& r) {
+  // `diagnosis`: of a failure that was looked at again.
+  void add(const CheckResult& r, const Diagnosis* diagnosis = nullptr) {
     const std::string group = fmt::format("{} {} {} [{}]", r.c.op, r.c.pass, r.c.impl, r.executor);
     if (group != group_) end_group();
     group_ = group;
@@ -52,8 +54,7 @@ class CheckPrinter {
         worst_ = output.error_over_budget;
     const std::string id = case_id(r.c);
     if (is_failure(r.verdict))
-      progress_->line(fmt::format("{} {}: {}: {}{}\n  repro: {}", colored("FAIL", Color::kRed), id,
-                                  name_of(r.verdict), r.reason, naive_text(r), r.repro));
+      progress_->line(diagnosis ? failure_lines(r, *diagnosis) : failure_line(r));
     else if (verbose_)
       progress_->line(
           fmt::format("{} {}{}{}", name_of(r.verdict), id, r.reason.empty() ? "" : ": ", r.reason));
@@ -81,6 +82,7 @@ class CheckPrinter {
 };
 
 constexpr double kLargeTimeout = 300;  // seconds
+constexpr double kMostDiagnoses = 4;   // times --shrink
 
 Tier tier_of(const CheckOptions& options) {
   static const std::map<std::string, Tier> kTiers = {{"tiny", Tier::kTiny},
@@ -204,24 +206,28 @@ int check_stage(Session& session, const CheckOptions& options) {
   Tally tally;
   Progress progress("check", static_cast<int>(total));
   CheckPrinter printer(&progress, options.verbose, budget_of(options.select) > 0);
-  const CheckSink count = [&](const CheckResult& r) {
+  const auto count = [&](const CheckResult& r, const Diagnosis* diagnosis) {
     session.junit(junit_case(r));
     session.count(r.verdict);
     tally.add(r.verdict);
-    printer.add(r);
+    printer.add(r, diagnosis);
   };
   Headroom headroom;
   NaiveErrors naive;
+  Diagnoser diagnoser(options.shrink_s, kMostDiagnoses * options.shrink_s);
   const CheckSink sink = [&](const CheckResult& result) {
     CheckResult r = result;
     naive.complete(&r);
     if (is_failure(r.verdict)) naive.complete_failure(requests.back(), &r);
     headroom.add(r);
-    session.record("check", to_json(r));
-    count(r);
+    const auto diagnosis = diagnoser.look_at(r, requests.back());
+    Json fields = to_json(r);
+    if (diagnosis) fields["diagnosis"] = to_json(*diagnosis);
+    session.record("check", fields);
+    count(r, diagnosis ? &*diagnosis : nullptr);
   };
   for (size_t i = 0; i < requests.size() && !interrupted(); ++i) {
-    for (const CheckResult& r : take_sealed(session, &requests[i])) count(r);
+    for (const CheckResult& r : take_sealed(session, &requests[i])) count(r, nullptr);
     for (const CheckResult& r : take_too_large(options.select, &requests[i])) sink(r);
     if (requests[i].cases.empty()) continue;
     if (const double budget = budget_of(options.select); budget > 0)
@@ -271,6 +277,11 @@ void add_check(CLI::App* app, Program* program) {
   command->add_option("--save", options->save,
                       "folder for every case's inputs, options, oracle's and implementation's "
                       "outputs as .npy");
+  command
+      ->add_option("--shrink", options->shrink_s,
+                   "seconds to look again at the first failing case of an op, pass and "
+                   "implementation, and for the smallest that fails like it (default 5, 0: not)")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
   CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
   // Apart, because CLI11 2.1 takes a literal for a variable too.

@@ -20,6 +20,7 @@ struct CheckOptions {
   PluginOptions plugin;
   std::string tier;  // tiny, check, sweep or huge; empty: check
   int jobs = 0;
+  double shrink_s = 5;  // most time to look at a failing case again; 0: none
   bool quick = false, trace = false, verbose = false, headroom = false;
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };

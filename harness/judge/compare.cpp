@@ -118,6 +118,7 @@ class Scan {
   int64_t shown() const { return bad_class_ >= 0 ? bad_class_ : worst_; }
   bool wrong_class() const { return bad_class_ >= 0; }
   bool has_rms() const { return judged_ >= kRmsElements && squares_.distinct() >= kRmsValues; }
+  std::vector<int64_t>& failing() { return failing_; }
   const std::vector<int64_t>& failing() const { return failing_; }
 
  private:
@@ -179,23 +180,14 @@ std::vector<Neighbour> neighbours_of(int64_t index, const std::vector<double>& g
   return all;
 }
 
-// "; beside it got 1 2 [nan] 4 5 want 1 2 [3] 4 5", the worst element in brackets.
-std::string beside(const OutputResult& r) {
-  if (r.neighbours.empty()) return "";
-  std::string got, want;
-  const int64_t column = r.worst_index.back();
-  const auto add = [&](const char* format, double g, double w) {
-    got += fmt::format(fmt::runtime(format), g);
-    want += fmt::format(fmt::runtime(format), w);
-  };
-  bool shown = false;
-  for (const Neighbour& n : r.neighbours) {
-    if (n.column > column && !shown) add(" [{:.4g}]", r.got, r.want);
-    shown = n.column > column;
-    add(" {:.4g}", n.got, n.want);
-  }
-  if (!shown) add(" [{:.4g}]", r.got, r.want);
-  return fmt::format("; beside it got{} want{}", got, want);
+void note_first(int64_t index, const std::vector<double>& got, const Expected& expected,
+                const std::vector<int64_t>& shape, const Budget& budget, OutputResult* r) {
+  const auto at = static_cast<size_t>(index);
+  r->first_index = unravel(index, shape);
+  r->first_got = got[at];
+  r->first_want = expected.value[at];
+  r->first_error =
+      std::abs(r->first_got - r->first_want) / allowed_error(budget, magnitudes_of(expected, at));
 }
 
 std::string pattern_of(const Scan& scan, const OutputResult& r, const std::vector<int64_t>& shape) {
@@ -232,6 +224,24 @@ void decide(const Scan& scan, const std::vector<int64_t>& shape, Comparison* c) 
 
 }  // namespace
 
+std::string beside(const OutputResult& r) {
+  if (r.neighbours.empty()) return "";
+  std::string got, want;
+  const int64_t column = r.worst_index.back();
+  const auto add = [&](const char* format, double g, double w) {
+    got += fmt::format(fmt::runtime(format), g);
+    want += fmt::format(fmt::runtime(format), w);
+  };
+  bool shown = false;
+  for (const Neighbour& n : r.neighbours) {
+    if (n.column > column && !shown) add(" [{:.4g}]", r.got, r.want);
+    shown = n.column > column;
+    add(" {:.4g}", n.got, n.want);
+  }
+  if (!shown) add(" [{:.4g}]", r.got, r.want);
+  return fmt::format("; beside it got{} want{}", got, want);
+}
+
 Comparison compare(const std::string& name, const std::vector<double>& got,
                    const Expected& expected, const std::vector<int64_t>& shape,
                    const Budget& budget) {
@@ -258,7 +268,9 @@ Comparison compare(const std::string& name, const std::vector<double>& got,
     r.want = expected.value[static_cast<size_t>(shown)];
     r.neighbours = neighbours_of(shown, got, expected.value, shape);
   }
+  if (!scan.failing().empty()) note_first(scan.failing().front(), got, expected, shape, budget, &r);
   decide(scan, shape, &out);
+  out.failing = std::move(scan.failing());
   return out;
 }
 

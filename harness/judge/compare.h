@@ -15,12 +15,17 @@ struct Comparison {
   OutputResult result;
   Verdict verdict = Verdict::kPassed;  // or kNonfinite, kIncorrectNumerical
   std::string reason;                  // one line; empty when passed
+  std::vector<int64_t> failing;        // row-major, ascending; the first million
 };
 
 // `got` in row-major order of `shape`, already widened to double.
 Comparison compare(const std::string& name, const std::vector<double>& got,
                    const Expected& expected, const std::vector<int64_t>& shape,
                    const Budget& budget);
+
+// "; beside it got 1 2 [nan] 4 5 want 1 2 [3] 4 5", the worst element in brackets; empty for a row
+// of one.
+std::string beside(const OutputResult& result);
 
 // The verdict of several outputs: passed when there is one and every one of them is. The first that
 // fails gives the reason; NaN in any of them the verdict.

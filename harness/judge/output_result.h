@@ -20,8 +20,10 @@ struct OutputResult {
   double rms_over_budget = 0;    // passes iff <= 1; NaN below 1000 elements
   double bias = 0;               // mean signed error over its expected spread (a z score)
   std::vector<int64_t> worst_index;
-  double got = 0, want = 0;           // at worst_index
-  std::vector<Neighbour> neighbours;  // up to two on either side of worst_index
+  double got = 0, want = 0;          // at worst_index
+  std::vector<int64_t> first_index;  // of the first element over its budget; empty for none
+  double first_got = 0, first_want = 0, first_error = 0;  // there; the error over its budget
+  std::vector<Neighbour> neighbours;                      // up to two on either side of worst_index
   int64_t elements = 0, failing = 0;
   std::string pattern;       // where the failing elements lie, if that is simple to say
   double largest_error = 0;  // absolute, of the finite elements

@@ -107,7 +107,7 @@ class Kernels {
 
   CheckResult run(const Case& c) {
     const Reply reply =
-        child_.ask(with_fault(encode(WireRequest{case_id(c), "", false}), fault_), timeout_s_);
+        child_.ask(with_fault(encode(WireRequest{case_id(c), ""}), fault_), timeout_s_);
     CheckResult result;
     if (reply.kind == Reply::kAnswer) {
       bool last = false;

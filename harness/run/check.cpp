@@ -127,7 +127,8 @@ CheckReport run_checks_as_gtest(const CheckRequest& request, const CheckSink& si
 
 TraceResult run_trace(const Case& c, double timeout_s) {
   Child child(program_of("checked"), "checked", 1);
-  const Reply reply = child.ask(encode({case_id(c), "", true}), timeout_s > 0 ? timeout_s : 60);
+  const Reply reply =
+      child.ask(encode(WireRequest{case_id(c), "", "trace"}), timeout_s > 0 ? timeout_s : 60);
   TraceResult trace;
   trace.c = c;
   if (reply.kind == Reply::kAnswer) {

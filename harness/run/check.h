@@ -88,7 +88,14 @@ struct TraceResult {
   Verdict verdict = Verdict::kNotRun;
   std::string reason;
   std::vector<KernelTrace> kernels;
+  // The same by source line, the most bytes first; `name` is "kernels/rope/rope.cu:88".
+  std::vector<KernelTrace> lines;
   double bytes_min = 0;  // of the contract
+};
+
+// What a closer look at a failing case shows, one short sentence each.
+struct Explanation {
+  std::vector<std::string> facts;
 };
 
 // Runs the case once in the checking executor and counts its memory traffic. Host builds only.

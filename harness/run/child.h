@@ -19,7 +19,7 @@ int child_main(int argc, char** argv,
                const std::function<void(const std::string& line)>& prepare = {});
 inline constexpr int kResultDescriptor = 3;
 
-// A request asks for one case: {"id": ..., "save": folder} or {"id": ..., "trace": true}.
+// A request asks for one case: {"id": ..., "save": folder, "what": "check", "trace" or "explain"}.
 struct Reply {
   enum Kind { kAnswer, kTimeout, kCrashed, kInterrupted } kind = kAnswer;
   std::string text;  // of kAnswer: a JSON line; else what happened, with the child's last words

@@ -15,6 +15,7 @@
 
 #include "harness/run/child.h"
 #include "harness/run/executor.h"
+#include "harness/run/explain.h"
 #include "harness/run/runner.h"
 #include "harness/run/wire.h"
 
@@ -72,7 +73,8 @@ bool write_line(int descriptor, std::string line) {
 std::string answer(const std::string& line, bool* last) {
   const WireRequest request = decode_request(line);
   const Case c = parse_case(request.id);
-  if (request.trace) return encode(trace_case(c));
+  if (request.what == "trace") return encode(trace_case(c));
+  if (request.what == "explain") return encode(explain_case(c));
   return encode(run_case(c, request.save_folder, last), *last);
 }
 

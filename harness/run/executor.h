@@ -2,6 +2,7 @@
 // executor_host.cpp and executor_cuda.cpp is in a build.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ std::string this_executor();
 bool executor_checks();
 // Threads of the operating system that run kernels; 0: one per core.
 void executor_set_threads(int threads);
-// Chooses the order in which the threads of a kernel run, where that can be chosen: 0 is the
-// natural one.
+// Orders in which the threads of a kernel can be run, the natural one first; one where that cannot
+// be chosen. executor_set_order takes an index, modulo their number.
+const std::vector<std::string>& executor_orders();
 void executor_set_order(int order);
 
 // Device memory of which only a small part will be touched; on the host it takes no more than that
@@ -35,5 +37,16 @@ void executor_release(void* p, size_t bytes);
 void executor_reset();
 std::vector<Finding> executor_findings();
 std::vector<KernelTrace> executor_counters();
+std::vector<KernelTrace> executor_line_counters();  // by source line, the most bytes first
+
+// Who wrote an address last.
+struct Writer {
+  bool known = false;
+  uint64_t block = 0;
+  unsigned thread = 0;  // in its block
+  std::string line;     // "kernels/rope/rope.cu:88"
+};
+// None is known but in the checking executor.
+std::vector<Writer> executor_writers(const std::vector<const void*>& addresses);
 
 }  // namespace tigon

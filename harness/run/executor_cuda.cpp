@@ -7,11 +7,19 @@ namespace tigon {
 std::string this_executor() { return "cuda"; }
 bool executor_checks() { return false; }
 void executor_set_threads(int) {}
+const std::vector<std::string>& executor_orders() {
+  static const std::vector<std::string> kOrders = {"the GPU's own"};
+  return kOrders;
+}
 void executor_set_order(int) {}
 void* executor_reserve(size_t bytes) { return device_alloc(bytes); }
 void executor_release(void* p, size_t) { device_free(p); }
 void executor_reset() {}
 std::vector<Finding> executor_findings() { return {}; }
 std::vector<KernelTrace> executor_counters() { return {}; }
+std::vector<KernelTrace> executor_line_counters() { return {}; }
+std::vector<Writer> executor_writers(const std::vector<const void*>& addresses) {
+  return std::vector<Writer>(addresses.size());
+}
 
 }  // namespace tigon

@@ -2,6 +2,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "harness/run/executor.h"
 #include "kernels/device/runtime.h"
 #include "kernels/simt/simt.h"
@@ -16,10 +18,18 @@ void executor_set_threads(int threads) {
   simt::config().os_threads = static_cast<unsigned>(threads);
 }
 
+const std::vector<std::string>& executor_orders() {
+  static const std::vector<std::string> kOrders = {"natural", "reversed", "random",
+                                                   "one warp far ahead"};
+  return kOrders;
+}
+
 void executor_set_order(int order) {
-  // Reverse shows what the natural order hides, e.g. a missing barrier before shared memory is
-  // reused.
-  simt::config().schedule = order == 0 ? simt::Schedule::kSequential : simt::Schedule::kReverse;
+  // Reverse comes first: it shows what the natural order hides, e.g. a missing barrier before
+  // shared memory is reused.
+  constexpr simt::Schedule kSchedules[] = {simt::Schedule::kSequential, simt::Schedule::kReverse,
+                                           simt::Schedule::kUniform, simt::Schedule::kAhead};
+  simt::config().schedule = kSchedules[order % 4];
 }
 
 namespace {
@@ -64,22 +74,49 @@ std::vector<Finding> executor_findings() {
   return findings;
 }
 
+namespace {
+
+KernelTrace trace_of(std::string name, const simt::Counters& c) {
+  KernelTrace t;
+  t.name = std::move(name);
+  t.launches = static_cast<int64_t>(c.launches);
+  t.bytes_loaded = static_cast<double>(c.global_load_bytes);
+  t.bytes_stored = static_cast<double>(c.global_store_bytes);
+  t.requests = static_cast<double>(c.global_load_requests + c.global_store_requests);
+  t.sectors = static_cast<double>(c.global_load_sectors + c.global_store_sectors);
+  t.bank_conflicts = static_cast<double>(c.shared_conflicts);
+  t.barriers = static_cast<double>(c.barriers);
+  t.atomics = static_cast<double>(c.atomics);
+  return t;
+}
+
+std::string place(const std::string& file, unsigned line) {
+  return line == 0 ? file : file + ":" + std::to_string(line);
+}
+
+}  // namespace
+
 std::vector<KernelTrace> executor_counters() {
   std::vector<KernelTrace> traces;
-  for (const auto& [name, c] : simt::counters()) {
-    KernelTrace t;
-    t.name = name;
-    t.launches = static_cast<int64_t>(c.launches);
-    t.bytes_loaded = static_cast<double>(c.global_load_bytes);
-    t.bytes_stored = static_cast<double>(c.global_store_bytes);
-    t.requests = static_cast<double>(c.global_load_requests + c.global_store_requests);
-    t.sectors = static_cast<double>(c.global_load_sectors + c.global_store_sectors);
-    t.bank_conflicts = static_cast<double>(c.shared_conflicts);
-    t.barriers = static_cast<double>(c.barriers);
-    t.atomics = static_cast<double>(c.atomics);
-    traces.push_back(std::move(t));
-  }
+  for (const auto& [name, c] : simt::counters()) traces.push_back(trace_of(name, c));
   return traces;
+}
+
+std::vector<KernelTrace> executor_line_counters() {
+  std::vector<KernelTrace> lines;
+  for (const simt::LineCounters& l : simt::line_counters())
+    lines.push_back(trace_of(place(l.file, l.line), l.counters));
+  std::stable_sort(lines.begin(), lines.end(), [](const KernelTrace& a, const KernelTrace& b) {
+    return a.bytes_loaded + a.bytes_stored > b.bytes_loaded + b.bytes_stored;
+  });
+  return lines;
+}
+
+std::vector<Writer> executor_writers(const std::vector<const void*>& addresses) {
+  std::vector<Writer> all;
+  for (const simt::Writer& w : simt::writers(addresses))
+    all.push_back({w.known, w.block, w.thread, place(w.file, w.line)});
+  return all;
 }
 
 }  // namespace tigon

@@ -140,6 +140,7 @@ TraceResult trace_case(const Case& c) {
     Placed placed(problem);
     placed.run(0);
     trace.kernels = executor_counters();
+    trace.lines = executor_line_counters();
     trace.verdict = Verdict::kPassed;
   } catch (const Stop& stop) {
     trace.verdict = stop.verdict;

@@ -113,7 +113,7 @@ CheckResult Session::run(Child* child, const Case& c) {
   };
   try {
     const std::string folder = save_folder_.empty() ? "" : save_folder_ + "/" + case_key(c);
-    const Reply reply = child->ask(encode({case_id(c), folder, false}), timeout_s_);
+    const Reply reply = child->ask(encode(WireRequest{case_id(c), folder}), timeout_s_);
     bool last = false;
     switch (reply.kind) {
       case Reply::kAnswer:

@@ -123,6 +123,11 @@ Json output_json(const OutputResult& o) {
             {"failing", o.failing},
             {"largest_error", o.largest_error}};
   if (o.failing > 0) j["neighbours"] = neighbours_json(o, [](double v) { return Json(v); });
+  if (!o.first_index.empty())
+    j["first"] = {{"index", o.first_index},
+                  {"got", o.first_got},
+                  {"want", o.first_want},
+                  {"error_over_budget", o.first_error}};
   if (!o.pattern.empty()) j["pattern"] = o.pattern;
   if (!std::isnan(o.naive_ratio)) j["naive_ratio"] = o.naive_ratio;
   return j;
@@ -166,6 +171,8 @@ nlohmann::ordered_json to_json(const TraceResult& t) {
   j["atomics"] = sum.atomics;
   j["kernels"] = Json::array();
   for (const KernelTrace& k : t.kernels) j["kernels"].push_back(kernel_json(k));
+  j["lines"] = Json::array();
+  for (const KernelTrace& l : t.lines) j["lines"].push_back(kernel_json(l));
   return j;
 }
 
@@ -206,12 +213,12 @@ std::optional<CheckResult> check_of_record(const nlohmann::ordered_json& record)
 }
 
 std::string encode(const WireRequest& r) {
-  return text_of({{"id", r.id}, {"save", r.save_folder}, {"trace", r.trace}});
+  return text_of({{"id", r.id}, {"save", r.save_folder}, {"what", r.what}});
 }
 
 WireRequest decode_request(const std::string& line) {
   const Json j = Json::parse(line);
-  return {j.at("id"), j.at("save"), j.at("trace")};
+  return {j.at("id"), j.at("save"), j.at("what")};
 }
 
 std::string encode(const CheckResult& r, bool last) {
@@ -226,6 +233,10 @@ std::string encode(const CheckResult& r, bool last) {
                             {"at", o.worst_index},
                             {"got", number(o.got)},
                             {"want", number(o.want)},
+                            {"first", o.first_index},
+                            {"first_got", number(o.first_got)},
+                            {"first_want", number(o.first_want)},
+                            {"first_error", number(o.first_error)},
                             {"beside", neighbours_json(o, number)},
                             {"elements", o.elements},
                             {"failing", o.failing},
@@ -252,6 +263,10 @@ CheckResult decode_check(const std::string& line, bool* last) {
     out.worst_index = o.at("at").get<std::vector<int64_t>>();
     out.got = number_of(o.at("got"));
     out.want = number_of(o.at("want"));
+    out.first_index = o.at("first").get<std::vector<int64_t>>();
+    out.first_got = number_of(o.at("first_got"));
+    out.first_want = number_of(o.at("first_want"));
+    out.first_error = number_of(o.at("first_error"));
     out.elements = o.at("elements");
     out.failing = o.at("failing");
     out.pattern = o.at("pattern");
@@ -267,8 +282,10 @@ std::string encode(const TraceResult& t) {
   Json j = {{"id", case_id(t.c)},
             {"verdict", name_of(t.verdict)},
             {"reason", t.reason},
-            {"kernels", Json::array()}};
+            {"kernels", Json::array()},
+            {"lines", Json::array()}};
   for (const KernelTrace& k : t.kernels) j["kernels"].push_back(kernel_json(k));
+  for (const KernelTrace& l : t.lines) j["lines"].push_back(kernel_json(l));
   return text_of(j);
 }
 
@@ -279,7 +296,14 @@ TraceResult decode_trace(const std::string& line) {
   t.verdict = verdict_of(j);
   t.reason = j.at("reason");
   for (const Json& k : j.at("kernels")) t.kernels.push_back(kernel_of(k));
+  for (const Json& l : j.at("lines")) t.lines.push_back(kernel_of(l));
   return t;
+}
+
+std::string encode(const Explanation& e) { return text_of({{"facts", e.facts}}); }
+
+Explanation decode_explanation(const std::string& line) {
+  return {Json::parse(line).at("facts").get<std::vector<std::string>>()};
 }
 
 }  // namespace tigon

@@ -9,7 +9,7 @@ namespace tigon {
 struct WireRequest {
   std::string id;  // of the case
   std::string save_folder;
-  bool trace = false;
+  std::string what = "check";  // or "trace", "explain"
 };
 
 std::string encode(const WireRequest& request);
@@ -20,5 +20,7 @@ std::string encode(const CheckResult& result, bool last);
 CheckResult decode_check(const std::string& line, bool* last);
 std::string encode(const TraceResult& trace);
 TraceResult decode_trace(const std::string& line);
+std::string encode(const Explanation& explanation);
+Explanation decode_explanation(const std::string& line);
 
 }  // namespace tigon

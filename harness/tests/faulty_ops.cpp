@@ -189,6 +189,15 @@ OpSpec contract() {
                          for (int i = 0; i < 100000; ++i) std::printf("{\"verdict\":\"passed\"}\n");
                          std::fflush(stdout);
                        }),
+                faulty("wrong_wide_triple",
+                       [](auto& a) {
+                         if (a.factor == 3 && a.y.shape[1] >= 6)
+                           change<std::decay_t<decltype(a)>>(last(a), 1.1);
+                       }),
+                faulty("crashes_on_wide",
+                       [](auto& a) {
+                         if (a.y.shape[0] >= 2 && a.y.shape[1] >= 17) raise(SIGSEGV);
+                       }),
                 faulty("hangs_on_large",
                        [](auto& a) {
                          while (forever && a.y.shape[0] == 40) {

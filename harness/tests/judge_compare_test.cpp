@@ -185,7 +185,7 @@ TEST(Compare, shows_the_neighbours_of_the_worst_element) {
             std::string::npos);
 }
 
-Comparison with_verdict(Verdict verdict, const char* reason) { return {{}, verdict, reason}; }
+Comparison with_verdict(Verdict verdict, const char* reason) { return {{}, verdict, reason, {}}; }
 
 TEST(Judgement, one_bad_output_is_enough) {
   Judgement j;
@@ -217,6 +217,47 @@ TEST(Pattern, says_where_the_failures_lie) {
   EXPECT_EQ(failure_pattern({0, 9, 18}, {3, 8}), "only columns < 3 of 8");
   EXPECT_EQ(failure_pattern({3}, {9}), "only element 3 of 9");
   EXPECT_EQ(failure_pattern({0, 3, 4, 8}, {9}), "");
+}
+
+// Elements [first, first + width) of every `period`.
+std::vector<int64_t> periodic(int64_t period, int64_t first, int64_t width, int64_t length) {
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < length; ++i)
+    if (i % period >= first && i % period < first + width) all.push_back(i);
+  return all;
+}
+
+TEST(Pattern, names_the_lane_of_a_warp) {
+  EXPECT_EQ(failure_pattern(periodic(32, 17, 1, 128), {128}),
+            "only every 32nd element from 17 (lane 17 of a warp)");
+  EXPECT_EQ(failure_pattern(periodic(128, 20, 4, 512), {512}),
+            "only elements 20 to 23 of every 128 (lane 5 of a warp, 4 elements a lane)");
+  EXPECT_EQ(failure_pattern(periodic(64, 3, 4, 512), {512}), "only elements 3 to 6 of every 64");
+  std::vector<int64_t> all_but_one = periodic(128, 20, 4, 512);
+  all_but_one.pop_back();
+  EXPECT_EQ(failure_pattern(all_but_one, {512}), "");
+}
+
+TEST(Pattern, names_a_head) {
+  std::vector<int64_t> failing;  // [T=3, heads=4, D=8], head 2
+  for (int64_t t = 0; t < 3; ++t)
+    for (int64_t d = 0; d < 8; ++d) failing.push_back((t * 4 + 2) * 8 + d);
+  EXPECT_EQ(failure_pattern(failing, {3, 4, 8}), "only dim-1 slice 2 of 4");
+  failing.resize(16);
+  EXPECT_EQ(failure_pattern(failing, {3, 4, 8}),
+            "only dim-0 slices < 2 of 3, only dim-1 slice 2 of 4");
+}
+
+TEST(Compare, tells_the_first_element_beside_the_worst) {
+  const std::vector<double> want = {1, 2, 3, 4};
+  const Comparison c = compare("y", {1, 2.5, 3, 9}, {want}, {2, 2}, {});
+  EXPECT_EQ(c.result.first_index, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(c.result.first_got, 2.5);
+  EXPECT_EQ(c.result.first_want, 2);
+  EXPECT_GT(c.result.first_error, 1);
+  EXPECT_EQ(c.result.worst_index, (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(c.failing, (std::vector<int64_t>{1, 3}));
+  EXPECT_TRUE(compare("y", want, {want}, {2, 2}, {}).result.first_index.empty());
 }
 
 }  // namespace
