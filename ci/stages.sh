@@ -16,9 +16,11 @@ stage() {
   local name=$1 code
   shift
   echo "== $name: $*"
+  local start=$SECONDS
   "$@"
   code=$?
   codes+=("$code")
+  printf '%s\t%s\t%s\n' "$name" "$code" "$((SECONDS - start))" >>"$out/stages.tsv"
   [ "$code" = 0 ] || failed+=("$name (exit $code)")
   [ "$code" != 130 ] || finish  # Ctrl-C is meant for all stages
   return 0
@@ -58,6 +60,7 @@ finish() {
   "$(find_python)" ci/summarize.py "$out" --headline "$(basename "$0" .sh): $text" \
     --summary "${GITHUB_STEP_SUMMARY:-$out/summary.md}" ||
     echo "ci: the summary could not be written" >&2
+  [ -n "${GITHUB_STEP_SUMMARY:-}" ] || cat "$out/summary.md"  # a CI service shows it as a page
   echo "ci: $text"
   exit "$code"
 }

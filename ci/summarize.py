@@ -98,9 +98,22 @@ def counts(found):
     return f"{passed} passed, {len(verdicts) - passed - skipped} failed, {skipped} skipped"
 
 
-def markdown(headline, found, rows):
-    """The summary: headline, counts, findings as a table, the rest folded away."""
-    lines = [f"## {headline}", "", counts(found), ""]
+def stages(folder):
+    """Lines of a table of the stages and their times, which ci/stages.sh wrote into stages.tsv."""
+    file = pathlib.Path(folder) / "stages.tsv"
+    if not file.is_file():
+        return []
+    rows = [line.split("\t") for line in file.read_text().splitlines()]
+    total = sum(int(seconds) for _, _, seconds in rows)
+    lines = ["| stage | result | time |", "|---|---|---|"]
+    for name, code, seconds in rows:
+        lines.append(f"| {name} | {'passed' if code == '0' else f'exit {code}'} | {int(seconds)} s |")
+    return [*lines, f"| all | | {total // 60} min {total % 60} s |", ""]
+
+
+def markdown(headline, found, rows, timed=()):
+    """The summary: headline, stages with their times, counts, findings as a table, the rest folded away."""
+    lines = [f"## {headline}", "", *timed, counts(found), ""]
     if rows:
         lines += ["| what | where | repeat it |", "|---|---|---|"]
         lines += [
@@ -145,7 +158,7 @@ def main():
         except DataError as error:
             notes.append(str(error))
     rows = findings(found)
-    text = markdown(arguments.headline, found, rows) + "".join(f"\n{note}\n" for note in notes)
+    text = markdown(arguments.headline, found, rows, stages(arguments.folder)) + "".join(f"\n{note}\n" for note in notes)
     with open(arguments.summary, "a", encoding="utf-8") as stream:
         stream.write(bounded(text))
     print("\n".join(annotations(rows)), end="\n" if rows else "")

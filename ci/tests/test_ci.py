@@ -76,6 +76,7 @@ class Scripts(unittest.TestCase):
         environment.update(
             TIGON=str(self.tigon),
             FAKE=str(self.folder),
+            TIGON_STYLE="true",
             TIGON_OUT=str(self.folder / "out"),
             TIGON_PYTHON=sys.executable,
             GITHUB_STEP_SUMMARY=str(self.folder / "summary.md"),
@@ -99,6 +100,8 @@ class Scripts(unittest.TestCase):
         self.assertEqual([call.split()[0] for call in calls], ["test", "check", "gate--static"])
         self.assertIn("push: all stages passed", summary)
         self.assertIn("1 passed, 0 failed", summary)
+        for stage in ("style", "test", "check", "static"):
+            self.assertRegex(summary, rf"\| {stage} \| passed \| \d+ s \|")
 
     def test_push_without_a_base_has_nothing_to_compare(self):
         self.assertEqual(len(self.run_script("push.sh")[3]), 2)

@@ -4,7 +4,6 @@ Run: python3 ci/tests/test_static.py. Without nvcc the tests that compile are sk
 """
 import contextlib
 import io
-import json
 import os
 import pathlib
 import shutil

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "harness/cli/build_times.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
 #include "harness/measure/device_facts.h"
@@ -148,13 +149,36 @@ int examine() {
   return good ? kExitOk : kExitInfrastructure;
 }
 
+constexpr size_t kShownTimes = 5;
+
+int show_build_times() {
+  const std::filesystem::path build =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const std::vector<BuildTime> times = build_times((build / ".ninja_log").string());
+  double total = 0;
+  for (const BuildTime& time : times) total += time.seconds;
+  if (times.empty()) throw std::runtime_error("nothing has been compiled in " + build.string());
+  fmt::print("slowest translation unit: {}, {:.1f} s\n", times[0].source, times[0].seconds);
+  for (size_t i = 1; i < std::min(times.size(), kShownTimes); ++i)
+    fmt::print("{:>26}{}, {:.1f} s\n", "", times[i].source, times[i].seconds);
+  fmt::print("{} translation units, {:.0f} s together, each when it was last compiled\n",
+             times.size(), total);
+  return kExitOk;
+}
+
 }  // namespace
 
 void add_doctor(CLI::App* app, Program* program) {
   CLI::App* command =
       app->add_subcommand("doctor", "what this machine has, what is missing and the cure");
-  command->footer("Example:\n  ./tigon doctor");
-  command->callback([program] { program->exit_code = examine(); });
+  command->footer(
+      "Examples:\n"
+      "  ./tigon doctor\n"
+      "  ./tigon doctor --build     the slowest translation units of this build");
+  const auto build = std::make_shared<bool>(false);
+  command->add_flag("--build", *build, "where the time of the last builds went");
+  command->callback(
+      [program, build] { program->exit_code = *build ? show_build_times() : examine(); });
 }
 
 }  // namespace tigon::cli

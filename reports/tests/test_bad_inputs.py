@@ -12,9 +12,9 @@ import zlib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "ci")]
 
-from tigon_gate import __main__ as gate
-from tigon_report import __main__ as report
-from tigon_report import command as frame
+from tigon_gate import __main__ as gate  # noqa: E402
+from tigon_report import __main__ as report  # noqa: E402
+from tigon_report import command as frame  # noqa: E402
 
 RUN = {"record": "run", "schema_version": "1.0.0", "run_id": "20261121T074500Z-1a2b3c4d",
        "time": "2026-11-21T07:45:00.123Z", "tool": {"name": "tigon", "version": "0.1.0", "commit": None, "dirty": False},

@@ -34,8 +34,10 @@ class FrameTest(CommandTest):
         for tool in ("bash", "dirname", "cat"):
             (tools / tool).symlink_to(shutil.which(tool))
         environment = {"PATH": str(tools), "TIGON_PYTHON": sys.executable, "HOME": str(self.folder)}
-        run = lambda *words: subprocess.run([LAUNCHER, *words], text=True, capture_output=True,
-                                            env=environment)  # noqa: E731
+
+        def run(*words):
+            return subprocess.run([LAUNCHER, *words], text=True, capture_output=True, env=environment)
+
         usage = run("--help").stdout
         for name in program.COMMANDS:
             self.assertIn(f"  {name} ", usage)

@@ -118,7 +118,7 @@ class MergeTest(CommandTest):
                  for r in full_run(run_id)]
         whole = self.merged(self.write("whole.jsonl", lines))
         self.assertEqual(sorted(whole.split()), sorted(b"\n".join(lines).split()))
-        for trial in range(40):
+        for _trial in range(40):
             parts = [[] for _ in range(random.randint(1, 6))]
             for line in lines:
                 for part in random.sample(parts, random.randint(1, len(parts))):
@@ -169,7 +169,7 @@ class MergeTest(CommandTest):
         self.refused(4, "differ in median_s", "merge", a, *parts, forged, "-o", self.folder / "out")
         self.merged(a, b)
         lines = list(records.read([self.folder / "merged.jsonl"], print))
-        kept = [l.record for l in records.latest(lines) if l.record.get("case_key") == bench["case_key"]]
+        kept = [line.record for line in records.latest(lines) if line.record.get("case_key") == bench["case_key"]]
         self.assertEqual([r["median_s"] for r in kept if r["record"] == "bench"], [again["median_s"]])
 
     def test_missing_shards_are_named(self):

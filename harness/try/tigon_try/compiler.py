@@ -129,7 +129,7 @@ def defined_launchers(library, signature, dtypes):
     listed = subprocess.run(["nm", "-C", "--defined-only", str(object_file)], capture_output=True, text=True, check=True).stdout
     element = {"f32": "float", "bf16": "tigon::bf16", "f16": "tigon::f16"}
     found = {}
-    for name, args in signature.launchers.items():
+    for name in signature.launchers:
         start = rf"tigon::Status tigon::{signature.op}::{name}<tigon::Policy<"
         have = [d for d in dtypes if re.search(rf"[TW] {start}{element[d]}, float> >\(", listed)]
         if have:

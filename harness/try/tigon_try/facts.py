@@ -3,7 +3,7 @@ import time
 
 from tigon_gate import kernel_facts, sources
 
-from . import compiler, signature
+from . import compiler
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# clang-tidy, by .clang-tidy, over C++ sources; every finding fails.
+#   ci/tidy.sh [BASE]      those that differ from a commit (HEAD without it), and are in the host build
+#   ci/tidy.sh --all       all of them: 20 minutes on two cores
+# Needs build/host configured (./tigon list does it), whose compile commands it reads.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+commands=build/host/compile_commands.json
+if [ ! -f $commands ]; then
+  echo "tidy: $commands is missing; configure with: cmake --preset host" >&2
+  exit 5
+fi
+base=${1:-HEAD}
+if [ "$base" = --all ]; then
+  mapfile -t files < <(git ls-files '*.cpp')
+else
+  git rev-parse --verify --quiet "$base^{commit}" >/dev/null || { echo "tidy: no commit '$base'" >&2; exit 2; }
+  mapfile -t files < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp'; git ls-files -o --exclude-standard '*.cpp')
+fi
+built=()
+for file in "${files[@]}"; do
+  if grep -qF "\"file\": \"$PWD/$file\"" $commands; then built+=("$file"); fi
+done
+[ ${#built[@]} = 0 ] || printf '%s\0' "${built[@]}" |
+  xargs -0 -n 1 -P "${TIGON_JOBS:-$(nproc)}" clang-tidy-14 -p build/host --quiet 2>/dev/null ||
+  { echo "tidy: the findings above" >&2; exit 1; }
+echo "tidy: ${#built[@]} sources pass"
