@@ -99,6 +99,11 @@ function(tigon_add_kernel_library name)
     target_compile_options(${name}_checked PRIVATE
       ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})
   endif()
+  # As it is written, for `tigon debug`; built when that is asked for.
+  add_library(${name}_debug OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${name}_debug PUBLIC tigon_device_headers)
+  target_compile_options(${name}_debug PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 -g3
+    -fno-omit-frame-pointer)
   tigon_add_mutants(${name}_mutant SOURCES ${sources} OPTIONS ${TIGON_KERNEL_HOST_OPTIONS} -O1)
   tigon_add_mutants(${name}_mutant_checked SOURCES ${sources}
     OPTIONS ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})

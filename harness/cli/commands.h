@@ -26,6 +26,9 @@ void add_mutants(CLI::App* app, Program* program);
 void add_doctor(CLI::App* app, Program* program);
 void add_soak(CLI::App* app, Program* program);
 void add_rounding(CLI::App* app, Program* program);
+void add_trace(CLI::App* app, Program* program);
+void add_debug(CLI::App* app, Program* program);
+void add_profile(CLI::App* app, Program* program);
 
 // --out, --json, --junit, --tag.
 struct Output {

@@ -91,6 +91,9 @@ int run_program(int argc, char** argv) {
   add_doctor(&app, &program);
   add_soak(&app, &program);
   add_rounding(&app, &program);
+  add_trace(&app, &program);
+  add_debug(&app, &program);
+  add_profile(&app, &program);
   std::vector<std::string> typed(argv + 1, argv + argc);
   if (auto resumed = resumed_run(typed)) {
     typed = resumed->words();

@@ -21,6 +21,7 @@ function(tigon_add_loss_rows flavour runtime)
 endfunction()
 
 tigon_add_loss_rows(fast tigon_simt)
+tigon_add_loss_rows(debug tigon_simt)
 tigon_add_loss_rows(checked tigon_simt_checked)
 tigon_add_loss_rows(cuda tigon_device_cuda)
 if(TIGON_CUDA)

@@ -6,6 +6,11 @@
 #include "kernels/simt/sanitizer.h"
 #include "kernels/simt/worker.h"
 
+// Where a debugger breaks; it finds the kernel's address in the first argument.
+extern "C" __attribute__((noinline)) void tigon_debugger_stop(const void* kernel) {
+  asm volatile("" : : "r"(kernel) : "memory");
+}
+
 namespace tigon::simt {
 
 constinit thread_local ThreadIds* current_ids = nullptr;
@@ -22,11 +27,22 @@ dim3 grid_dim() { return this_shape->grid; }
 namespace {
 void fiber_entry() { this_worker->thread_loop(); }
 
+bool is_chosen(const Config& c, const Thread& t) {
+  const uint3& at = t.block->index;
+  return t.linear == c.stop_thread && at.x == c.stop_block[0] && at.y == c.stop_block[1] &&
+         at.z == c.stop_block[2];
+}
+
 void run_as(Thread& t) {
   current_ids = &t;
   t.state = State::kReady;
 }
 }  // namespace
+
+// For a debugger's conditions: is the running thread the chosen one?
+extern "C" bool tigon_debugger_here() {
+  return current_ids != nullptr && is_chosen(this_worker->config, current_thread());
+}
 
 // `to` == nullptr: the OS thread's own context. A dying fiber never comes back.
 void Worker::switch_to(Context& save, Thread* to, bool dying) {
@@ -120,6 +136,8 @@ void Worker::thread_loop() {
     main_stack_bytes_ = bytes;
   }
   for (;;) {
+    if (config.stop && is_chosen(config, current_thread()))
+      tigon_debugger_stop(launch->invocation.kernel);
     launch->invocation.invoke(launch->invocation.closure);
     Thread& done = current_thread();
     char* stack = done.stack;

@@ -29,6 +29,9 @@ struct Config {
   bool fused = true;     // warp_reduce in one suspension; false in the checking flavour
   bool count = true;     // traffic counters (checking flavour)
   size_t stack = 32768;  // bytes per CUDA thread, a power of two
+  // For a debugger: tigon_debugger_stop() is called before this thread of this block starts.
+  bool stop = false;
+  unsigned stop_block[3] = {}, stop_thread = 0;
 };
 // Read at each launch; change it only between launches.
 Config& config();
