@@ -71,6 +71,11 @@ void Model<P>::tune(const ModelConfig& config, const Ops<P>& ops) {
   require(ops.loss_tune(model.loss_gradient_args(model.b_)), "choice of a matrix product");
 }
 
+template <class P>
+int64_t Model<P>::plan_bytes(const ModelConfig& config, const Ops<P>& ops) {
+  return Model(config, ops, PlanOnly{}).plan_.place();
+}
+
 // ---------------------------------------------------------------------------------------- memory
 
 template <class P>

@@ -51,6 +51,9 @@ class Model {
   // memory on the way. Nothing on a CPU.
   static void tune(const ModelConfig& config, const Ops<P>& ops);
 
+  // Bytes of the arena, which is not allocated.
+  static int64_t plan_bytes(const ModelConfig& config, const Ops<P>& ops);
+
   // fp32 master weights in the order of ParameterLayout.
   void set_weights(const std::vector<float>& master);
   std::vector<float> weights() const;

@@ -24,6 +24,7 @@ void add_report(CLI::App* app, Program* program);
 void add_run(CLI::App* app, Program* program);
 void add_mutants(CLI::App* app, Program* program);
 void add_doctor(CLI::App* app, Program* program);
+void add_maxlen(CLI::App* app, Program* program);
 void add_soak(CLI::App* app, Program* program);
 void add_rounding(CLI::App* app, Program* program);
 void add_trace(CLI::App* app, Program* program);

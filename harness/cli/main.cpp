@@ -89,6 +89,7 @@ int run_program(int argc, char** argv) {
   add_describe(&app, &program);
   add_mutants(&app, &program);
   add_doctor(&app, &program);
+  add_maxlen(&app, &program);
   add_soak(&app, &program);
   add_rounding(&app, &program);
   add_trace(&app, &program);

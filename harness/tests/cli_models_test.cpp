@@ -79,6 +79,26 @@ TEST(Models, wrong_names_and_times_are_one_line) {
   EXPECT_EQ(budget_of(selection), 120);
 }
 
+TEST(TigonProgram, maxlen_plans_both_sides_and_says_what_it_cannot) {
+  const ProgramRun run = run_tigon({"maxlen", "--model", "llama3-8b", "--memory", "80GiB"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("planned, not measured"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("naive "), std::string::npos);
+  EXPECT_NE(run.out.find("fused "), std::string::npos);
+  for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--model", "gpt2"}, "RMSNorm"},
+           {{"--model", "deepseek-v3"}, "experts"},
+           {{"--model", "llama3-8b", "--memory", "many"}, "write a size"},
+           {{"--model", "llama3-8b", "--dtype", "f16"}, "bf16 and f32"},
+           {{"--model", "llama3-8b", "--confirm"}, "one device"}}) {
+    std::vector<std::string> all = {"maxlen"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ProgramRun wrong = run_tigon(all);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err.find(says), std::string::npos) << wrong.err;
+  }
+}
+
 TEST(TigonProgram, a_budget_ends_a_check_and_says_what_was_covered) {
   const TemporaryFolder folder;
   const ProgramRun run =
