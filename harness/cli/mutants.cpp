@@ -59,7 +59,7 @@ class ScoreTable {
     if (!by_op_.empty())
       fmt::print("\n{:<12} {:<22} {:>9} {:>9} {:>9}\n", "group", "op", "f32", "bf16", "f16");
     for (const auto& [row, scores] : by_op_) {
-      const auto cell = [&](const char* dtype) {
+      const auto cell = [&scores = scores](const char* dtype) {
         const auto found = scores.find(dtype);
         return found == scores.end() ? std::string("-") : found->second.text();
       };

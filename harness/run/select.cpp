@@ -316,11 +316,12 @@ std::vector<Case> enumerate(const CheckRequest& request) {
 std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
   OptionSet known;
   for (const auto& [name, value] : set) {
-    const bool is_option = std::any_of(pass.options.begin(), pass.options.end(),
-                                       [&](const OptionInfo& o) { return o.name == name; });
-    const bool is_tensor =
-        std::any_of(pass.tensors.begin(), pass.tensors.end(),
-                    [&](const TensorInfo& t) { return t.name == name && t.is_optional; });
+    const bool is_option =
+        std::any_of(pass.options.begin(), pass.options.end(),
+                    [&name = name](const OptionInfo& o) { return o.name == name; });
+    const bool is_tensor = std::any_of(
+        pass.tensors.begin(), pass.tensors.end(),
+        [&name = name](const TensorInfo& t) { return t.name == name && t.is_optional; });
     if (is_option || is_tensor) known[name] = value;
   }
   if (known.empty() && !set.empty()) return std::nullopt;

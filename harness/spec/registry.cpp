@@ -16,7 +16,7 @@ const std::vector<OpSpec>& all_ops() { return contracts(); }
 void add_implementation(const std::string& op, const std::string& pass, Implementation added) {
   for (OpSpec& o : contracts())
     for (Pass& p : o.passes)
-      if (o.name == op && p.name == pass) p.implementations.push_back(std::move(added));
+      if (o.name == op && p.name == pass) return p.implementations.push_back(std::move(added));
 }
 
 }  // namespace tigon

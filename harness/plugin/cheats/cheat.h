@@ -106,4 +106,6 @@ inline const tigon_plugin kPlugin = {
 
 }  // namespace cheat
 
+// A library has one source, which includes this.
+// NOLINTNEXTLINE(misc-definitions-in-headers)
 const tigon_plugin* tigon_plugin_get(uint32_t) { return &cheat::kPlugin; }

@@ -265,7 +265,7 @@ TYPED_TEST(Naive, Rope) {
         Values angles = normal(t * d / 2, 3, 2), c, s;
         for (double a : angles) c.push_back(std::cos(a)), s.push_back(std::sin(a));
         const Data<float> cos(c), sin(s);
-        const auto run = [&](auto args, auto q_member, auto k_member, auto pass) {
+        const auto run = [&, t = t, d = d](auto args, auto q_member, auto k_member, auto pass) {
           args.*q_member = heads(q_data.device(), q);
           args.*k_member = heads(k_data.device(), k);
           args.cos = view<const float>(cos.device(), t, d / 2);
