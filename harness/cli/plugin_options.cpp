@@ -10,9 +10,10 @@
 namespace tigon::cli {
 
 void add_plugin(CLI::App* command, PluginOptions* options) {
-  command->add_option("--impl-from", options->path,
-                      "library with kernels of your own (harness/plugin/tigon_plugin.h); they are "
-                      "listed as plugin:NAME");
+  command->add_option(
+      "--impl-from", options->path,
+      "library with kernels of your own (harness/plugin/tigon_plugin.h), or several "
+      "with commas; they are listed as plugin:NAME");
 }
 
 void use_plugin(const CLI::App& command, PluginOptions* options, Selection* selection) {

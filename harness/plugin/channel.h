@@ -17,6 +17,11 @@ inline constexpr int kMemoryDescriptor = 4;
 // The addresses of tensors are multiples of this plus what the judge shifts them by.
 inline constexpr size_t kAlignment = 256;
 
+// A program that speaks for its kernels itself, in the place of tigon-plugin-host and a library.
+inline bool is_program(const std::string& path) {
+  return path.size() > 3 && path.rfind(".py") == path.size() - 3;
+}
+
 // One packet. False when the other side is gone.
 bool send_packet(int socket, const Json& message);
 // Waits for a packet; nullopt when the other side is gone or sent no JSON.

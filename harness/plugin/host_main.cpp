@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -62,6 +65,7 @@ class Host {
   }
 
   Json load(const std::string& path) {
+    if (is_program(path)) return become(path);
     const std::string sandbox = enter_sandbox();
     Json reply = guarded([&] {
       library_ = std::make_unique<Library>(path);
@@ -69,6 +73,14 @@ class Host {
     });
     reply["sandbox"] = sandbox;
     return reply;
+  }
+
+  // A program in place of a library, e.g. of kernels in Python: it answers from here on, in the
+  // same sandbox. It may write to a folder "cache" beside it, for what it compiles.
+  static Json become(const std::string& path) {
+    const std::string sandbox = enter_sandbox(std::filesystem::path(path).parent_path() / "cache");
+    execl(path.c_str(), path.c_str(), sandbox.c_str(), nullptr);
+    return {{"bad_library", fmt::format("cannot be started: {}", std::strerror(errno))}};
   }
 
   Json move(const std::string& what, const Json& request) {

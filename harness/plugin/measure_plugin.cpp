@@ -8,11 +8,13 @@
 #include <random>
 
 #include "harness/judge/compare.h"
+#include "harness/measure/device_data.h"
 #include "harness/measure/memory_figures.h"
 #include "harness/measure/timing.h"
 #include "harness/plugin/secret_cases.h"
 #include "harness/plugin/timed_kernel.h"
 #include "harness/plugin/use_plugin.h"
+#include "harness/run/check.h"
 #include "harness/run/convert.h"
 #include "harness/run/inputs.h"
 #include "harness/run/oracle.h"
@@ -152,6 +154,38 @@ Json result_of(const Case& c, const Ceilings& ceilings, const StoppingRule& rule
   }
 }
 
+// One of ours on a GPU by the clock of plug-ins, so that the two can be compared: contents anew,
+// caches flushed, from the call until the device has finished, less what an empty call costs.
+Json ours_by_wall(const Case& c, const Ceilings& ceilings, const StoppingRule& rule) {
+  CallSet set(c);
+  const Implementation* ours = find_implementation(*find_pass(*find_op(c.op), c.pass), c.impl);
+  const size_t workspace = ours->workspace ? ours->workspace(c.dtype, set.bound()) : 0;
+  const Contender contender{c, ours, DeviceBuffer(workspace)};
+  if (ours->prepare) ours->prepare(c.dtype, set.with_scratch(contender.scratch));
+  const DeviceBuffer flush(2 * device_info().l2_bytes);
+  const auto seconds_of = [&](const auto& work) {
+    set.fill_inputs(random_bits(c.seed, rule.most) >> 12);
+    set.poison_outputs();
+    if (flush.bytes() > 0) flush_caches(flush.data(), flush.bytes(), nullptr);
+    device_synchronize();
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    device_synchronize();
+    return since(start);
+  };
+  std::vector<double> empty(kMostSamples), seconds;
+  for (double& s : empty) s = seconds_of([] {});
+  const double overhead = summarize(empty).median;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = -rule.warm_up; !rule.enough(seconds, since(start)); ++i) {
+    const double s = seconds_of([&] { call(contender, set, nullptr); }) - overhead;
+    if (i >= 0) seconds.push_back(s);
+  }
+  Json fields = bench_fields(c, {.impl = c.impl, .basis = kBasis, .samples = seconds}, 1, ceilings);
+  fields["overhead_s"] = overhead;
+  return fields;
+}
+
 }  // namespace
 
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
@@ -162,6 +196,16 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
     ours.c.impl = ours.implementations.front();
     tigon::measure_cell(ours, ceilings, rule, emit);
   }
+  if (default_executor() == "cuda")
+    for (const std::string& name : ours.implementations) {
+      Case c = cell.c;
+      c.impl = name;
+      try {
+        emit({{"record", "bench"}, {"fields", ours_by_wall(c, ceilings, rule)}});
+      } catch (const DeviceOutOfMemory&) {
+        // measure_cell has said so
+      }
+    }
   for (const std::string& name : cell.implementations) {
     if (!is_plugin(name)) continue;
     Case c = cell.c;

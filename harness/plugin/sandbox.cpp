@@ -28,9 +28,8 @@ constexpr uint64_t kRefer = 1u << 13, kTruncate = 1u << 14;
 constexpr uint64_t kTcpBindAndConnect = 3;
 constexpr uint64_t kAbstractSocketsAndSignals = 3;
 
-// Devices are for writing, e.g. /dev/null and the GPU's, and shared memory.
-bool allow_devices(int ruleset, uint64_t access) {
-  const int folder = open("/dev", O_PATH | O_CLOEXEC);
+bool allow(int ruleset, const char* path, uint64_t access) {
+  const int folder = open(path, O_PATH | O_CLOEXEC);
   if (folder < 0) return false;
   const PathBeneath rule = {access, folder};
   const long failed = syscall(kAddRule, ruleset, kRulePathBeneath, &rule, 0);
@@ -40,7 +39,7 @@ bool allow_devices(int ruleset, uint64_t access) {
 
 }  // namespace
 
-std::string enter_sandbox() {
+std::string enter_sandbox(const std::string& writable) {
   const long version = syscall(kCreateRuleset, nullptr, 0, kVersionFlag);
   if (version < 1) return "none";
   RulesetAttributes attributes = {kWriteFile | kRemoveToMakeSym, 0, 0};
@@ -57,7 +56,9 @@ std::string enter_sandbox() {
   }
   const auto ruleset = static_cast<int>(syscall(kCreateRuleset, &attributes, size, 0));
   if (ruleset < 0) return "none";
-  const bool restricted = allow_devices(ruleset, attributes.handled_access_fs) &&
+  // Devices are for writing, e.g. /dev/null and the GPU's, and shared memory.
+  if (!writable.empty()) allow(ruleset, writable.c_str(), attributes.handled_access_fs);
+  const bool restricted = allow(ruleset, "/dev", attributes.handled_access_fs) &&
                           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                           syscall(kRestrictSelf, ruleset, 0) == 0;
   close(ruleset);

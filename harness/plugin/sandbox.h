@@ -7,7 +7,8 @@ namespace tigon::plugin {
 
 // Shuts this thread, and all that it starts, in; there is no way back. Returns what holds from now
 // on, e.g. "landlock 6", or "none" where the kernel has nothing.
-std::string enter_sandbox();
+// `writable`: a folder in which files may be written all the same, if it is there.
+std::string enter_sandbox(const std::string& writable = "");
 
 // This process' memory and descriptors can no longer be opened by others of the same user.
 void hide_process();

@@ -20,7 +20,8 @@ namespace tigon::plugin {
 
 namespace {
 
-constexpr double kLoadSeconds = 10;  // a GPU's driver needs 3 s when all start at once
+// A GPU's driver needs 3 s when all start at once; Python imports torch in 10 s on a busy machine.
+constexpr double kLoadSeconds = 10, kLoadProgramSeconds = 120;
 
 using Key = std::tuple<std::string, std::string, std::string>;
 std::map<Key, std::shared_ptr<Proxy>>& proxies() {
@@ -64,6 +65,8 @@ class Adder {
     added.name = kPrefix + kernel.at("name").get<std::string>();
     if (find_implementation(pass, added.name) != nullptr) fail("the library has two of that name");
     for (const Json& code : kernel.at("dtypes")) added.policies.push_back(policy_of(op, code));
+    // What a chain of primitives stores on the way, as its author declares it; only programs may.
+    if (is_program(path_)) added.element_roundings = kernel.value("roundings", 0);
     const KernelOf of = {
         index, &op, &pass, kernel.at("device"), kernel.at("workspace"), kernel.at("prepare")};
     const auto proxy = std::make_shared<Proxy>(process_, of);
@@ -122,12 +125,12 @@ class Adder {
 
 }  // namespace
 
-UsedPlugin use_plugin(const std::string& path) {
-  UsedPlugin used;
-  used.path = existing_file(path);
-  hide_process();
-  const auto process = std::make_shared<PluginProcess>(used.path);
-  process->set_limit(kLoadSeconds);
+namespace {
+
+void add_library(const std::string& path, UsedPlugin* used) {
+  const std::string file = existing_file(path);
+  const auto process = std::make_shared<PluginProcess>(file);
+  process->set_limit(is_program(file) ? kLoadProgramSeconds : kLoadSeconds);
   Json description;
   try {
     description = process->description();
@@ -135,15 +138,31 @@ UsedPlugin use_plugin(const std::string& path) {
     throw std::runtime_error(fmt::format("--impl-from {}: {}", path, fault.what()));
   }
   process->set_limit(0);  // whoever asks for cases has a limit for each
-  used.name = description.at("name");
-  used.version = description.at("version");
-  used.sandbox = description.at("sandbox");
+  const auto join = [](std::string* to, const std::string& text) {
+    *to += to->empty() || text.empty() ? text : "," + text;
+  };
+  join(&used->path, file);
+  join(&used->name, description.at("name"));
+  join(&used->version, description.at("version"));
+  used->sandbox = description.at("sandbox");
   Adder adder(path, process);
   size_t index = 0;
   for (const Json& kernel : description.at("kernels")) {
     adder.add(kernel, index++);
-    add_name(&used.ops, kernel.at("op"));
-    add_name(&used.implementations, kPrefix + kernel.at("name").get<std::string>());
+    add_name(&used->ops, kernel.at("op"));
+    add_name(&used->implementations, kPrefix + kernel.at("name").get<std::string>());
+  }
+}
+
+}  // namespace
+
+UsedPlugin use_plugin(const std::string& paths) {
+  UsedPlugin used;
+  hide_process();
+  for (size_t begin = 0; begin <= paths.size();) {
+    const size_t end = std::min(paths.find(',', begin), paths.size());
+    add_library(paths.substr(begin, end - begin), &used);
+    begin = end + 1;
   }
   return used;
 }

@@ -11,15 +11,16 @@ namespace tigon::plugin {
 class Proxy;
 
 struct UsedPlugin {
-  std::string path;  // absolute
+  std::string path;  // absolute; of several, with commas
   std::string name, version, sandbox;
   std::vector<std::string> ops, implementations;  // without repetition
 };
 
-// Loads the library in a process of its own and adds its kernels. Throws UsageError (one line) when
+// Loads a library, or several with commas between them, each in a process of its own, and adds the
+// kernels. Throws UsageError (one line) when
 // there is no such file, it is no plug-in, or names an op, pass or dtype that there is not;
 // std::runtime_error when it ends its process or hangs. Once per process.
-UsedPlugin use_plugin(const std::string& path);
+UsedPlugin use_plugin(const std::string& paths);
 
 // The same in a child of tigon when its arguments have --impl-from FILE.
 void use_plugin_of_child(int argc, char** argv);
