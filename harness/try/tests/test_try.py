@@ -1,4 +1,5 @@
 """tigon try on files: what it says, where it stops, and with which exit code."""
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -49,14 +50,43 @@ class Try(unittest.TestCase):
         self.assertIn("mine.cu:2: CUDA's 16-bit types", said)
 
     def test_a_finding_of_the_checking_executor(self):
-        code, said = tigon_try(EXAMPLES / "rms_norm_missing_barrier.cu", "--dtype", "bf16", folder=self.folder)
+        file = EXAMPLES / "rms_norm_missing_barrier.cu"
+        line = 1 + next(k for k, text in enumerate(file.read_text().splitlines()) if "sum += partial" in text)
+        code, said = tigon_try(file, "--dtype", "bf16", folder=self.folder)
         self.assertEqual(code, 1, said)
         self.assertIn("uninitialized read: of 4 bytes at shared+0", said)
-        self.assertIn("rms_norm_missing_barrier.cu:13", said)
+        self.assertIn(f"rms_norm_missing_barrier.cu:{line} [", said)
         self.assertIn("stopped at 'checking executor'", (pathlib.Path(self.folder) / "results/pull_request.md").read_text())
 
+    def tried_python(self, text, *words):
+        (pathlib.Path(self.folder) / "mine.py").write_text(text)
+        return tigon_try("mine.py", *words, folder=self.folder)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "SKIPPED: this Python has no numpy")
+    def test_a_function_of_numpy_arrays(self):
+        code, said = tigon_try(EXAMPLES / "rms_norm_numpy.py", "--dtype", "bf16", folder=self.folder)
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"oracle's budget +ok .* 69 passed, 0 failed, 1 skipped")
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "SKIPPED: this Python has no numpy")
+    def test_a_wrong_function(self):
+        code, said = self.tried_python("import numpy as np\ndef swiglu(a, b, y):\n    y[:] = a * b\n", "--dtype", "f32")
+        self.assertEqual(code, 1, said)
+        self.assertIn("incorrect_numerical: y[0,0]", said)
+
+    def test_a_file_that_does_not_import(self):
+        code, said = self.tried_python("import no_such_module\ndef swiglu(a, b):\n    return a\n")
+        self.assertEqual(code, 4, said)
+        self.assertIn("has no no_such_module; TIGON_PYTHON chooses another interpreter", said)
+
+    def test_a_file_without_a_function(self):
+        code, said = self.tried_python("def other():\n    pass\n", "--op", "swiglu")
+        self.assertEqual(code, 2, said)
+        self.assertIn("def swiglu(...)", said)
+
     def test_bad_usage(self):
-        for words, what in ((["nothing.cu"], "nothing.cu: No such file"), (["a.txt"], "a.txt: not a .cu file"), (["x.cu", "--op", "rms"], "no op 'rms'")):
+        for words, what in ((["nothing.cu"], "nothing.cu: No such file"), (["x.cu", "--op", "rms"], "no op 'rms'"),
+                            (["a.txt"], "a.txt: neither CUDA (.cu) nor Python (.py)")):
             (pathlib.Path(self.folder) / "x.cu").write_text("")
             code, said = tigon_try(*words, folder=self.folder)
             self.assertEqual(code, 2, said)

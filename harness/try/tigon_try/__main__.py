@@ -1,6 +1,7 @@
 """tigon try: one file from outside of the tree, from compiler to verdict."""
 import dataclasses
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ from tigon_gate.build import find_nvcc
 from tigon_report import command
 from tigon_report.errors import UsageError
 
-from . import compiler, facts, show, signature, stages
+from . import compiler, facts, peers, python_kernel, show, signature, stages
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DTYPES = ("f32", "bf16", "f16")
@@ -37,6 +38,7 @@ class Job:
     name: str = ""
     digest: str = ""
     what: str = ""
+    allowance: str = ""
     outcomes: list = dataclasses.field(default_factory=list)
     verdicts: list = dataclasses.field(default_factory=list)
     bench: object = None
@@ -47,20 +49,25 @@ class Job:
         self.what = f"{', '.join(self.passes)}; {', '.join(self.dtypes)}"
 
     @property
+    def is_cuda(self):
+        return self.shown.suffix == ".cu"
+
+    @property
     def folder_shown(self):
         return os.path.relpath(self.folder)
 
 
 def parser():
     p = command.Parser("try", "One kernel in one file outside of the tree: is it right, and how does it compare? The file includes "
-                       "the signature of an op, kernels/OP/OP.h, and defines its launcher.",
+                       "the signature of an op, kernels/OP/OP.h, and defines its launcher; or is Python.",
                        ["my_kernel.cu", "my_kernel.cu --op rms_norm --pass backward --dtype bf16 --against fused",
+                        "my_kernel.py --op swiglu",
                         "harness/try/examples/rms_norm_right.cu      worked examples lie beside it"])
-    p.add_argument("file", help="CUDA source (.cu)")
-    p.add_argument("--op", help="the op (default: the one whose signature the file includes)")
+    p.add_argument("file", help="CUDA source (.cu), or Python (.py) with a function of the op's name over torch tensors or numpy arrays")
+    p.add_argument("--op", help="the op (default: the one that the file includes or defines)")
     p.add_argument("--pass", dest="passes", help="forward, backward, forward_backward (default: those that the file has)")
     p.add_argument("--dtype", help="f32, bf16, f16 (default: all)")
-    p.add_argument("--against", default="fused,naive", help="implementations to compare with (default: fused,naive)")
+    p.add_argument("--against", default="fused,naive", help="implementations to compare with: fused, naive; on a GPU torch, liger, too (default: fused,naive)")
     p.add_argument("--out", help="folder of the results (default: results/try-NAME-...)")
     return p
 
@@ -73,21 +80,27 @@ def chosen(text, known, what):
     return names
 
 
+def defined_op(text, known):
+    """The op whose name a function of a .py file has, or None."""
+    found = [op for op in known if re.search(rf"^(?:def|class) {op}\b", text, re.M)]
+    return found[0] if len(found) == 1 else None
+
+
 def job_of(options, argv):
     file = pathlib.Path(options.file)
-    if file.suffix != ".cu":
-        raise UsageError(f"{file}: not a .cu file")
+    if file.suffix not in (".cu", ".py"):
+        raise UsageError(f"{file}: neither CUDA (.cu) nor Python (.py)")
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: {getattr(error, 'strerror', None) or 'not a text file'}") from error
     known = signature.ops(ROOT)
-    op = options.op or signature.included_op(text)
+    op = options.op or (signature.included_op(text) if file.suffix == ".cu" else defined_op(text, known))
     if op is None:
-        raise UsageError(f"{file}: which op? Give --op, or include its signature, e.g. #include \"kernels/rms_norm/rms_norm.h\"")
+        raise UsageError(f"{file}: which op? Give --op; known: {', '.join(known)}")
     chosen(op, known, "op")
     passes = list(signature.of_op(ROOT, op).launchers)
-    against = chosen(options.against, ("fused", "naive"), "implementation") if options.against else []
+    against = chosen(options.against, ("fused", "naive", *peers.PACKAGES), "implementation") if options.against else []
     folder = pathlib.Path(options.out or pathlib.Path("results") / f"try-{file.stem}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"
                           f"{secrets.token_hex(2)}")
     if folder.exists() and any(folder.iterdir()):
@@ -97,18 +110,44 @@ def job_of(options, argv):
                shlex.join(["./tigon", "try", *argv]))
 
 
-def run_stages(log, job, build, of_op):
+def run_cuda(log, job, host, gpu):
     """The static facts, when all went well."""
-    libraries = stages.compile_for_host(log, job, build, of_op)
-    found = stages.fits(log, job, libraries, of_op)
+    of_op, nvcc, library = signature.of_op(ROOT, job.op), find_nvcc(), None
+    libraries = stages.compile_for_host(log, job, host, of_op, gpu is not None)
+    if gpu:
+        library = stages.compile_for_gpu(log, job, gpu, of_op, nvcc)
+    found = stages.fits(log, job, library or libraries["fast"], of_op)
     job.what = "; ".join(f"{name} {' '.join(dtypes)}" for name, dtypes in found.items())
     dtypes = [d for d in job.dtypes if any(d in have for have in found.values())]
     selection = ["--pass", ",".join(found), "--dtype", ",".join(dtypes)]
-    stages.check(log, job, build, libraries["checked"], selection, True)
-    stages.check(log, job, build, libraries["fast"], selection, False)
-    kernels = facts.stage(log, job, build, find_nvcc(), of_op, list(found), dtypes)
-    stages.bench(log, job, build, libraries["fast"], selection)
+    if libraries:
+        stages.check(log, job, host, libraries["checked"], selection, True)
+    build, library = (gpu, library) if gpu else (host, libraries["fast"])
+    stages.check(log, job, build, library, selection, False)
+    kernels = facts.stage(log, job, build, nvcc, of_op, list(found), dtypes)
+    stages.bench(log, job, build, library, list(found), selection)
     return kernels
+
+
+def run_python(log, job, host, gpu):
+    build = gpu or host
+    found = stages.find_functions(log, job)
+    job.what = f"{', '.join(found)} {' '.join(job.dtypes)}"
+    program = python_kernel.program(build, job.shown, job.text, job.name, job.op, found, job.dtypes, job.folder)
+    selection = ["--pass", ",".join(found), "--dtype", ",".join(job.dtypes)]
+    log.add("checking executor", "not run", "it watches CUDA kernels; this is Python", time.monotonic())
+    stages.check(log, job, build, program, selection, False)
+    if build.on_gpu:
+        stages.bench(log, job, build, program, list(found), selection)
+    else:
+        log.add("speed, peak memory", "not run", "no GPU here, and what Python allocates on a CPU is not seen", time.monotonic())
+    return {}
+
+
+def repeated(options, job):
+    """The options that ask the same again."""
+    given = {"--op": job.op, "--pass": options.passes, "--dtype": options.dtype, "--against": options.against}
+    return [word for name, value in given.items() if value is not None for word in (name, value)]
 
 
 VERDICTS = {0: "right", 1: "wrong", 2: "does not build", 4: "not judged"}
@@ -117,12 +156,16 @@ VERDICTS = {0: "right", 1: "wrong", 2: "does not build", 4: "not judged"}
 def main(argv):
     options = parser().parse_args(argv)
     job = job_of(options, argv)
-    build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
+    host = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
+    gpu = compiler.Build(ROOT, ROOT / "build/cuda") if os.environ.get("TIGON_DEVICE") == "cuda" else None
+    job.on_gpu = gpu is not None
     job.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(job.shown, job.folder / job.shown.name)
+    # For ./tigon reproduce.
+    (job.folder / "try.json").write_text(json.dumps({"file": job.shown.name, "options": repeated(options, job)}) + "\n")
     log, code, kernels = stages.Log(), 0, {}
     try:
-        kernels = run_stages(log, job, build, signature.of_op(ROOT, job.op))
+        kernels = (run_cuda if job.is_cuda else run_python)(log, job, host, gpu)
     except stages.Stop as stop:
         code = stop.code
     last = log.stages[-1]

@@ -94,10 +94,12 @@ def host_libraries(build, signature, shown, text, name, folder, passes, dtypes):
 
 
 def gpu_library(build, nvcc, signature, shown, text, name, folder, passes, dtypes, arch="native"):
-    unit, library = folder / "cuda.cu", folder / "cuda.so"
+    """The library for the GPU of this machine and nvcc's warnings about the file."""
+    unit, object_file, library = folder / "cuda.cu", folder / "cuda.o", folder / "cuda.so"
     unit.write_text(generated(signature, shown, text, name, passes, dtypes, False) + signatures.plugin(signature))
-    told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-shared", "-Xcompiler", "-fPIC,-fvisibility=hidden",
-                 "-Xlinker", "-Bsymbolic", f"-I{build.root}", f"-I{shown.parent.resolve()}", str(unit), "-o", str(library)], shown)
+    told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-Xcompiler", "-fPIC,-fvisibility=hidden", f"-I{build.root}",
+                 f"-I{shown.parent.resolve()}", "-c", str(unit), "-o", str(object_file)], shown)
+    _run([nvcc, f"-arch={arch}", "-shared", "-Xlinker", "-Bsymbolic", str(object_file), "-o", str(library)], shown)
     return library, told
 
 

@@ -8,6 +8,10 @@ import subprocess
 from tigon_report.errors import InfrastructureError
 
 
+class Refused(Exception):
+    """Tigon does not take the library: one line."""
+
+
 @dataclasses.dataclass
 class Outcome:
     """What one call of Tigon recorded."""
@@ -27,8 +31,10 @@ def tigon(build, words, records):
     done = subprocess.run([build.program, *words, "--json", str(records)], capture_output=True, text=True, check=False,
                           stdin=subprocess.DEVNULL)
     lines = [json.loads(line) for line in records.read_text().splitlines()] if records.exists() else []
-    if done.returncode == 2 or not lines or lines[-1]["record"] != "end":
-        last = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+    last = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+    if done.returncode == 2:
+        raise Refused(last)
+    if not lines or lines[-1]["record"] != "end":
         raise InfrastructureError(f"tigon {words[0]}: {last}")
     if done.returncode == 130:
         raise KeyboardInterrupt

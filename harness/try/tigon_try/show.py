@@ -28,7 +28,11 @@ def memory_rows(job):
     for (one_pass, dtype, axes), by_impl in cells.items():
         if job.name in by_impl and by_impl[job.name]["tensors_bytes"] >= largest.get((one_pass, dtype), (0,))[0]:
             largest[one_pass, dtype] = (by_impl[job.name]["tensors_bytes"], axes, by_impl)
-    return [[f"{one_pass} {dtype}", axes, *(units.binary_bytes(_peak(by[n])) if n in by else "–" for n in names)]
+    def peak(by, name):
+        # What Python allocates beside the tensors is not seen.
+        return units.binary_bytes(_peak(by[name])) if name in by and (name != job.name or job.is_cuda) else "–"
+
+    return [[f"{one_pass} {dtype}", axes, *(peak(by, n) for n in names)]
             for (one_pass, dtype), (_, axes, by) in largest.items()]
 
 

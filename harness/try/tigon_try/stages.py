@@ -3,9 +3,10 @@ import dataclasses
 import math
 import os
 import re
+import sys
 import time
 
-from . import compiler, judge, source
+from . import compiler, judge, peers, python_kernel, source
 
 
 class Stop(Exception):
@@ -41,8 +42,8 @@ class Log:
         return stage
 
 
-def compile_for_host(log, job, build, signature):
-    """The libraries of both flavours."""
+def compile_for_host(log, job, build, signature, has_gpu):
+    """The libraries of both flavours; nothing where the host executor does not run the file's CUDA and a GPU does."""
     begun = time.monotonic()
     foreign = source.not_on_host(job.text)
     where = [f"{job.shown}:{line}: {what}" for line, what in foreign]
@@ -54,7 +55,10 @@ def compile_for_host(log, job, build, signature):
         raise Stop(2) from error
     except compiler.CompileError as error:
         if foreign:
-            log.add("compiles", "not run", "the host executor does not run all of its CUDA; judge it on a GPU", begun, where)
+            log.add("compiles", "not run", "the host executor does not run all of its CUDA" + ("" if has_gpu else "; a GPU does"), begun,
+                    where)
+            if has_gpu:
+                return {}
             raise Stop(4) from error
         log.add("compiles", "FAILED", "the compiler's errors:", begun, str(error).splitlines())
         raise Stop(2) from error
@@ -65,10 +69,21 @@ def compile_for_host(log, job, build, signature):
     return libraries
 
 
-def fits(log, job, libraries, signature):
+def compile_for_gpu(log, job, build, signature, nvcc):
+    begun = time.monotonic()
+    try:
+        library, warnings = compiler.gpu_library(build, nvcc, signature, job.shown, job.text, job.name, job.folder, job.passes, job.dtypes)
+    except compiler.CompileError as error:
+        log.add("compiles for the GPU", "FAILED", "nvcc's errors:", begun, str(error).splitlines())
+        raise Stop(2) from error
+    log.add("compiles for the GPU", "ok", "nvcc", begun, warnings.splitlines())
+    return library
+
+
+def fits(log, job, library, signature):
     """{pass: dtypes} of the launchers that the file defines."""
     begun = time.monotonic()
-    found = compiler.defined_launchers(libraries["fast"], signature, job.dtypes)
+    found = compiler.defined_launchers(library, signature, job.dtypes)
     wanted = [f"  {signature.declaration(name)};" for name in job.passes]
     missing = [name for name in job.passes if name not in found]
     if not found or (job.passes_chosen and missing):
@@ -79,6 +94,38 @@ def fits(log, job, libraries, signature):
     lacking = [f"{name} in {d}" for name, dtypes in found.items() for d in job.dtypes if d not in dtypes]
     log.add("signature fits", "ok", f"{signature.op} {have}" + (f"; not {', '.join(lacking)}" if lacking else ""), begun)
     return found
+
+
+def find_functions(log, job):
+    """{pass: function} of a .py file."""
+    begun = time.monotonic()
+    try:
+        found = python_kernel.functions(job.text, job.op, job.passes)
+    except SyntaxError as error:
+        log.add("compiles", "FAILED", "not Python", begun, [f"{job.shown}:{error.lineno}: {error.msg}", f"    {(error.text or '').rstrip()}"])
+        raise Stop(2) from error
+    declared = {name: n for name, n in python_kernel.roundings(job.text).items() if name in found.values()}
+    if declared:
+        job.allowance = "; the budget allows for stored values that the file declares: " + \
+            ", ".join(f"{n} in {name}()" for name, n in declared.items())
+    missing = [one for one in job.passes if one not in found]
+    if not found or (job.passes_chosen and missing):
+        wanted = [f"def {job.op}(...)" if one == "forward" else f"def {job.op}_{one}(...)" for one in missing]
+        log.add("signature fits", "FAILED", f"{job.shown} has no function for {job.op} {' or '.join(missing)}; it would be:", begun,
+                wanted)
+        raise Stop(2)
+    log.add("signature fits", "ok", f"{job.op} " + ", ".join(f"{one} is {name}()" for one, name in found.items()), begun)
+    return found
+
+
+def refused(log, job, error, begun):
+    """The library or file cannot be loaded."""
+    missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error))
+    if missing:
+        log.add("imports", "not run", f"{sys.executable} has no {missing[1]}; TIGON_PYTHON chooses another interpreter", begun)
+        raise Stop(4)
+    log.add("imports", "FAILED", re.sub(r"^.*--impl-from \S+: ", "", str(error)), begun)
+    raise Stop(2)
 
 
 MOST_SHOWN = 3
@@ -104,11 +151,11 @@ def failures(tally):
     return lines
 
 
-def _judged(log, name, tally, begun):
+def _judged(log, name, tally, begun, allowance=""):
     if not tally.passed and not tally.failed:
         log.add(name, "not run", "; ".join(tally.skipped) or "no case", begun)
         return
-    log.add(name, "ok" if tally.ok else "FAILED", tally.text(), begun, failures(tally))
+    log.add(name, "ok" if tally.ok else "FAILED", tally.text() + allowance, begun, failures(tally))
     if not tally.ok:
         raise Stop(1)
 
@@ -117,31 +164,43 @@ def check(log, job, build, library, selection, checked):
     """Tiny cases in the checking executor, or all cases against the oracle and the exact properties."""
     begun = time.monotonic()
     words = ["check", "--impl-from", str(library), "--op", job.op, *selection]
-    outcome = judge.tigon(build, words + (["--tier", "tiny", "--seed", "42"] if checked else []),
-                          job.folder / ("checked.jsonl" if checked else "check.jsonl"))
+    try:
+        outcome = judge.tigon(build, words + (["--tier", "tiny", "--seed", "42"] if checked else []),
+                              job.folder / ("checked.jsonl" if checked else "check.jsonl"))
+    except judge.Refused as error:
+        refused(log, job, error, begun)
     records = outcome.of("check")
     job.outcomes.append(outcome)
     job.verdicts += [r["verdict"] for r in records]
     if checked:
         _judged(log, "checking executor", judge.tally(records), begun)
         return
-    _judged(log, "oracle's budget", judge.tally([r for r in records if not judge.is_property(r)]), begun)
+    oracle = judge.tally([r for r in records if not judge.is_property(r)])
+    _judged(log, "oracle's budget", oracle, begun, job.allowance)
     _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic())
 
 
-def bench(log, job, build, library, selection):
+def bench(log, job, build, library, passes, selection):
     """Speed on a GPU, peak memory anywhere, side by side with the others."""
     begun = time.monotonic()
-    words = ["bench", "--impl-from", str(library), "--op", job.op, *selection, "--impl", ",".join([f"plugin:{job.name}", *job.against])]
-    outcome = judge.tigon(build, words, job.folder / "bench.jsonl")
+    others, left_out = peers.programs(build, [n for n in job.against if n in peers.PACKAGES], job.op, passes, job.dtypes, job.folder)
+    job.against = [n for n in job.against if n not in peers.PACKAGES or n in others]
+    names = [f"plugin:{job.name}", *(f"plugin:{n}" if n in others else n for n in job.against)]
+    words = ["bench", "--impl-from", ",".join(map(str, [library, *others.values()])), "--op", job.op, *selection, "--impl",
+             ",".join(names)]
+    try:
+        outcome = judge.tigon(build, words, job.folder / "bench.jsonl")
+    except judge.Refused as error:
+        refused(log, job, error, begun)
     job.outcomes.append(outcome)
     job.bench = outcome
-    bad = [r for r in outcome.of("bench") if r["verdict"] not in ("passed", "ok") and r["impl"].startswith("plugin:")]
+    bad = [r for r in outcome.of("bench") if r["verdict"] not in ("passed", "ok") and r["impl"] == f"plugin:{job.name}"]
     what = "speed, peak memory" if build.on_gpu else "peak memory"
     if bad:
         log.add(what, "FAILED", f"{len(bad)} measurements do not stand", begun,
                 [f"{r['case_id']}: {r['verdict']}: {r['reason']}" for r in bad[:MOST_SHOWN]])
         raise Stop(1)
-    log.add(what, "ok", f"{len(outcome.of('memory'))} figures, side by side with {', '.join(job.against)}", begun)
+    figures = len(outcome.of("memory")) + len(outcome.of("bench")) * build.on_gpu
+    log.add(what, "ok", f"{figures} figures, side by side with {', '.join(job.against)}", begun, [f"not compared: {x}" for x in left_out])
     if not build.on_gpu:
         log.add("speed", "not run", "no GPU here, and a time of the host executor is no kernel's speed", time.monotonic())

@@ -1,0 +1,65 @@
+"""A .py file as a plug-in: which of its functions is which pass, and the program that the judge starts for it."""
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+
+DTYPE_CODES = {"f32": 1, "bf16": 2, "f16": 3}
+
+
+def functions(text, op, passes):
+    """{pass: name of the function}; forward is called like the op, kernel or forward, another pass OP_PASS or PASS."""
+    names = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    found = {}
+    for one in passes:
+        wanted = ([op, "kernel", "forward"] if one == "forward" or len(passes) == 1 else []) + [f"{op}_{one}", one]
+        for name in wanted:
+            if name in names:
+                found[one] = name
+                break
+    return found
+
+
+def roundings(text):
+    """What the file declares that it stores in the element type on the way: {function: number}."""
+    return {name: int(number) for name, number in re.findall(r"^(\w+)\.roundings\s*=\s*(\d+)", text, re.M)}
+
+
+def option_defaults(program, op):
+    """{pass: {option: value}} as `tigon describe` tells it."""
+    text = subprocess.run([program, "describe", op], capture_output=True, text=True, check=True).stdout
+    defaults, current = {}, None
+    for line in text.splitlines():
+        if re.fullmatch(r"\w+", line):
+            current = defaults.setdefault(line, {})
+        elif current is not None and (found := re.match(r" {4}(\w+) +default (\S+)(  \()?", line)):
+            current[found[1]] = found[2] if found[3] else float(found[2])
+    return defaults
+
+
+def program(build, file, text, name, op, of_passes, dtypes, folder):
+    """The program in `folder` that serves the file's functions."""
+    defaults, stored = option_defaults(build.program, op), roundings(text)
+    facts = {"file": os.path.abspath(file), "name": name, "device": 1 if build.on_gpu else 0,
+             "kernels": [{"op": op, "pass": one, "function": function, "dtypes": [DTYPE_CODES[d] for d in dtypes],
+                          "roundings": stored.get(function, 0), "defaults": defaults.get(one, {})} for one, function in of_passes.items()]}
+    folder = folder / f"{name}.python"
+    (folder / "cache").mkdir(parents=True)
+    served = folder / f"{name}.py"
+    served.write_text(f"#!{sys.executable}\n"
+                      "import json, sys\n"
+                      f"sys.path.insert(0, {str(build.root / 'harness/try')!r})\n"
+                      "from tigon_try import python_plugin\n"
+                      f"facts = json.loads({json.dumps(facts)!r})\n"
+                      'python_plugin.Server({**facts, "sandbox": sys.argv[1]}).serve()\n')
+    served.chmod(0o755)
+    return served

@@ -1,0 +1,333 @@
+"""The process of kernels in Python: the other side of the judge's connection, as tigon-plugin-host is for libraries.
+
+It has a socket to the judge and the shared memory of the tensors, and neither oracle nor contract nor results. A
+function is called with the tensors and options that its parameters name: inputs by value, outputs to write into. What
+it returns are the outputs that it has no parameter for: one, a tuple in the order of the signature, or a dict. What an
+op keeps for backward may come from a function NAME_saved instead, which is not timed. Tensors are torch's when the file
+imports torch, else numpy arrays, in float32 where elements have 16 bits. A chain of primitives that stores values in
+the element type on the way says how many: FUNCTION.roundings = 1; the budget allows for them, and the verdict says so.
+"""
+import importlib.util
+import inspect
+import json
+import mmap
+import os
+import pathlib
+import socket
+import sys
+
+SOCKET, MEMORY = 3, 4
+MOST_BYTES = 1 << 18
+IN, OUT, INOUT, SAVED = range(4)
+OK, INVALID, UNSUPPORTED, FAILED = range(4)
+DTYPES = ("f64", "f32", "bf16", "f16", "i64", "i32", "u8")
+
+
+class Unsupported(Exception):
+    """The function does not know an option that this call needs."""
+
+
+class NumpyArrays:
+    """Tensors as numpy arrays, in host memory."""
+
+    def __init__(self):
+        import numpy
+        self.numpy = numpy
+        self.memory = None
+
+    def map(self, shared):
+        self.memory = shared
+
+    def view(self, t):
+        np = self.numpy
+        name = DTYPES[t["dtype"]]
+        kind = np.dtype({"f64": "f8", "f32": "f4", "bf16": "u2", "f16": "f2", "i64": "i8", "i32": "i4", "u8": "u1"}[name])
+        return np.ndarray(t["shape"], kind, self.memory, t["at"], [s * kind.itemsize for s in t["stride"]])
+
+    def given(self, t):
+        """What the function gets of a tensor."""
+        name, view = DTYPES[t["dtype"]], self.view(t)
+        if name == "bf16":
+            return (view.astype("u4") << 16).view("f4")
+        return view.astype("f4") if name == "f16" else view
+
+    def take(self, t, value):
+        """Rounds a result into its tensor."""
+        np, view = self.numpy, self.view(t)
+        value = np.asarray(value)
+        if value.shape != view.shape:
+            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['shape']}")
+        if DTYPES[t["dtype"]] != "bf16":
+            view[...] = value
+            return
+        bits = np.ascontiguousarray(value, "f4").view("u4")
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("u2")
+        view[...] = np.where(np.isnan(value), np.uint16(0x7FFF), rounded)
+
+    def clear(self):
+        self.numpy.ndarray(len(self.memory), "u1", self.memory)[:] = 0
+
+    def put(self):
+        pass
+
+    get = begin_ordered = end_ordered = synchronize = put
+
+    def call(self, body):
+        body()
+
+
+class TorchTensors(NumpyArrays):
+    """Tensors as torch's; on a GPU they lie in device memory of the shared memory's layout."""
+
+    def __init__(self, on_gpu):
+        import torch
+        self.torch, self.on_gpu = torch, on_gpu
+        self.shared = self.mirror = self.staged = None
+        self.stream = torch.cuda.Stream() if on_gpu else None
+
+    def map(self, shared):
+        torch = self.torch
+        self.shared = self.mirror = torch.frombuffer(shared, dtype=torch.uint8)
+        if self.on_gpu:
+            self.mirror, self.staged = (torch.empty(len(shared), dtype=torch.uint8, device="cuda") for _ in range(2))
+
+    def view(self, t):
+        torch = self.torch
+        kind = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64,
+                "i32": torch.int32, "u8": torch.uint8}[DTYPES[t["dtype"]]]
+        size = kind.itemsize
+        extent = 0 if 0 in t["shape"] else sum((n - 1) * s for n, s in zip(t["shape"], t["stride"])) + 1
+        if t["at"] % size:
+            raise Unsupported("an address that is no multiple of the element's size")
+        flat = self.mirror[t["at"]:t["at"] + extent * size].view(kind)
+        return flat.as_strided(t["shape"], t["stride"])
+
+    given = view
+
+    def take(self, t, value):
+        view = self.view(t)
+        if tuple(value.shape) != tuple(view.shape):
+            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['shape']}")
+        if value.data_ptr() != view.data_ptr():
+            view.copy_(value)
+
+    def clear(self):
+        self.mirror.zero_()
+        self.synchronize()
+
+    def put(self):
+        if self.on_gpu:
+            self.mirror.copy_(self.shared)
+            self.synchronize()
+
+    def get(self):
+        if self.on_gpu:
+            self.shared.copy_(self.mirror)
+
+    def begin_ordered(self):
+        """The inputs arrive late and in the order of the stream: work on another stream comes too early for them."""
+        if not self.on_gpu:
+            return
+        self.staged.copy_(self.shared)
+        self.mirror.fill_(255)
+        self.synchronize()
+        with self.torch.cuda.stream(self.stream):
+            self.torch.cuda._sleep(5_000_000)  # some milliseconds
+            self.mirror.copy_(self.staged)
+
+    def end_ordered(self):
+        if not self.on_gpu:
+            return
+        with self.torch.cuda.stream(self.stream):
+            self.staged.copy_(self.mirror)
+        self.stream.synchronize()
+        self.shared.copy_(self.staged)
+
+    def synchronize(self):
+        if self.on_gpu:
+            self.torch.cuda.synchronize()
+
+    def call(self, body):
+        with self.torch.no_grad():
+            if not self.on_gpu:
+                return body()
+            with self.torch.cuda.stream(self.stream):
+                return body()
+
+
+class Function:
+    """A pass of an op as somebody wrote it."""
+
+    def __init__(self, module, name, defaults):
+        self.function, self.defaults = getattr(module, name), defaults
+        parameters = inspect.signature(self.function).parameters.values()
+        self.takes_all = any(p.kind == p.VAR_KEYWORD for p in parameters)
+        self.names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        saved = getattr(module, f"{name}_saved", None)
+        self.saved = Function(module, f"{name}_saved", defaults) if saved else None
+
+    def prepared(self, request, arrays):
+        """(the call, what comes after it untimed), as functions without arguments."""
+        if not self.saved:
+            return self.prepared_one(request, arrays), lambda: None
+        for_saved = [t for t in request["tensors"] if t["role"] == SAVED]
+        rest = [t for t in request["tensors"] if t["role"] != SAVED]
+        inputs = [t for t in rest if t["role"] == IN]
+        return (self.prepared_one({**request, "tensors": rest}, arrays),
+                self.saved.prepared_one({**request, "tensors": inputs + for_saved}, arrays))
+
+    def prepared_one(self, request, arrays):
+        tensors, words, outputs = {t["name"]: t for t in request["tensors"]}, {}, []
+        for name, t in tensors.items():
+            is_output = t["role"] in (OUT, INOUT, SAVED)
+            given = t["at"] >= 0
+            if name in self.names or (t["role"] in (IN, INOUT) and self.takes_all):
+                words[name] = arrays.given(t) if given else None
+                if is_output and given:
+                    outputs.append(("written", name))
+            elif is_output and given:
+                outputs.append(("returned", name))
+        for name, number, text in request["options"]:
+            value = text or number
+            if name in self.names or self.takes_all:
+                words[name] = value
+            elif name in self.defaults and value != self.defaults[name]:
+                raise Unsupported(f"the function has no parameter {name}, which this call needs")
+        returned = [name for how, name in outputs if how == "returned"]
+
+        def call():
+            result = self.function(**words)
+            for name, value in self.results(result, returned, tensors).items():
+                arrays.take(tensors[name], value)
+            for how, name in outputs:
+                if how == "written":
+                    arrays.take(tensors[name], words[name])
+        return call
+
+    def results(self, result, names, tensors):
+        if not names:
+            return {}
+        if isinstance(result, dict):
+            missing = [name for name in names if name not in result]
+            if missing:
+                raise ValueError(f"the function's dict lacks {', '.join(missing)}")
+            return {name: result[name] for name in names}
+        values = result if isinstance(result, tuple) else (result,)
+        if len(values) != len(names) or any(v is None for v in values):
+            raise ValueError(f"the function returned {0 if result is None else len(values)} results; it would be "
+                             f"{', '.join(names)}, or give it parameters of these names to write into")
+        return dict(zip(names, values))
+
+
+class Server:
+    def __init__(self, facts):
+        self.facts = facts
+        self.socket = socket.socket(fileno=SOCKET)
+        self.arrays = None
+        self.functions = []
+        self.mapped = 0
+        self.request = None
+
+    def load(self):
+        try:
+            self.functions = []
+            on_gpu = self.facts["device"] == 1
+            module = load_module(self.facts["file"], on_gpu)
+            self.functions = [Function(module, k["function"], k["defaults"]) for k in self.facts["kernels"]]
+            wants_torch = on_gpu or "torch" in sys.modules or "triton" in sys.modules
+            self.arrays = TorchTensors(on_gpu) if wants_torch else NumpyArrays()
+        except (Exception, SystemExit) as error:  # pylint: disable=broad-except
+            return {"bad_library": f"{self.facts['file']}: {type(error).__name__}: {error}"}
+        kernels = [{"op": k["op"], "roundings": k["roundings"], "pass": k["pass"], "name": self.facts["name"], "device": self.facts["device"],
+                    "dtypes": k["dtypes"], "workspace": False, "prepare": True} for k in self.facts["kernels"]]
+        return {"name": self.facts["name"], "version": "", "kernels": kernels, "sandbox": self.facts["sandbox"]}
+
+    def map(self, size):
+        if size > self.mapped:
+            self.mapped = size
+            self.arrays.map(mmap.mmap(MEMORY, size))
+
+    def run(self, request):
+        arrays = self.arrays
+        call, after = self.functions[request["kernel"]].prepared(request, arrays)
+        arrays.begin_ordered()
+        arrays.call(call)
+        arrays.call(after)
+        arrays.end_ordered()
+        return {"code": OK, "message": ""}
+
+    def prepare(self, request):
+        """One call over zeros: what is compiled, chosen and started at the first call is no part of its time."""
+        self.arrays.clear()
+        self.arrays.call(self.functions[request["kernel"]].prepared(request, self.arrays)[0])
+        self.arrays.synchronize()
+        return {"code": OK, "message": ""}
+
+    def timed(self, request):
+        """The judge's clock runs from its byte to ours, so the arguments are ready before."""
+        call, after, reply = lambda: None, lambda: None, {}
+        if request["do"] == "timed":
+            call, after = self.functions[request["kernel"]].prepared(request, self.arrays)
+            reply = {"code": OK, "message": ""}
+        self.send({"armed": True})
+        while True:  # awake: a wake-up would count
+            try:
+                go = self.socket.recv(1, socket.MSG_DONTWAIT if self.facts["device"] == 1 else 0)
+                break
+            except BlockingIOError:
+                continue
+        if go != b"g":
+            os._exit(0)
+        try:
+            self.arrays.call(call)
+            self.arrays.synchronize()
+        except Exception as error:  # pylint: disable=broad-except
+            reply, after = {"fault": f"raised {type(error).__name__}: {error}"}, lambda: None
+        self.socket.send(b"d")
+        self.arrays.call(after)
+        return reply
+
+    def answer(self, request):
+        what = request["do"]
+        if what == "load":
+            return self.load()
+        try:
+            if what == "empty":
+                return self.timed(request)
+            self.map(request["bytes"])
+            if what in ("put", "get"):
+                getattr(self.arrays, what)()
+                return {}
+            if what == "settle":
+                self.arrays.synchronize()
+                self.arrays.get()
+                return {}
+            return {"timed": self.timed, "prepare": self.prepare, "run": self.run}[what](request)
+        except Unsupported as error:
+            return {"code": UNSUPPORTED, "message": str(error)}
+        except Exception as error:  # pylint: disable=broad-except
+            return {"fault": f"raised {type(error).__name__}: {error}"}
+
+    def send(self, message):
+        self.socket.send(json.dumps(message).encode())
+
+    def serve(self):
+        self.send(self.answer({"do": "load"}))  # the request came before this program
+        while packet := self.socket.recv(MOST_BYTES):
+            self.send(self.answer(json.loads(packet)))
+
+
+def load_module(path, on_gpu):
+    """A file as a module, with the caches of what it may compile in the one folder that is open to it."""
+    cache = pathlib.Path(sys.argv[0]).resolve().parent / "cache"
+    for name in ("TRITON_CACHE_DIR", "TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "TMPDIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"):
+        os.environ[name] = str(cache)
+    if not on_gpu:
+        os.environ["TRITON_INTERPRET"] = "1"
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # processes that stay would be taken for work that goes on
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(pathlib.Path(path).resolve().parent))
+    spec = importlib.util.spec_from_file_location("tigon_tried_file", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
