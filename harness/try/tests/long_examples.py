@@ -47,7 +47,7 @@ def said(file, folder):
         elif None not in kept:
             kept.append(re.sub(r"^(.{31})  *[\d.]+ s  ", r"\1 ", line))
     text = "\n".join(kept)
-    text = re.sub(r" *; worst error .*", "", text)
+    text = re.sub(r"; worst error [\d.]+ of the budget \(\w+\)", "", text)
     text = text.replace(str(EXAMPLES) + os.sep, "").replace(str(folder) + os.sep, "")
     return code, text
 

@@ -107,6 +107,9 @@ def _run(words, shown):
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, "LC_ALL": "C"})
     told = _about(done.stderr, shown)
+    if undefined := sorted(set(re.findall(r"undefined reference to `(.+)'", done.stderr))):
+        raise CompileError("\n".join(["these functions are declared and not defined; all that a kernel calls must be in the one file:",
+                                      *undefined[:MOST_LINES]]))
     if done.returncode != 0:
         raise CompileError(told or "\n".join(done.stderr.strip().splitlines()[:MOST_LINES]) or f"{words[0]} failed")
     return told

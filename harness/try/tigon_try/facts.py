@@ -1,4 +1,5 @@
 """Static facts of the file's kernels: what nvcc makes of them, per architecture."""
+import json
 import time
 
 from tigon_gate import kernel_facts, sources
@@ -26,6 +27,8 @@ def stage(log, job, build, nvcc, of_op, passes, dtypes):
         log.add("static facts", "FAILED", "nvcc refuses it", begun, [str(error)])
         from .stages import Stop
         raise Stop(2) from error
+    (job.folder / "facts.json").write_text(json.dumps([{"kernel": name, "arch": arch, **one} for (name, arch), one in facts.items()],
+                                                      indent=1) + "\n")
     spills = sum(one["spill_bytes"] > 0 for one in facts.values())
     text = f"{len(facts)} kernels for {', '.join(ARCHITECTURES)}" + (f"; {spills} spill registers" if spills else "; no spills")
     log.add("static facts", "ok", text, begun)

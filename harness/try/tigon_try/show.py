@@ -18,7 +18,7 @@ def _cells(records):
 
 def _peak(record):
     """Bytes that live at once: the tensors of the call and what the implementation allocates beside them."""
-    return record["tensors_bytes"] + record["workspace_bytes"] + (record.get("arena_bytes") or 0)
+    return record["tensors_bytes"] + max(record["workspace_bytes"], record.get("arena_bytes") or 0)
 
 
 def memory_rows(job):
@@ -55,7 +55,12 @@ def _interval(record):
     return f"{units.seconds(statistics.median(samples))} ({interval})"
 
 
+MOST_KERNELS = 12
+
+
 def facts_rows(facts):
+    """Of a file with many kernels those with the most registers; all are in facts.json."""
+    facts = dict(sorted(facts.items(), key=lambda item: (-item[1]["spill_bytes"], -item[1]["registers"]))[:MOST_KERNELS])
     return [[name, arch, str(f["registers"]), str(f["spill_bytes"]), str(f["shared_bytes"]),
              f"{f['loads_16'] + f['stores_16']} of {sum(f[f'{k}_{w}'] for k in ('loads', 'stores') for w in (16, 8, 4, 2, 1))}",
              str(f["code_bytes"])] for (name, arch), f in facts.items()]
@@ -83,7 +88,8 @@ def tables(job, facts):
     if rows := memory_rows(job):
         found.append(("peak memory: tensors of the call and what is allocated beside them", ["case", "sizes", *names], rows))
     if facts:
-        found.append(("static facts", FACTS_HEAD, facts_rows(facts)))
+        more = f": {MOST_KERNELS} of {len(facts)}, the rest in facts.json" if len(facts) > MOST_KERNELS else ""
+        found.append((f"static facts{more}", FACTS_HEAD, facts_rows(facts)))
     return found
 
 
