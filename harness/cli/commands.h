@@ -30,6 +30,7 @@ void add_rounding(CLI::App* app, Program* program);
 void add_trace(CLI::App* app, Program* program);
 void add_debug(CLI::App* app, Program* program);
 void add_profile(CLI::App* app, Program* program);
+void add_tune(CLI::App* app, Program* program);
 
 // --out, --json, --junit, --tag.
 struct Output {

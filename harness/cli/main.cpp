@@ -9,6 +9,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_options.h"
+#include "harness/cli/machine_table.h"
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
 #include "harness/plugin/use_plugin.h"
@@ -95,7 +96,9 @@ int run_program(int argc, char** argv) {
   add_trace(&app, &program);
   add_debug(&app, &program);
   add_profile(&app, &program);
+  add_tune(&app, &program);
   std::vector<std::string> typed(argv + 1, argv + argc);
+  use_machine_table();
   if (auto resumed = resumed_run(typed)) {
     typed = resumed->words();
     program.resumed = std::make_shared<const Resumed>(std::move(*resumed));

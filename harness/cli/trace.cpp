@@ -15,9 +15,12 @@ namespace tigon::cli {
 namespace {
 
 void print_counters(const std::string& name, const Json& c) {
+  constexpr size_t kWidth = 48;
   const double sectors = c["sectors"], requests = c["requests"];
+  const bool fits = name.size() <= kWidth;
+  if (!fits) fmt::print("  {}\n", name);
   fmt::print("  {:<48} {:>11} {:>11} {:>9.0f} {:>11.3g} {:>9.0f} {:>9.0f} {:>9.0f}\n",
-             name.substr(0, 48), show_bytes(c["bytes_loaded_bytes"]),
+             fits ? name : "", show_bytes(c["bytes_loaded_bytes"]),
              show_bytes(c["bytes_stored_bytes"]), sectors, requests > 0 ? sectors / requests : 0.0,
              c["bank_conflicts"].get<double>(), c["barriers"].get<double>(),
              c["atomics"].get<double>());

@@ -16,6 +16,7 @@
 #include "harness/run/child.h"
 #include "harness/run/executor.h"
 #include "harness/run/explain.h"
+#include "harness/run/launch_choices.h"
 #include "harness/run/runner.h"
 #include "harness/run/wire.h"
 
@@ -107,6 +108,7 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
   }
   set_limits();
   executor_set_threads(threads);
+  use_launch_file_of_environment();
   const int results = hide(kResultDescriptor);
   FILE* requests = fdopen(hide(STDIN_FILENO), "r");
   if (open("/dev/null", O_RDONLY) != STDIN_FILENO || !requests) return kExitInfrastructure;

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "kernels/device/device.h"
+#include "kernels/device/launch_table.h"
 #include "kernels/device/pieces.h"
 
 namespace tigon {
@@ -16,21 +17,37 @@ struct RowShape {
   int lanes, pieces;
   int blocks_per_sm;  // that the registers must let run at once
 };
+// The shapes of one kernel, smallest rows first, under the name that a launch table knows.
+template <size_t kCount>
+struct RowTable {
+  const char* name;
+  RowShape shapes[kCount];
+};
 template <int kLanes>
 inline constexpr int kRowThreads = kLanes < 128 ? 128 : kLanes;
 template <int kLanes>
 inline constexpr int kRowsPerBlock = kRowThreads<kLanes> / kLanes;
 
-// Returns run.operator()<lanes, pieces, blocks per SM, is last>() of the shape for a row of
-// `pieces` pieces.
-template <const auto& kShapes, size_t kIndex = 0, class Run>
-auto with_row_shape(int64_t pieces, const Run& run) {
-  constexpr RowShape kShape = kShapes[kIndex];
-  constexpr bool kLast = kIndex + 1 == std::size(kShapes);
+// Returns run.operator()<lanes, pieces, blocks per SM, is last>() of shape `index` of the table.
+template <const auto& kTable, size_t kIndex = 0, class Run>
+auto run_row_shape(size_t index, const Run& run) {
+  constexpr RowShape kShape = kTable.shapes[kIndex];
+  constexpr bool kLast = kIndex + 1 == std::size(kTable.shapes);
   if constexpr (!kLast)
-    if (pieces > int64_t{kShape.lanes} * kShape.pieces)
-      return with_row_shape<kShapes, kIndex + 1>(pieces, run);
+    if (index > kIndex) return run_row_shape<kTable, kIndex + 1>(index, run);
   return run.template operator()<kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kLast>();
+}
+
+// The same of the shape for a row of `pieces` pieces: the first that holds it, or what has been
+// measured to be faster here.
+template <const auto& kTable, class Run>
+auto with_row_shape(int64_t pieces, const Run& run) {
+  constexpr size_t kCount = std::size(kTable.shapes);
+  size_t first = 0;
+  while (first + 1 < kCount &&
+         pieces > int64_t{kTable.shapes[first].lanes} * kTable.shapes[first].pieces)
+    ++first;
+  return run_row_shape<kTable>(launch_table().shape(kTable.name, pieces, first, kCount), run);
 }
 
 template <int kLanes, class T>

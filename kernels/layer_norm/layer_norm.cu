@@ -17,16 +17,32 @@ namespace tigon::layer_norm {
 namespace {
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 24576 columns of bf16; see rms_norm.
-constexpr RowShape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},
-                                        {32, 4, 6},  {128, 2, 8}, {128, 4, 6},
-                                        {256, 4, 3}, {512, 4, 1}, {512, 6, 1}};
-constexpr RowShape kForwardElements[] = {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}};
+constexpr RowTable<9> kForwardVectors = {"layer_norm.forward.vectors",
+                                         {{8, 1, 8},
+                                          {16, 1, 8},
+                                          {32, 1, 8},
+                                          {32, 4, 6},
+                                          {128, 2, 8},
+                                          {128, 4, 6},
+                                          {256, 4, 3},
+                                          {512, 4, 1},
+                                          {512, 6, 1}}};
+constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
+                                          {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}}};
 
 // Up to 64, 128, 256, 512, 2048, 4096 and 8192 columns of bf16. A 16-byte piece costs up to 36
 // registers (x, dy, both of the next row, w, eight sums of dw and of db).
-constexpr RowShape kBackwardVectors[] = {{8, 1, 5},   {16, 1, 5},  {32, 1, 5},  {32, 2, 4},
-                                         {128, 2, 4}, {256, 2, 2}, {512, 2, 1}, {512, 1, 1}};
-constexpr RowShape kBackwardElements[] = {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}};
+constexpr RowTable<8> kBackwardVectors = {"layer_norm.backward.vectors",
+                                          {{8, 1, 5},
+                                           {16, 1, 5},
+                                           {32, 1, 5},
+                                           {32, 2, 4},
+                                           {128, 2, 4},
+                                           {256, 2, 2},
+                                           {512, 2, 1},
+                                           {512, 1, 1}}};
+constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
+                                           {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
 // sums += x - mean, or its square.
 template <bool kSquare, class T, int kWidth>

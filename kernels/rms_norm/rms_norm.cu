@@ -16,16 +16,32 @@ namespace {
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
 // are enough bytes in flight and leave room for 1024 threads per SM: 88-92% of copy bandwidth on an
 // H200 from 2048 columns on, against 80-90% with eight.
-constexpr RowShape kForwardVectors[] = {{8, 1, 8},   {16, 1, 8},  {32, 1, 8},
-                                        {32, 4, 8},  {128, 2, 8}, {128, 4, 8},
-                                        {256, 4, 4}, {512, 4, 2}, {512, 8, 1}};
-constexpr RowShape kForwardElements[] = {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}};
+constexpr RowTable<9> kForwardVectors = {"rms_norm.forward.vectors",
+                                         {{8, 1, 8},
+                                          {16, 1, 8},
+                                          {32, 1, 8},
+                                          {32, 4, 8},
+                                          {128, 2, 8},
+                                          {128, 4, 8},
+                                          {256, 4, 4},
+                                          {512, 4, 2},
+                                          {512, 8, 1}}};
+constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
+                                          {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}}};
 
 // Up to 64, 128, 256, 1024, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to 28
 // registers (x, dy, both of the next row, w, eight sums of dw).
-constexpr RowShape kBackwardVectors[] = {{8, 1, 7},   {16, 1, 7},  {32, 1, 7},  {32, 4, 3},
-                                         {128, 4, 3}, {256, 4, 1}, {512, 4, 1}, {512, 1, 1}};
-constexpr RowShape kBackwardElements[] = {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}};
+constexpr RowTable<8> kBackwardVectors = {"rms_norm.backward.vectors",
+                                          {{8, 1, 7},
+                                           {16, 1, 7},
+                                           {32, 1, 7},
+                                           {32, 4, 3},
+                                           {128, 4, 3},
+                                           {256, 4, 1},
+                                           {512, 4, 1},
+                                           {512, 1, 1}}};
+constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
+                                           {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
 // x becomes y.
 template <class P, int kWidth>

@@ -1,0 +1,122 @@
+// tigon tune: the fastest shape of each row in the kernels' launch tables, on this machine.
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <ctime>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/machine_table.h"
+#include "harness/cli/terminal.h"
+#include "harness/measure/sweep.h"
+#include "harness/measure/tune_cell.h"
+#include "harness/record/environment.h"
+#include "harness/run/launch_choices.h"
+
+namespace tigon::cli {
+namespace {
+
+struct TuneOptions {
+  Selection select;
+  std::vector<std::string> ops;
+  std::string out = "launch_table.json";
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+// All small cases of the row's size, run by children that take this table.
+bool is_right(const Case& c, const LaunchFile& file, const std::string& path) {
+  write_launch_file(path, file);
+  setenv(kLaunchTableVariable, path.c_str(), 1);
+  CheckRequest request;
+  request.ops = {c.op};
+  request.passes = {c.pass};
+  request.implementations = {c.impl};
+  request.dtypes = {c.dtype};
+  const OpSpec& op = *find_op(c.op);
+  for (const AxisPlan& a : op.axes) request.axes[a.axis.symbol] = {c.axes.at(a.axis.symbol)};
+  request.axes[op.axes.front().axis.symbol] = {3, 33};
+  int passed = 0, failed = 0;
+  run_checks(request, [&](const CheckResult& r) {
+    passed += r.verdict == Verdict::kPassed;
+    failed += is_failure(r.verdict);
+  });
+  unsetenv(kLaunchTableVariable);
+  return passed > 0 && failed == 0;
+}
+
+std::string row_of(const Case& c, const Tuned& t, const char* what) {
+  return fmt::format("{:<58} shape {} of {}: {:>10} -> shape {}: {:>10}  {:.3f}  {}", case_id(c),
+                     t.before, t.before + t.shapes - 1, show_seconds(t.before_s), t.after,
+                     show_seconds(t.after_s), t.before_s / t.after_s, what);
+}
+
+int tune(const TuneOptions& options) {
+  CheckRequest request = request_of(options.select);
+  if (request.implementations.empty()) request.implementations = {"fused"};
+  const bool on_host = default_executor() != "cuda";
+  const auto cells = sweep_cells(request, SweepSize::kDefault, on_host);
+  LaunchFile file{machine_name(), today(), default_executor(), current_commit().commit, {}};
+  fmt::print("launch tables for {}{}\n", file.machine,
+             on_host ? ": times of the host executor, no kernel speed" : "");
+  Tally tally;
+  for (const Cell& cell : cells) {
+    if (interrupted()) break;
+    const auto tuned = tune_cell(cell.c);
+    if (!tuned) continue;  // one shape, or a kernel without a table
+    bool better = tuned->after != tuned->before, wrong = false;
+    if (better) {
+      LaunchFile alone = file;
+      alone.entries = {
+          {tuned->key, tuned->after, case_id(cell.c), tuned->before_s, tuned->after_s}};
+      wrong = !is_right(cell.c, alone, options.out + ".candidate");
+      if (!wrong) file.entries.push_back(alone.entries.front());
+    }
+    tally.add(wrong ? Verdict::kIncorrectNumerical : Verdict::kPassed);
+    fmt::print("{}\n", row_of(cell.c, *tuned,
+                              wrong    ? "WRONG, not taken"
+                              : better ? "taken"
+                                       : "kept"));
+    std::fflush(stdout);
+  }
+  std::remove((options.out + ".candidate").c_str());
+  if (tally.passed() + tally.failed() == 0) {
+    fmt::print("no launch table has a choice for these cells\n");
+    return kExitNothing;
+  }
+  write_launch_file(options.out, file);
+  fmt::print("{} entries in {}; used with {}={}\n{}\n", file.entries.size(), options.out,
+             kLaunchTableVariable, options.out, tally.line());
+  return interrupted() ? static_cast<int>(kExitInterrupted) : tally.exit_code();
+}
+
+}  // namespace
+
+void add_tune(CLI::App* app, Program* program) {
+  CLI::App* command =
+      app->add_subcommand("tune", "the fastest launch shape of each row length on this machine");
+  command->footer(
+      "Examples:\n"
+      "  ./tigon tune rms_norm                          every length of the sweep, bf16\n"
+      "  ./tigon tune layer_norm --dtype f32 -a H=4096 --out h200.json\n"
+      "  TIGON_LAUNCH_TABLE=h200.json ./tigon bench --op layer_norm\n"
+      "Shapes (lanes of a row, pieces a lane keeps, rows of a block) are measured in turns; the\n"
+      "slower half goes in each round, the incumbent stays. A winner must be 1% faster and pass\n"
+      "the checks. A table made on another machine is refused by name.");
+  const auto options = std::make_shared<TuneOptions>();
+  command->add_option("ops", options->ops, "ops, as --op");
+  add_selection(command, &options->select);
+  command->add_option("--out", options->out, "where the table goes (launch_table.json)");
+  command->callback([=] {
+    auto& ops = options->select.ops;
+    ops.insert(ops.end(), options->ops.begin(), options->ops.end());
+    program->exit_code = tune(*options);
+  });
+}
+
+}  // namespace tigon::cli
