@@ -36,7 +36,11 @@ def run(*words, cwd):
     return subprocess.run([str(word) for word in words], cwd=cwd, capture_output=True, text=True)
 
 
-class NewOp(unittest.TestCase):
+class Tree(unittest.TestCase):
+    """A copy of the tree, and programs of the build with an op that only the copy has."""
+
+    name = NAME
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
@@ -60,21 +64,24 @@ class NewOp(unittest.TestCase):
             text = text.replace(old, new)
         file.write_text(text)
 
-    def program(self):
-        """tigon with the op: the build's own link command, with what the copy compiled before its libraries."""
-        objects = [f"kernels/CMakeFiles/tigon_{NAME}_fast.dir/__/host_sources/kernels/{NAME}/{NAME}.cu.cpp.o"]
-        objects += [f"harness/CMakeFiles/tigon_contracts.dir/{part}.cpp.o" for part in (f"ops/{NAME}", "manifest")]
+    def program(self, name="tigon", flavour="fast"):
+        """A program with the op: the build's own link command, with what the copy compiled before its libraries."""
+        op = self.name
+        objects = [f"kernels/CMakeFiles/tigon_{op}_{flavour}.dir/__/host_sources/kernels/{op}/{op}.cu.cpp.o"]
+        objects += [f"harness/CMakeFiles/tigon_contracts.dir/{part}.cpp.o" for part in (f"ops/{op}", "manifest")]
         build = self.tree / "build" / "host"
         self.must("ninja", "-C", build, *objects)
-        link = self.must("ninja", "-C", BUILD, "-t", "commands", "bin/tigon").splitlines()[-1]
+        link = self.must("ninja", "-C", BUILD, "-t", "commands", f"bin/{name}").splitlines()[-1]
         words = shlex.split(link[link.index("&&") + 2 : link.rindex("&&")])
         words = [word for word in words if word != "ccache"]
-        program = self.folder / "tigon"
+        program = self.folder / name
         words[words.index("-o") + 1] = str(program)
         words[1:1] = [str(build / name) for name in objects]
         self.must(*words, cwd=BUILD)
         return program
 
+
+class NewOp(Tree):
     def check(self, program):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         return run(
