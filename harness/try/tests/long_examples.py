@@ -11,9 +11,16 @@ from test_try import EXAMPLES, tigon_try
 PAGE = EXAMPLES / "README.md"
 HEAD = """# What Tigon says about a kernel in one file
 
-Each of these files includes the signature of an op, defines its launcher and nothing else. What follows each is what
-`./tigon try` prints without a GPU, up to the verdict; a test compares it. Seconds, tables and the block for a pull
-request are left out. All are judged in bf16, but Triton in f16: its interpreter on a CPU cuts bf16 off instead of rounding.
+A `.cu` file includes the signature of an op, `kernels/OP/OP.h`, and defines the launcher that it declares, in ordinary
+CUDA; `workspace()` only if it needs scratch memory. A `.py` file has a function of the op's name (`OP_backward` for
+backward). It is called with the tensors and options that its parameters name, which `./tigon describe OP` lists: inputs
+by value, outputs to write into. It returns the outputs that it has no parameter for. What an op keeps for backward may
+come from `OP_saved`, which is not timed. Tensors are torch's if the file imports torch or triton, else numpy arrays in
+float32. Either runs in a process that holds neither the oracle nor results.
+
+What follows each file is what `./tigon try` prints without a GPU, up to the verdict; a test compares it. Seconds, tables
+and the block for a pull request are left out. All are judged in bf16, but Triton in f16: its interpreter on a CPU cuts
+bf16 off instead of rounding.
 """
 EXPECTED = {"rms_norm_right.cu": 0, "rms_norm_tail_fault.cu": 1, "rms_norm_missing_barrier.cu": 1, "rms_norm_reads_too_far.cu": 1,
             "rms_norm_numpy.py": 0, "swiglu_torch.py": 0, "rms_norm_triton.py": 0}

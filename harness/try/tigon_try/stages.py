@@ -188,6 +188,9 @@ def bench(log, job, build, library, passes, selection):
     names = [f"plugin:{job.name}", *(f"plugin:{n}" if n in others else n for n in job.against)]
     words = ["bench", "--impl-from", ",".join(map(str, [library, *others.values()])), "--op", job.op, *selection, "--impl",
              ",".join(names)]
+    if others or not job.is_cuda:
+        words.append("--quick")
+        left_out.append("other sizes than the middle of the sweep: Python starts anew for each figure")
     try:
         outcome = judge.tigon(build, words, job.folder / "bench.jsonl")
     except judge.Refused as error:
