@@ -55,7 +55,11 @@ struct Configured {
   template <class... P>
   auto of(void (*kernel)(P...)) const {
     return [*this, kernel](auto&&... args) {
-      const Status status = launch(config, kernel, std::forward<decltype(args)>(args)...);
+      const dim3& g = config.grid;
+      const Status status = g.x == 0 || g.y == 0 || g.z == 0
+                                ? Status{Status::kLaunchFailed,
+                                         "<<<...>>> with a grid of 0 blocks, which CUDA refuses"}
+                                : launch(config, kernel, std::forward<decltype(args)>(args)...);
       if (launch_status().ok()) launch_status() = status;
     };
   }
@@ -84,7 +88,7 @@ inline Status end_launches(const Status& status) {
     finding = reports.front().message;
     return {Status::kLaunchFailed, finding.c_str()};
   }
-  return status.ok() ? launch_status() : status;
+  return launch_status().ok() ? status : launch_status();
 }
 
 }  // namespace tigon::tried

@@ -37,6 +37,13 @@ class Try(unittest.TestCase):
         self.assertIn("int f() { return nothing; }", said)
         self.assertIn("stopped at 'compiles'", said)
 
+    def test_an_empty_grid_is_an_error_as_on_a_gpu(self):
+        text = (EXAMPLES / "rms_norm_right.cu").read_text().replace("if (rows > 0) ", "")
+        code, said = self.tried(text, "--dtype", "bf16")
+        self.assertEqual(code, 1, said)
+        self.assertIn("a grid of 0 blocks, which CUDA refuses", said)
+        self.assertIn("stopped at 'oracle's budget'", said)
+
     def test_another_signature(self):
         code, said = self.tried('#include "kernels/rms_norm/rms_norm.h"\nnamespace tigon::rms_norm {\n'
                                 "template <class P> Status forward(const Forward<P>&) { return {}; }\n}\n", "--dtype", "bf16")

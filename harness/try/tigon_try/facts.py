@@ -21,7 +21,7 @@ def stage(log, job, build, nvcc, of_op, passes, dtypes):
     facts = {}
     try:
         for arch in ARCHITECTURES:
-            of_arch = kernel_facts.of_unit(sources.Unit(build.root, str(unit), flags, ()), arch, nvcc)
+            of_arch = kernel_facts.of_unit(sources.Unit(build.root, str(unit.resolve()), flags, ()), arch, nvcc)
             facts.update({(name, arch): one for name, one in of_arch.items()})
     except kernel_facts.CompileError as error:
         log.add("static facts", "FAILED", "nvcc refuses it", begun, [str(error)])
