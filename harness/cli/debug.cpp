@@ -33,9 +33,10 @@ std::vector<std::string> script(const std::string& line, bool batch) {
                                     "eval \"tbreak *%p\", $rdi",
                                     "continue",
                                     "next"};
-  if (!line.empty())
-    lines.insert(lines.end(),
-                 {fmt::format("tbreak {} if (bool)tigon_debugger_here()", line), "continue"});
+  if (!line.empty())  // in this launch or a later one
+    lines.insert(
+        lines.end(),
+        {"delete 1", fmt::format("tbreak {} if (bool)tigon_debugger_here()", line), "continue"});
   if (batch) lines.insert(lines.end(), {"backtrace 1", "list", "info args"});
   if (batch && !line.empty()) lines.push_back("info locals");  // at the first line none has a value
   if (batch) lines.push_back("kill");
@@ -82,7 +83,7 @@ void add_debug(CLI::App* app, Program* program) {
       "Examples:\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=3,H=33'\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --block 1,0,0 --thread 17\n"
-      "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --line 83 --batch   prints and ends\n"
+      "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --line 99 --batch   prints and ends\n"
       "The kernels of the op are compiled without optimisation on the first use. gdb stands at "
       "the\n"
       "first line of the kernel in that thread; next, step, print and break work as ever, with "
