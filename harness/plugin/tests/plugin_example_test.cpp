@@ -104,6 +104,23 @@ TEST_F(Example, InCppIsMeasured) {
   }
 }
 
+TEST_F(Example, SeveralAreJudgedSideBySide) {
+  take("rms_norm_cpu.cpp");
+  ASSERT_EQ(command(kBuild), 0);
+  ASSERT_EQ(
+      command("sed -i 's/\"example\"/\"other\"/' rms_norm_cpu.cpp && g++ -std=c++17 -O2 -shared "
+              "-fPIC rms_norm_cpu.cpp -o libother.so"),
+      0);
+  const std::string both = (folder_.path() / "librms_norm_cpu.so").string() + "," +
+                           (folder_.path() / "libother.so").string();
+  const ProgramRun run = run_tigon(
+      {"check", "--impl-from", both, "--quick", "--pass=forward", "--dtype=f32", records_option()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  std::set<std::string> implementations;
+  for (const auto& r : records("check")) implementations.insert(r["impl"]);
+  EXPECT_EQ(implementations, (std::set<std::string>{"plugin:example", "plugin:other"}));
+}
+
 TEST_F(Example, HeaderIsPureC) {
   take("rms_norm_cpu.cpp");
   std::ofstream(folder_.path() / "use.c") << "#include \"tigon_plugin.h\"\n";

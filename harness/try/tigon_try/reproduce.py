@@ -103,7 +103,7 @@ def judge(record, again, comparable):
         changed = [f"{key} {record.get(key)} -> {again.get(key)}" for key in EXACT[kind] if record.get(key) != again.get(key)]
         return ("differs", f"{name}: {', '.join(changed)}") if changed else ("same", f"{name}: same")
     if not comparable:
-        return "skipped", f"{name}: a time of another device is not compared"
+        return "skipped", f"{name}: a time is compared on the same GPU only"
     if not record.get("samples_s") or again.get("median_s") is None:
         ok = record.get("verdict") == again.get("verdict")
         return ("same" if ok else "differs"), f"{name}: {record.get('verdict')} -> {again.get('verdict')}"
