@@ -8,7 +8,6 @@ A command with "# fails: TEXT" must fail and print TEXT, every other must pass. 
 """
 
 import os
-import pathlib
 import re
 import subprocess
 import unittest

@@ -106,6 +106,16 @@ def store_loop(name, shape, rows):
     )
 
 
+def absolute(name, shape):
+    """A statement of the oracle that makes an output positive."""
+    if len(shape) < 3:
+        return f"  array(args.{name}) = array(args.{name}).abs();"
+    return (
+        f"  for (int64_t i = 0; i < args.{name}.shape[0]; ++i)\n"
+        f"    slice(args.{name}, i) = slice(args.{name}, i).abs();"
+    )
+
+
 def members(tensors, const):
     """Declarations of the views, those of the same rank in one line."""
     by_rank = {}
@@ -151,7 +161,7 @@ def values(name, axes, inputs, outputs):
         ),
         "missing": " || ".join(f"is_missing(args.{n})" for n, _ in tensors),
         "shape_text": f"tensors are {shape_text}, with unit stride along the last axis",
-        "absolute": "\n".join(f"  array(args.{n}) = array(args.{n}).abs();" for n, s in outputs if len(s) < 3),
+        "absolute": "\n".join(absolute(n, s) for n, s in outputs),
         "plans": ", ".join(plans),
         "budget": ", ".join(f'{{"{n}", {{.reduction = {largest[-1]}}}}}' for n, _ in outputs),
         "flops": " * ".join(f"Expr({axis})" for axis in largest),
