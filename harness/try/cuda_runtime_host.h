@@ -91,6 +91,19 @@ inline Status end_launches(const Status& status) {
   return launch_status().ok() ? status : launch_status();
 }
 
+// Bytes loaded and stored, requests and 32-byte sectors since the last time; 0 but in the checking
+// flavour.
+inline void take_traffic(double* figures) {
+  figures[0] = figures[1] = figures[2] = figures[3] = 0;
+  for (const auto& [kernel, c] : simt::counters()) {
+    figures[0] += static_cast<double>(c.global_load_bytes);
+    figures[1] += static_cast<double>(c.global_store_bytes);
+    figures[2] += static_cast<double>(c.global_load_requests + c.global_store_requests);
+    figures[3] += static_cast<double>(c.global_load_sectors + c.global_store_sectors);
+  }
+  simt::counters_reset();
+}
+
 }  // namespace tigon::tried
 
 inline cudaError_t cudaGetLastError() {

@@ -41,6 +41,7 @@ class Job:
     allowance: str = ""
     outcomes: list = dataclasses.field(default_factory=list)
     verdicts: list = dataclasses.field(default_factory=list)
+    traffic: list = dataclasses.field(default_factory=list)
     bench: object = None
 
     def __post_init__(self):

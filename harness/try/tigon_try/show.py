@@ -55,6 +55,16 @@ def _interval(record):
     return f"{units.seconds(statistics.median(samples))} ({interval})"
 
 
+def traffic_rows(job):
+    rows = []
+    for fused, mine in job.traffic:
+        moved = fused["bytes_loaded_bytes"] + fused["bytes_stored_bytes"]
+        rows.append([f"{fused['pass']} {fused['dtype']}", units.axes_text(fused["axes"]), units.binary_bytes(fused["bytes_min_bytes"]),
+                     units.binary_bytes(mine["loaded"] + mine["stored"]), units.number(mine["sectors"] / max(1, mine["requests"])),
+                     units.binary_bytes(moved), units.number(fused["sectors"] / max(1, fused["requests"]))])
+    return rows
+
+
 MOST_KERNELS = 12
 
 
@@ -87,6 +97,9 @@ def tables(job, facts):
         found.append(("time, wall clock, cold caches: median (99% interval)", ["case", "sizes", *names], rows))
     if rows := memory_rows(job):
         found.append(("peak memory: tensors of the call and what is allocated beside them", ["case", "sizes", *names], rows))
+    if job.traffic:
+        head = ["case", "sizes", "least", f"{job.name}: bytes", "sectors per request", "fused: bytes", "sectors per request"]
+        found.append(("memory traffic, counted by the host executor", head, traffic_rows(job)))
     if facts:
         more = f": {MOST_KERNELS} of {len(facts)}, the rest in facts.json" if len(facts) > MOST_KERNELS else ""
         found.append((f"static facts{more}", FACTS_HEAD, facts_rows(facts)))

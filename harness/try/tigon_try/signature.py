@@ -87,4 +87,6 @@ def plugin(signature):
         for dtype in POLICIES:
             lines += [f"    tried::Launcher<{of}>::{what} = &{function};" for what, function, of in _functions(signature, one, dtype)]
         lines.append(f'    library.add<{op}::{args}>("{op}", "{one}");')
-    return "\n".join(lines + ["  }", "  return library.get(abi);", "}", ""])
+    lines += ["  }", "  return library.get(abi);", "}", "#if !TIGON_GPU",
+              'extern "C" TIGON_PLUGIN_EXPORT void tigon_try_traffic(double* figures) { tigon::tried::take_traffic(figures); }', "#endif", ""]
+    return "\n".join(lines)

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 
-from . import compiler, judge, peers, python_kernel, source
+from . import compiler, judge, peers, python_kernel, source, traffic
 
 
 class Stop(Exception):
@@ -180,6 +180,21 @@ def check(log, job, build, library, selection, checked):
     _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic())
 
 
+def count_traffic(log, job, build):
+    """Bytes that the kernels move at the largest size of the host's sweep, beside the least and what fused moves."""
+    begun = time.monotonic()
+    largest = {}
+    for r in job.bench.of("trace"):
+        if r["verdict"] == "passed" and r["bytes_min_bytes"] >= largest.get((r["pass"], r["dtype"]), r)["bytes_min_bytes"]:
+            largest[r["pass"], r["dtype"]] = r
+    for (one_pass, dtype), fused in largest.items():
+        mine = traffic.of_case(build.program, job.folder / "checked.so", job.op, one_pass, dtype, fused["axes"])
+        if mine:
+            job.traffic.append((fused, mine))
+    log.add("memory traffic", "ok" if job.traffic else "not run",
+            "counted by the host executor" if job.traffic else "not counted for this op", begun)
+
+
 def bench(log, job, build, library, passes, selection):
     """Speed on a GPU, peak memory anywhere, side by side with the others."""
     begun = time.monotonic()
@@ -206,4 +221,5 @@ def bench(log, job, build, library, passes, selection):
     figures = len(outcome.of("memory")) + len(outcome.of("bench")) * build.on_gpu
     log.add(what, "ok", f"{figures} figures, side by side with {', '.join(job.against)}", begun, [f"not compared: {x}" for x in left_out])
     if not build.on_gpu:
+        count_traffic(log, job, build)
         log.add("speed", "not run", "no GPU here, and a time of the host executor is no kernel's speed", time.monotonic())
