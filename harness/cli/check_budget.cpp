@@ -19,6 +19,12 @@ Covering covering_of(CheckRequest request) {
   return covering_cases(request);
 }
 
+// Of a case whatever its seed, which is a secret where kernels come from outside.
+std::string key_of(Case c) {
+  c.seed = 0;
+  return case_id(c);
+}
+
 }  // namespace
 
 std::vector<Case> budgeted_cases(const CheckRequest& request) {
@@ -40,7 +46,7 @@ void run_budgeted(const CheckRequest& request, double seconds, const CheckSink& 
   const Covering covering = covering_of(request);
   std::map<std::string, size_t> gains;
   for (size_t i = 0; i < covering.cases.size(); ++i)
-    gains[case_id(covering.cases[i])] = covering.gains[i];
+    gains[key_of(covering.cases[i])] = covering.gains[i];
   const size_t slice = 2 * std::max(1u, std::thread::hardware_concurrency());
   size_t done = 0, met = 0;
   while (done < request.cases.size() && elapsed() < seconds && !interrupted()) {
@@ -50,7 +56,7 @@ void run_budgeted(const CheckRequest& request, double seconds, const CheckSink& 
         first, first + static_cast<std::ptrdiff_t>(std::min(slice, request.cases.size() - done)));
     run_checks(part, [&](const CheckResult& r) {
       ++done;
-      met += gains[case_id(r.c)];
+      met += gains[key_of(r.c)];
       sink(r);
     });
   }

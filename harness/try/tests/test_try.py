@@ -37,6 +37,15 @@ class Try(unittest.TestCase):
         self.assertIn("int f() { return nothing; }", said)
         self.assertIn("stopped at 'compiles'", said)
 
+    def test_sizes_of_a_model(self):
+        code, said = tigon_try(EXAMPLES / "rms_norm_right.cu", "--model", "llama4-8b", folder=self.folder)
+        self.assertEqual(code, 2, said)
+        self.assertIn("no model 'llama4-8b'; known: llama2-7b", said)
+        code, said = tigon_try(EXAMPLES / "rms_norm_right.cu", "--dtype", "bf16", "--model", "qwen3-0.6b", folder=self.folder)
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"sizes of qwen3-0.6b +ok")
+        self.assertIn("H=1024", said)
+
     def test_an_empty_grid_is_an_error_as_on_a_gpu(self):
         text = (EXAMPLES / "rms_norm_right.cu").read_text().replace("if (rows > 0) ", "")
         code, said = self.tried(text, "--dtype", "bf16")

@@ -34,6 +34,7 @@ class Job:
     against: list
     folder: pathlib.Path
     command: str
+    model: str | None = None
     on_gpu: bool = False
     name: str = ""
     digest: str = ""
@@ -69,6 +70,7 @@ def parser():
     p.add_argument("--pass", dest="passes", help="forward, backward, forward_backward (default: those that the file has)")
     p.add_argument("--dtype", help="f32, bf16, f16 (default: all)")
     p.add_argument("--against", default="fused,naive", help="implementations to compare with: fused, naive; on a GPU torch, liger, too (default: fused,naive)")
+    p.add_argument("--model", help="also check and measure the op's sizes in a model, e.g. llama3-8b (./tigon list models)")
     p.add_argument("--out", help="folder of the results (default: results/try-NAME-...)")
     return p
 
@@ -79,6 +81,10 @@ def chosen(text, known, what):
         if name not in known:
             raise UsageError(f"no {what} '{name}'; known: {', '.join(known)}")
     return names
+
+
+def known_models():
+    return re.findall(r'^\{"([^"]+)"', (ROOT / "harness/cli/models.inc").read_text(), re.M)
 
 
 def defined_op(text, known):
@@ -108,7 +114,7 @@ def job_of(options, argv):
         raise UsageError(f"--out {folder}: not empty; results are kept, choose another folder")
     return Job(file, text, op, chosen(options.passes, passes, f"pass of {op}") if options.passes else passes, bool(options.passes),
                chosen(options.dtype, DTYPES, "dtype") if options.dtype else list(DTYPES), against, folder,
-               shlex.join(["./tigon", "try", *argv]))
+               shlex.join(["./tigon", "try", *argv]), chosen(options.model, known_models(), "model")[0] if options.model else None)
 
 
 def run_cuda(log, job, host, gpu):
@@ -125,6 +131,7 @@ def run_cuda(log, job, host, gpu):
         stages.check(log, job, host, libraries["checked"], selection, True)
     build, library = (gpu, library) if gpu else (host, libraries["fast"])
     stages.check(log, job, build, library, selection, False)
+    stages.sizes(log, job, build, library, selection)
     kernels = facts.stage(log, job, build, nvcc, of_op, list(found), dtypes)
     stages.bench(log, job, build, library, list(found), selection)
     return kernels
@@ -138,6 +145,7 @@ def run_python(log, job, host, gpu):
     selection = ["--pass", ",".join(found), "--dtype", ",".join(job.dtypes)]
     log.add("checking executor", "not run", "it watches CUDA kernels; this is Python", time.monotonic())
     stages.check(log, job, build, program, selection, False)
+    stages.sizes(log, job, build, program, selection)
     if build.on_gpu:
         stages.bench(log, job, build, program, list(found), selection)
     else:
@@ -147,7 +155,8 @@ def run_python(log, job, host, gpu):
 
 def repeated(options, job):
     """The options that ask the same again."""
-    given = {"--op": job.op, "--pass": options.passes, "--dtype": options.dtype, "--against": options.against}
+    given = {"--op": job.op, "--pass": options.passes, "--dtype": options.dtype, "--against": options.against,
+             "--model": options.model}
     return [word for name, value in given.items() if value is not None for word in (name, value)]
 
 

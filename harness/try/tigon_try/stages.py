@@ -128,6 +128,7 @@ def refused(log, job, error, begun):
     raise Stop(2)
 
 
+MODEL_BUDGET = "20s"
 MOST_SHOWN = 3
 
 
@@ -195,6 +196,22 @@ def count_traffic(log, job, build):
             "counted by the host executor" if job.traffic else "not counted for this op", begun)
 
 
+def sizes(log, job, build, library, selection):
+    """Cases of the sizes that the op has in --model, pairwise within a time."""
+    if not job.model:
+        return
+    begun = time.monotonic()
+    words = ["check", "--impl-from", str(library), "--op", job.op, *selection, "--model", job.model, "--budget", MODEL_BUDGET]
+    try:
+        outcome = judge.tigon(build, words, job.folder / "model.jsonl")
+    except judge.Refused as error:
+        refused(log, job, error, begun)
+    job.outcomes.append(outcome)
+    records = outcome.of("check")
+    job.verdicts += [r["verdict"] for r in records]
+    _judged(log, f"sizes of {job.model}", judge.tally(records), begun)
+
+
 def bench(log, job, build, library, passes, selection):
     """Speed on a GPU, peak memory anywhere, side by side with the others."""
     begun = time.monotonic()
@@ -202,7 +219,7 @@ def bench(log, job, build, library, passes, selection):
     job.against = [n for n in job.against if n not in peers.PACKAGES or n in others]
     names = [f"plugin:{job.name}", *(f"plugin:{n}" if n in others else n for n in job.against)]
     words = ["bench", "--impl-from", ",".join(map(str, [library, *others.values()])), "--op", job.op, *selection, "--impl",
-             ",".join(names)]
+             ",".join(names), *(["--model", job.model] if job.model else [])]
     if others or not job.is_cuda:
         words.append("--quick")
         left_out.append("other sizes than the middle of the sweep: Python starts anew for each figure")
