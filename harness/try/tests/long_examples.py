@@ -80,6 +80,17 @@ class Page(unittest.TestCase):
                 end = page.find("\n## ", start + 1)
                 self.assertEqual(section(EXAMPLES / name, folder), page[start:end if end >= 0 else len(page)])
 
+    def test_a_right_kernel_is_compared(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        code, said = tigon_try(EXAMPLES / "rms_norm_right.cu", "--dtype", "bf16", "--against", "fused", folder=folder.name)
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"forward bf16 +H=2048 T=256 +2.00 MiB +2.00 MiB")  # peak memory
+        self.assertRegex(said, r"forward bf16 +H=2048 T=256 +2.00 MiB +4.00 MiB +2.00 +3.00 MiB")  # reads x twice, fused once
+        block = (pathlib.Path(folder.name) / "results/pull_request.md").read_text()
+        for what in ("**right**", "| speed | not run |", "- compared with: fused", "- repeat: `./tigon try", "./tigon reproduce results"):
+            self.assertIn(what, block)
+
     def test_no_example_is_missing(self):
         self.assertEqual(sorted(file.name for file in EXAMPLES.iterdir() if file.suffix in (".cu", ".py")), sorted(EXPECTED))
 

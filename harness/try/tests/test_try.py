@@ -65,15 +65,6 @@ class Try(unittest.TestCase):
         self.assertEqual(code, 4, said)
         self.assertIn("mine.cu:2: CUDA's 16-bit types", said)
 
-    def test_a_right_kernel_is_compared(self):
-        code, said = tigon_try(EXAMPLES / "rms_norm_right.cu", "--dtype", "bf16", "--against", "fused", folder=self.folder)
-        self.assertEqual(code, 0, said)
-        self.assertRegex(said, r"forward bf16 +H=2048 T=256 +2.00 MiB +2.00 MiB")  # peak memory
-        self.assertRegex(said, r"forward bf16 +H=2048 T=256 +2.00 MiB +4.00 MiB +2.00 +3.00 MiB")  # reads x twice, fused once
-        block = (pathlib.Path(self.folder) / "results/pull_request.md").read_text()
-        for what in ("**right**", "| speed | not run |", "- compared with: fused", "- repeat: `./tigon try", "./tigon reproduce results"):
-            self.assertIn(what, block)
-
     def test_a_finding_of_the_checking_executor(self):
         file = EXAMPLES / "rms_norm_missing_barrier.cu"
         line = 1 + next(k for k, text in enumerate(file.read_text().splitlines()) if "sum += partial" in text)
