@@ -1,6 +1,7 @@
 """The worked examples say what their page shows. `long_examples.py --write` writes the page anew."""
 import importlib.util
 import os
+import pathlib
 import re
 import sys
 import tempfile
