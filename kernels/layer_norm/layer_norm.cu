@@ -2,9 +2,9 @@
 //              rstd[t] = rsqrt(mean_h (x[t,h] - mean[t])^2 + eps)
 //
 // Lanes of a warp or a whole block per row; x is read once and kept in registers as stored. The
-// variance is a second sum over what is kept, of (x - mean)^2: E[x^2] - mean^2 would lose every
-// digit for rows far from zero. Bytes: (2*T*H + 2*H)*elem + 8*T. Sums in float. Backward: see
-// backward_kernel.h.
+// variance is a second sum over what is kept, of (x - mean)^2, less what the mean's own rounding
+// adds to it: E[x^2] - mean^2 would lose every digit for rows far from zero. Bytes: (2*T*H +
+// 2*H)*elem + 8*T. Sums in float. Backward: see backward_kernel.h.
 #include "kernels/layer_norm/layer_norm.h"
 
 #include <algorithm>
@@ -44,20 +44,39 @@ constexpr RowTable<8> kBackwardVectors = {"layer_norm.backward.vectors",
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
-// sums += x - mean, or its square.
-template <bool kSquare, class T, int kWidth>
-TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float mean, float (&sums)[kWidth]) {
+// Sums of x - centre and of its square.
+struct Moments {
+  float first, second;
+  TIGON_DEVICE Moments operator+(const Moments& o) const {
+    return {first + o.first, second + o.second};
+  }
+};
+
+template <class T, int kWidth>
+TIGON_DEVICE void add_values(const Piece<T, kWidth>& piece, float (&sums)[kWidth]) {
   float x[kWidth];
   unpack_piece(piece, x);
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) sums[j] += kSquare ? (x[j] - mean) * (x[j] - mean) : x[j] - mean;
-  for (int j = 0; j < kWidth && kSquare && planted("layer_norm.squares_in_bf16"); ++j)
-    sums[j] = to_float(from_float<bf16>(sums[j]));
+  for (int j = 0; j < kWidth; ++j) sums[j] += x[j];
 }
 
-// sum / h, exact where it is a float: a row of 14 times 1000 has a mean of 1000.00006 by sum * (1 /
-// h) alone, and the square of that error is felt beside eps. A division needs registers that
-// kernels here do not have. An infinite sum has no rest.
+template <class T, int kWidth>
+TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float centre, float (&sums)[kWidth],
+                              float (&squares)[kWidth]) {
+  float x[kWidth];
+  unpack_piece(piece, x);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) {
+    const float d = x[j] - centre;
+    sums[j] += d;
+    squares[j] += d * d;
+  }
+  for (int j = 0; j < kWidth && planted("layer_norm.squares_in_bf16"); ++j)
+    squares[j] = to_float(from_float<bf16>(squares[j]));
+}
+
+// sum / h, exact where it is a float: 14 times 1000 by sum * (1 / h) alone is 1000.00006. A
+// division needs registers that kernels here do not have. An infinite sum has no rest.
 TIGON_DEVICE float mean_of(float sum, float h, float inverse_h) {
   const float quotient = sum * inverse_h, rest = fmaf(-quotient, h, sum);
   return fabsf(rest) <= fabsf(sum) ? fmaf(rest, inverse_h, quotient) : quotient;
@@ -108,26 +127,33 @@ forward_kernel(Forward<P> args) {
   float sums[kWidth] = {}, squares[kWidth] = {};
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
-    if (p * kLanes + lane < pieces) add_centred<false>(kept[p], 0.0f, sums);
+    if (p * kLanes + lane < pieces) add_values(kept[p], sums);
   if constexpr (kRest)
     for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-      add_centred<false>(load_piece<kWidth>(x + i * kWidth), 0.0f, sums);
-  const float mean = mean_of(row_sum<kLanes>(sum_of(sums)), static_cast<float>(h), inverse_h);
-  const float centre = planted("layer_norm.one_pass_variance") ? 0.0f : mean;
+      add_values(load_piece<kWidth>(x + i * kWidth), sums);
+  float centre = row_sum<kLanes>(sum_of(sums)) * inverse_h;
+  if (planted("layer_norm.one_pass_variance")) centre = 0.0f;
 
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) sums[j] = 0.0f;
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
     if (p * kLanes + lane < pieces) {
       keep_packed(kept[p]);
-      add_centred<true>(kept[p], centre, squares);
+      add_centred(kept[p], centre, sums, squares);
     }
   if constexpr (kRest)
     for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-      add_centred<true>(load_piece<kWidth>(x + i * kWidth), centre, squares);
-  float variance = row_sum<kLanes>(sum_of(squares)) * inverse_h;
+      add_centred(load_piece<kWidth>(x + i * kWidth), centre, sums, squares);
+  // The centre is the mean but for the roundings of its sum; what they are is known now. A row far
+  // from zero with little variance would feel them.
+  const Moments row_moments = row_sum<kLanes>(Moments{sum_of(sums), sum_of(squares)});
+  const float off = mean_of(row_moments.first, static_cast<float>(h), inverse_h);
+  const float mean = fabsf(off) < INFINITY ? centre + off : centre;
+  float variance = (row_moments.second - row_moments.first * off) * inverse_h;
+  variance = variance < 0.0f ? 0.0f : variance;  // by a rounding; a NaN stays
   if (planted("layer_norm.sum_for_mean")) variance *= static_cast<float>(h);
   if (planted("layer_norm.nan_swallowed")) variance = fmaxf(variance, 0.0f);
-  if (planted("layer_norm.one_pass_variance")) variance -= mean * mean;
   if (planted("layer_norm.variance_of_n_minus_1"))
     variance *= static_cast<float>(h) / static_cast<float>(h > 1 ? h - 1 : 1);
   float rstd = fast_rsqrt(variance + args.eps);
