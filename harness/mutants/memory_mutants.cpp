@@ -104,7 +104,7 @@ std::vector<Mutant> row_access() {
       {.name = "reduce.no_barrier_before",
        .catalogue = 40,
        .what = "a block's sum overwrites what the previous one still reads",
-       .targets = {{"rms_norm", {"backward"}}, {"layer_norm", {"forward", "backward"}}},
+       .targets = sums,
        .hint = "H=4099,inputs=normal",
        .host_only = kRace},
   };
