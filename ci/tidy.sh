@@ -5,6 +5,10 @@
 # Needs build/host configured (./tigon list does it), whose compile commands it reads.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if ! command -v clang-tidy-14 >/dev/null; then
+  echo "tidy: clang-tidy-14 is missing; install it with: sudo apt-get install clang-tidy-14" >&2
+  exit 5
+fi
 commands=build/host/compile_commands.json
 if [ ! -f $commands ]; then
   echo "tidy: $commands is missing; configure with: cmake --preset host" >&2
