@@ -166,7 +166,7 @@ def check(log, job, build, library, selection, checked):
     begun = time.monotonic()
     words = ["check", "--impl-from", str(library), "--op", job.op, *selection]
     try:
-        outcome = judge.tigon(build, words + (["--tier", "tiny", "--seed", "42"] if checked else []),
+        outcome = judge.tigon(build, words + (["--tier", "tiny", "--seed", "42", "--timeout", "10"] if checked else []),
                               job.folder / ("checked.jsonl" if checked else "check.jsonl"))
     except judge.Refused as error:
         refused(log, job, error, begun)
