@@ -9,6 +9,7 @@ check() {
   return 0
 }
 export -f check
+# shellcheck disable=SC2016  # $0 is for bash -c
 git ls-files '*.h' | grep -vE '_(cuda|host)\.h$|/cuda/|/tests/|/try/' |
   xargs -n 1 -P "${TIGON_JOBS:-$(nproc)}" bash -c 'check "$0"'
 echo "headers: every header compiles alone"

@@ -69,7 +69,8 @@ def instructions(program, case):
     """
     with tempfile.TemporaryDirectory() as folder:
         counts = pathlib.Path(folder) / "counts"
-        request = json.dumps({"id": case, "save": "", "trace": False}) + "\n"
+        # "trace" is for a base from before "what".
+        request = json.dumps({"id": case, "save": "", "what": "check", "trace": False}) + "\n"
         words = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={counts}",
                  str(pathlib.Path(program).resolve()), "child", "--executor", "fast", "--threads", "1"]
         done, reply = _as_child(words, request, folder)
