@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # clang-tidy, by .clang-tidy, over C++ sources; every finding fails.
 #   ci/tidy.sh [BASE]      those that differ from a commit (HEAD without it), and are in the host build
-#   ci/tidy.sh --all       all of them: 20 minutes on two cores
+#   ci/tidy.sh --all       all of them, which takes long
 # Needs build/host configured (./tigon list does it), whose compile commands it reads.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/run/kernel_total.h"
+
 namespace tigon {
 namespace {
 
@@ -127,17 +129,7 @@ Profile profile_of(const Case& c, const std::vector<NcuKernel>& kernels) {
 }
 
 Profile profile_of(const TraceResult& trace) {
-  KernelTrace sum;
-  for (const KernelTrace& k : trace.kernels) {
-    sum.launches += k.launches;
-    sum.bytes_loaded += k.bytes_loaded;
-    sum.bytes_stored += k.bytes_stored;
-    sum.requests += k.requests;
-    sum.sectors += k.sectors;
-    sum.bank_conflicts += k.bank_conflicts;
-    sum.barriers += k.barriers;
-    sum.atomics += k.atomics;
-  }
+  const KernelTrace sum = total(trace.kernels);
   const double moved = sum.bytes_loaded + sum.bytes_stored, least = trace.bytes_min;
   const double used = sum.sectors > 0 ? 100 * moved / (sum.sectors * kSectorBytes) : kNan;
   const double intensity = least > 0 ? flops_of(trace.c) / least : kNan;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "harness/run/kernel_total.h"
+
 namespace tigon {
 
 namespace {
@@ -76,21 +78,6 @@ KernelTrace kernel_of(const Json& j) {
   k.barriers = j.at("barriers");
   k.atomics = j.at("atomics");
   return k;
-}
-
-KernelTrace total(const std::vector<KernelTrace>& kernels) {
-  KernelTrace sum;
-  for (const KernelTrace& k : kernels) {
-    sum.launches += k.launches;
-    sum.bytes_loaded += k.bytes_loaded;
-    sum.bytes_stored += k.bytes_stored;
-    sum.requests += k.requests;
-    sum.sectors += k.sectors;
-    sum.bank_conflicts += k.bank_conflicts;
-    sum.barriers += k.barriers;
-    sum.atomics += k.atomics;
-  }
-  return sum;
 }
 
 Verdict verdict_of(const Json& j) {

@@ -20,12 +20,12 @@ come from `OP_saved`, which is not timed. Tensors are torch's if the file import
 float32. Either runs in a process that holds neither the oracle nor results.
 
 What follows each file is what `./tigon try` prints without a GPU, up to the verdict; a test compares it. Seconds, tables
-and the block for a pull request are left out. All are judged in bf16, but Triton in f16: its interpreter on a CPU cuts
-bf16 off instead of rounding.
+and the block for a pull request are left out. All are judged in bf16, but Triton in f16: in bf16 its interpreter on
+a CPU is outside the budget.
 """
 EXPECTED = {"rms_norm_right.cu": 0, "rms_norm_tail_fault.cu": 1, "rms_norm_missing_barrier.cu": 1, "rms_norm_reads_too_far.cu": 1,
             "rms_norm_numpy.py": 0, "swiglu_torch.py": 0, "rms_norm_triton.py": 0}
-DTYPE = {"rms_norm_triton.py": "f16"}  # Triton's interpreter on a CPU cuts bf16 off instead of rounding
+DTYPE = {"rms_norm_triton.py": "f16"}  # in bf16 Triton's interpreter on a CPU is outside the budget
 NEEDS = {"rms_norm_numpy.py": "numpy", "swiglu_torch.py": "torch", "rms_norm_triton.py": "triton"}
 
 
