@@ -23,6 +23,7 @@ std::vector<InputSet> all_inputs() {
                                 inputs("small_rows", "normal", {{"scale", 1e-3}}),
                                 inputs("offset", "normal", {{"mean", 100}}),
                                 inputs("far", "normal", {{"mean", 1000}}),
+                                inputs("constant", "rows_of", {{"value", 1000}}),
                                 inputs("outliers", "outliers", {}),
                                 inputs("mixed_rows", "mixed_rows", {})};
   const InputSet normal = sets.front();
