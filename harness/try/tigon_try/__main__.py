@@ -167,7 +167,7 @@ def main(argv):
     options = parser().parse_args(argv)
     job = job_of(options, argv)
     host = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
-    gpu = compiler.Build(ROOT, ROOT / "build/cuda") if os.environ.get("TIGON_DEVICE") == "cuda" else None
+    gpu = compiler.Build(ROOT, os.environ.get("TIGON_TRY_CUDA_BUILD") or ROOT / "build/cuda") if os.environ.get("TIGON_DEVICE") == "cuda" else None
     job.on_gpu = gpu is not None
     job.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(job.shown, job.folder / job.shown.name)

@@ -17,6 +17,7 @@ from tigon_report.errors import DataError, InfrastructureError, UsageError
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SAMPLE = 20  # cases of each kind, unless all are asked for
 KINDS = ("check", "trace", "memory", "bench")
+TARGETS = {"host": ["tigon", "tigon-checked", "tigon_simt", "tigon_simt_checked", "tigon_gemm"], "cuda": ["tigon"]}
 EXACT = {"check": ("verdict",), "memory": ("tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes"),
          "trace": ("verdict", "bytes_loaded_bytes", "bytes_stored_bytes", "requests", "sectors", "bank_conflicts", "barriers", "atomics")}
 
@@ -142,26 +143,29 @@ def groups(found):
             yield kind, [r for r in records if (r.get("executor") or "") == executor]
 
 
-def built(commit, cuda):
-    """(source tree, folder of its build) of a commit."""
+def built(commit, cuda, tried):
+    """(source tree, {device: folder of its build}) of a commit. What was tried ran on the host executor first."""
+    devices = [d for d, wanted in (("host", tried or not cuda), ("cuda", cuda)) if wanted]
     try:
         tree = builds.base_tree(ROOT, builds.commit_named(ROOT, commit))
-        folder = tree.parent / ("cuda" if cuda else "host")
-        print(f"building {commit[:12]} in {os.path.relpath(folder)}", flush=True)
-        builds.build(tree, folder, cuda, ["tigon"] if cuda else ["tigon", "tigon-checked", "tigon_simt", "tigon_simt_checked", "tigon_gemm"])
+        for device in devices:
+            folder = tree.parent / device
+            print(f"building {commit[:12]} in {os.path.relpath(folder)}", flush=True)
+            builds.build(tree, folder, device == "cuda", TARGETS[device])
     except builds.UnknownRef as error:
         raise DataError(f"the run was made of commit {commit}, which this repository does not have") from error
     except builds.BuildError as error:
         raise InfrastructureError(str(error)) from error
-    return tree, folder
+    return tree, {device: tree.parent / device for device in devices}
 
 
-def tried_again(folder, tree, build_folder, cuda):
+def tried_again(folder, tree, build_folders, cuda):
     """The libraries of a `tigon try`, made again by its commit from the file that lies in its folder."""
     facts = json.loads((folder / "try.json").read_text())
-    again = build_folder / "tried"
+    again = tree.parent / "tried"
     subprocess.run(["rm", "-rf", str(again)], check=True)
-    environment = {**os.environ, "TIGON_TRY_BUILD": str(build_folder), "TIGON_DEVICE": "cuda" if cuda else "host",
+    environment = {**os.environ, "TIGON_DEVICE": "cuda" if cuda else "host", "TIGON_TRY_BUILD": str(build_folders["host"]),
+                   "TIGON_TRY_CUDA_BUILD": str(build_folders.get("cuda", "")),
                    "PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("reports", "ci", "harness/try"))}
     subprocess.run([sys.executable, "-m", "tigon_try", str(folder / facts["file"]), *facts["options"], "--out", str(again)],
                    env=environment, check=False, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
@@ -197,9 +201,10 @@ def main(argv):
         if cuda and not builds.have_gpu():
             raise InfrastructureError(f"run {run.run['run_id']} was made on {run.device.get('name')}; there is no GPU here")
         if (run.commit, cuda) not in programs:
-            tree, build_folder = built(run.commit, cuda)
-            again = tried_again(folder, tree, build_folder, cuda) if (folder / "try.json").exists() else None
-            programs[run.commit, cuda] = build_folder, again
+            tried = (folder / "try.json").exists()
+            tree, build_folders = built(run.commit, cuda, tried)
+            again = tried_again(folder, tree, build_folders, cuda) if tried else None
+            programs[run.commit, cuda] = build_folders["cuda" if cuda else "host"], again
         build_folder, again = programs[run.commit, cuda]
         library = library_for(run, again)
         for kind, records in groups(found):
