@@ -76,7 +76,8 @@ std::string answer(const std::string& line, bool* last) {
   const Case c = parse_case(request.id);
   if (request.what == "trace") return encode(trace_case(c));
   if (request.what == "explain") return encode(explain_case(c));
-  return encode(run_case(c, request.save_folder, last), *last);
+  const CheckResult result = run_case(c, request.save_folder, last);
+  return encode(result, *last);
 }
 
 // The next line of a descriptor; false at its end.

@@ -124,6 +124,8 @@ std::vector<Fault> device_faults() {
 std::vector<Fault> kernel_faults() {
   std::vector<Fault> faults = {
       check_fault(kLibrary, "segmentation fault", "segmentation_fault", "crashed", "signal 11"),
+      check_fault(kLibrary, "error that ends the use of a device", "loses_the_device",
+                  "runtime_error", "context is gone"),
       check_fault(kLibrary, "abort with a message", "abort", "crashed", "assertion failed: wings"),
       check_fault(kLibrary, "exit(0)", "exit_0", "crashed", "exited with code 0"),
       check_fault(kLibrary, "_exit(0) from a thread", "exit_0_in_thread", "crashed", "code 0"),

@@ -17,6 +17,7 @@
 #include "harness/spec/bind.h"
 #include "harness/spec/registry.h"
 #include "harness/tests/world_kernels.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon {
 namespace world {
@@ -120,6 +121,7 @@ std::vector<Implementation> implementations() {
       host_fault("exit_0_in_thread", [] { std::thread([] { _exit(0); }).join(); }),
       host_fault("kills_itself", [] { raise(SIGKILL); }),
       host_fault("throws", [] { throw std::runtime_error("thrown by the library"); }),
+      host_fault("loses_the_device", [] { throw DeviceError("the context is gone"); }),
       host_fault("throws_a_number", [] { throw 5; }),
       host_fault("throws_in_thread", [] { std::thread([] { throw 5; }).join(); }),
       host_fault("stdout_flood", [] { flood(stdout, 2000000); }),
