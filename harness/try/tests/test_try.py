@@ -1,7 +1,9 @@
 """tigon try on files: what it says, where it stops, and with which exit code."""
+import ctypes
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "harness/try/examples"
 PYTHONPATH = os.pathsep.join(str(ROOT / part) for part in ("reports", "ci", "harness/try"))
+sys.path[:0] = PYTHONPATH.split(os.pathsep)
+
+from tigon_try import compiler, signature  # noqa: E402
 
 
 def tigon_try(*words, folder):
@@ -45,6 +50,15 @@ class Try(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertRegex(said, r"sizes of qwen3-0.6b +ok")
         self.assertIn("H=1024", said)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "SKIPPED: no nvcc here")
+    def test_launchers_may_be_left_out_on_a_gpu(self):
+        build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
+        file, of_op = EXAMPLES / "rms_norm_right.cu", signature.of_op(ROOT, "rms_norm")
+        library, _ = compiler.gpu_library(build, "nvcc", of_op, file, file.read_text(), "right", pathlib.Path(self.folder),
+                                          ["forward", "backward"], ["bf16"], "sm_90")
+        self.assertEqual(list(compiler.defined_launchers(library, of_op, ["bf16"])), ["forward"])
+        ctypes.CDLL(str(library), os.RTLD_NOW)
 
     def test_an_empty_grid_is_an_error_as_on_a_gpu(self):
         text = (EXAMPLES / "rms_norm_right.cu").read_text().replace("if (rows > 0) ", "")
@@ -87,6 +101,15 @@ class Try(unittest.TestCase):
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "SKIPPED: this Python has no numpy")
     def test_a_wrong_function(self):
         code, said = self.tried_python("import numpy as np\ndef swiglu(a, b, y):\n    y[:] = a * b\n", "--dtype", "f32")
+        self.assertEqual(code, 1, said)
+        self.assertIn("incorrect_numerical: y[0,0]", said)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "SKIPPED: this Python has no numpy")
+    def test_threads_may_be_named(self):
+        """CUDA names the threads that it starts, and does not start where it may not."""
+        code, said = self.tried_python("import threading\nimport numpy\n"
+                                       "open(f'/proc/self/task/{threading.get_native_id()}/comm', 'w').write('mine')\n"
+                                       "def swiglu(a, b, y):\n    y[:] = a * b\n", "--dtype", "f32")
         self.assertEqual(code, 1, said)
         self.assertIn("incorrect_numerical: y[0,0]", said)
 

@@ -99,8 +99,19 @@ def gpu_library(build, nvcc, signature, shown, text, name, folder, passes, dtype
     unit.write_text(generated(signature, shown, text, name, passes, dtypes, False) + signatures.plugin(signature))
     told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-Xcompiler", "-fPIC,-fvisibility=hidden", f"-I{build.root}",
                  f"-I{shown.parent.resolve()}", "-c", str(unit), "-o", str(object_file)], shown)
-    _run([nvcc, f"-arch={arch}", "-shared", "-Xlinker", "-Bsymbolic", str(object_file), "-o", str(library)], shown)
+    _weaken_launchers(object_file, signature)
+    _run([nvcc, f"-arch={arch}", "-shared", "-Xlinker", "-Bsymbolic,--no-undefined", str(object_file), "-o", str(library)], shown)
     return library, told
+
+
+def _weaken_launchers(object_file, signature):
+    """Launchers that the file leaves out are null, as on the host: nvcc loses the attribute for types that are used late."""
+    names = [subprocess.run(["nm", "-u", *options, str(object_file)], capture_output=True, text=True, check=True).stdout.split("\n")
+             for options in ([], ["-C"])]
+    ours = re.compile(rf" U .*\btigon::{signature.op}::({'|'.join([*signature.launchers, 'workspace', 'tune'])})<")
+    weak = [f"--weaken-symbol={mangled.split()[-1]}" for mangled, plain in zip(*names) if ours.search(plain)]
+    if weak:
+        subprocess.run(["objcopy", *weak, str(object_file)], check=True)
 
 
 def _run(words, shown):
