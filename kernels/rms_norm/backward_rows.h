@@ -1,10 +1,12 @@
-// rms_norm backward   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),
-//                     dw = sum_T dy * x * rstd
+// What a backward kernel that normalises rows does with those of a block: rms_norm's, and
+// add_rms_norm's, which adds the gradient of the residual stream.
+//
+//   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),  dw = sum_T dy * x * rstd
 //
 // A fixed grid walks over the rows; x and dy are read once and kept in registers, the next rows are
 // read while these are worked on. Each thread sums dw of its columns in registers, every block
 // writes one row of partial sums to scratch, and a second kernel adds those in a fixed order: no
-// atomics, the same bits every time. Bytes: (3*T*H + H)*elem + 4*T + 4*H, and the partial sums.
+// atomics, the same bits every time.
 #pragma once
 #include "kernels/device/column_sums.h"
 #include "kernels/rms_norm/rms_norm.h"
@@ -36,27 +38,28 @@ TIGON_DEVICE void load_row(const Backward<P>& args, int64_t row, int lane,
   kept.rstd = load(args.rstd.data + row);
 }
 
-// pull = rstd^2 * mean_H(m * x).
+// dx of a piece; pull = rstd^2 * mean_H(m * x).
 template <class P, int kWidth>
-TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x_piece,
+TIGON_DEVICE void gradient(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x_piece,
                            const Piece<typename P::Elem, kWidth>& dy_piece,
                            const Piece<typename P::Elem, kWidth>& w, float rstd, float pull,
-                           typename P::Elem* dx) {
-  float x[kWidth], m[kWidth];
+                           float (&dx)[kWidth]) {
+  float x[kWidth];
   unpack_piece(x_piece, x);
-  unpack_piece(dy_piece, m);
-  if (!planted("rms_norm.dx_without_weight")) multiply_weight(args, w, m);
+  unpack_piece(dy_piece, dx);
+  if (!planted("rms_norm.dx_without_weight")) multiply_weight(args, w, dx);
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) m[j] = rstd * (m[j] - x[j] * pull);
-  store_piece(dx, m);
+  for (int j = 0; j < kWidth; ++j) dx[j] = rstd * (dx[j] - x[j] * pull);
 }
 
 // partials: [gridDim.x, H], or null if there is no dw. With kRest, columns beyond those that fit
 // into registers keep their sums there from the start; there is one row per block then. dx may be
-// dy's memory.
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
-TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
-backward_kernel(Backward<P> args, float* partials) {
+// dy's memory. `upstream` is what else has a gradient for the row:
+//   start(row, lane, pieces)  starts to read it; pieces is 0 beyond the last row
+//   add(i, p, dx)             adds piece i, the thread's p-th
+//   add_at(i, dx)             adds a piece that does not fit into registers
+template <class P, int kWidth, int kLanes, int kPieces, bool kRest, class Upstream>
+TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials, Upstream upstream) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
   constexpr bool kAhead = kLanes <= kAheadLanes;
@@ -73,7 +76,7 @@ backward_kernel(Backward<P> args, float* partials) {
     if (row < rows) load_row<kLanes>(args, row, lane, next);
     load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
   }
-  float dw[kPieces][kWidth] = {}, x[kWidth], dy[kWidth];
+  float dw[kPieces][kWidth] = {}, x[kWidth], dy[kWidth], dx[kWidth];
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
   for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
@@ -90,6 +93,7 @@ backward_kernel(Backward<P> args, float* partials) {
     const int64_t offset = row * args.dx.stride[0];
     const bool narrow = planted("rms_norm.offset_in_int32");
     T* dx_row = args.dx.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H]
+    upstream.start(row, lane, pieces);
 
     float dots[kWidth] = {};
     TIGON_UNROLL
@@ -128,14 +132,18 @@ backward_kernel(Backward<P> args, float* partials) {
         keep_packed(kept.x[p]);
         keep_packed(kept.dy[p]);
         keep_packed(weight[p]);
-        store_dx<P, kWidth>(args, kept.x[p], kept.dy[p], weight[p], kept.rstd, pull,
-                            dx_row + i * kWidth);
+        gradient(args, kept.x[p], kept.dy[p], weight[p], kept.rstd, pull, dx);
+        upstream.add(i, p, dx);
+        store_piece(dx_row + i * kWidth, dx);
       }
     if constexpr (kRest)
-      for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-        store_dx<P, kWidth>(
-            args, load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
-            load_if_given<kWidth>(args.w.data, i), kept.rstd, pull, dx_row + i * kWidth);
+      for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+        gradient(args, load_piece<kWidth>(x_row + i * kWidth),
+                 load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
+                 kept.rstd, pull, dx);
+        upstream.add_at(i, dx);
+        store_piece(dx_row + i * kWidth, dx);
+      }
   }
   if (partial != nullptr) store_partial<kLanes>(dw, h / kWidth, partial);
 }

@@ -1,0 +1,91 @@
+// What the launchers of kernels that normalise rows share.
+#pragma once
+#include <algorithm>
+#include <initializer_list>
+
+#include "kernels/device/column_sums.h"
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/signature/checks.h"
+
+namespace tigon::rms_norm {
+
+// Block indices are 31 bits.
+inline Status check_sizes(int64_t t, int64_t h) {
+  if (t < 0 || h < 1) return invalid("x must be [T, H] with T >= 0 and H >= 1");
+  if (t > INT32_MAX) return unsupported("x has too many rows: at most 2^31 - 1");
+  return {};
+}
+
+inline Status check_scratch(const Scratch& scratch, size_t needed) {
+  if (scratch.bytes < needed) return invalid("scratch is smaller than workspace(args)");
+  if (needed > 0 && (scratch.data == nullptr || !is_aligned16(scratch.data)))
+    return invalid("scratch is null or not 256-byte aligned");
+  return {};
+}
+
+// The rows and the weight can be read in 16-byte pieces.
+template <class T, class... Views>
+bool in_vectors(const View<const T, 1>& w, const Views&... views) {
+  const bool aligned = is_aligned16(w.data) && (rows_aligned16(views) && ...);
+  return (aligned || planted("rms_norm.alignment_unchecked")) &&
+         ((views.shape[1] % kVec<T> == 0) && ...);
+}
+
+// Returns run.operator()<width of a piece, lanes, pieces, blocks per SM, is last>() of the shape
+// for rows of h elements.
+template <const auto& kVectors, const auto& kElements, class T, class Run>
+auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
+  if (planted("rms_norm.first_shape_kept")) {
+    static const int64_t first = h;
+    h = first;
+  }
+  if (!vectors)
+    return with_row_shape<kElements>(h, [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+      return run.template operator()<1, kLanes, kPieces, kBlocksPerSm, kRest>();
+    });
+  return with_row_shape<kVectors>(
+      h / kVec<T>, [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+        return run.template operator()<kVec<T>, kLanes, kPieces, kBlocksPerSm, kRest>();
+      });
+}
+
+// The grid of a forward kernel: every row has its lanes.
+template <int kLanes>
+LaunchConfig forward_grid(int64_t rows, Stream stream) {
+  const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
+  return {dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream};
+}
+
+// Calls run.operator()<as above>(grid, partials) and adds the partial sums of dw up.
+template <const auto& kVectors, const auto& kElements, class P, class Run>
+Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, const Run& run) {
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1];
+  float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
+  unsigned blocks = 0;
+  const Status status = with_row_kernel<kVectors, kElements, typename P::Elem>(
+      vectors, h, [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+        blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
+        const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream};
+        return run.template operator()<kWidth, kLanes, kPieces, kBlocksPerSm, kRest>(grid,
+                                                                                     partials);
+      });
+  if (!status.ok() || !args.dw) return status;
+  return launch_partial_sums(partials, blocks, h, args.dw.data, stream);
+}
+
+// Bytes of the partial sums: enough for aligned rows and for others, so that it does not depend on
+// addresses.
+template <const auto& kVectors, const auto& kElements, class P>
+size_t partial_sum_bytes(const Backward<P>& args) {
+  if (!args.dw) return 0;
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  const auto blocks = [&]<int, int kLanes, int, int kBlocksPerSm, bool> {
+    return column_sum_blocks<kLanes, kBlocksPerSm>(t);
+  };
+  using T = typename P::Elem;
+  const unsigned rows = std::max(with_row_kernel<kVectors, kElements, T>(true, h, blocks),
+                                 with_row_kernel<kVectors, kElements, T>(false, h, blocks));
+  return size_t{rows} * static_cast<size_t>(h) * sizeof(float);
+}
+
+}  // namespace tigon::rms_norm
