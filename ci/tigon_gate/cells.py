@@ -10,6 +10,8 @@ _PATTERN = "{}/fused/{}/{},inputs=normal,seed=42"
 _SHAPES = {
     "rms_norm/forward": [("bf16", "T=16384,H=8192"), ("bf16", "T=16384,H=4096"), ("f32", "T=16384,H=4096")],
     "rms_norm/backward": [("bf16", "T=16384,H=4096")],
+    "add_rms_norm/forward": [("bf16", "T=16384,H=4096")],
+    "add_rms_norm/backward": [("bf16", "T=16384,H=4096")],
     "layer_norm/forward": [("bf16", "T=16384,H=8192")],
     "layer_norm/backward": [("bf16", "T=16384,H=4096")],
     "rope/forward": [("bf16", "T=16384,Q=32,K=8,D=128")],

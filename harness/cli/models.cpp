@@ -31,6 +31,7 @@ const TrainedModel& trained_model(const std::string& name) {
 
 std::vector<std::string> ops_of(const TrainedModel& model) {
   std::vector<std::string> ops = {model.norm, model.mlp, "cross_entropy", "linear_cross_entropy"};
+  if (model.norm == "rms_norm") ops.push_back("add_rms_norm");
   if (model.rotary > 0) ops.push_back("rope");
   std::erase_if(ops, [](const std::string& op) { return find_op(op) == nullptr; });
   return ops;

@@ -19,10 +19,16 @@ Mutant memory(Mutant m) {
   return m;
 }
 
+constexpr const char* kOneTensor =
+    "it adds one tensor of column sums, so that nobody has read the shared array before";
+
 std::vector<Mutant> row_access() {
-  const std::vector<MutantTarget> forward = {{"rms_norm", {"forward"}}};
-  const std::vector<MutantTarget> backward = {{"rms_norm", {"backward"}}};
-  const std::vector<MutantTarget> sums = {{"rms_norm", {"backward"}}, {"layer_norm", {"backward"}}};
+  const std::vector<MutantTarget> forward = {{"rms_norm", {"forward"}},
+                                             {"add_rms_norm", {"forward"}}};
+  const std::vector<MutantTarget> backward = {{"rms_norm", {"backward"}},
+                                              {"add_rms_norm", {"backward"}}};
+  const std::vector<MutantTarget> sums = {
+      {"rms_norm", {"backward"}}, {"add_rms_norm", {"backward"}}, {"layer_norm", {"backward"}}};
   return {
       {.name = "rms_norm.tail_unmasked",
        .catalogue = 1,
@@ -45,7 +51,8 @@ std::vector<Mutant> row_access() {
       {.name = "rms_norm.alignment_unchecked",
        .catalogue = 46,
        .what = "16-byte accesses of rows that are not aligned",
-       .targets = {{"rms_norm", {"forward", "backward"}}},
+       .targets = {{"rms_norm", {"forward", "backward"}},
+                   {"add_rms_norm", {"forward", "backward"}}},
        .hint = "shift=",
        .executors = kBothExecutors},
       {.name = "rms_norm.idle_rows_return",
@@ -63,6 +70,12 @@ std::vector<Mutant> row_access() {
        .targets = backward,
        .hint = "H=(4099|16385),inputs=normal",
        .executors = kBothExecutors},
+      {.name = "add_rms_norm.dh_read_past_row",
+       .catalogue = 42,
+       .what = "reads one piece past the row of dh",
+       .targets = {{"add_rms_norm", {"backward"}}},
+       .hint = "inputs=normal",
+       .host_only = "what is read is not used: only an executor that watches loads can tell"},
       {.name = "layer_norm.row_overrun",
        .catalogue = 42,
        .what = "writes one piece past the row",
@@ -86,9 +99,8 @@ std::vector<Mutant> row_access() {
        .what = "sums of the previous call are overwritten while they are read",
        .targets = sums,
        .host_only = kRace,
-       .equivalents = {{.op = "rms_norm",
-                        .proof = "rms_norm adds one tensor of column sums, so that nobody has read "
-                                 "the shared array before"}}},
+       .equivalents = {{.op = "rms_norm", .proof = kOneTensor},
+                       {.op = "add_rms_norm", .proof = kOneTensor}}},
       {.name = "column_sums.no_barrier_after",
        .catalogue = 40,
        .what = "sums of other groups are read before they are written",

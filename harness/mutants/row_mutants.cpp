@@ -5,11 +5,18 @@ namespace tigon {
 
 namespace {
 
-const std::vector<MutantTarget> kForward = {{"rms_norm", {"forward"}}};
-const std::vector<MutantTarget> kBackward = {{"rms_norm", {"backward"}}};
-const std::vector<MutantTarget> kColumnSums = {{"rms_norm", {"backward"}},
-                                               {"layer_norm", {"backward"}}};
-const std::vector<MutantTarget> kBoth = {{"rms_norm", {"forward", "backward"}}};
+// What rms_norm and add_rms_norm share.
+const std::vector<MutantTarget> kForward = {{"rms_norm", {"forward"}},
+                                            {"add_rms_norm", {"forward"}}};
+const std::vector<MutantTarget> kBackward = {{"rms_norm", {"backward"}},
+                                             {"add_rms_norm", {"backward"}}};
+const std::vector<MutantTarget> kBoth = {{"rms_norm", {"forward", "backward"}},
+                                         {"add_rms_norm", {"forward", "backward"}}};
+const std::vector<MutantTarget> kColumnSums = {
+    {"rms_norm", {"backward"}}, {"add_rms_norm", {"backward"}}, {"layer_norm", {"backward"}}};
+const std::vector<MutantTarget> kPlainForward = {{"rms_norm", {"forward"}}};
+const std::vector<MutantTarget> kAddForward = {{"add_rms_norm", {"forward"}}};
+const std::vector<MutantTarget> kAddBackward = {{"add_rms_norm", {"backward"}}};
 const std::vector<MutantTarget> kLayerForward = {{"layer_norm", {"forward"}}};
 const std::vector<MutantTarget> kLayerBackward = {{"layer_norm", {"backward"}}};
 
@@ -122,7 +129,7 @@ std::vector<Mutant> row_mutants() {
       {.name = "rms_norm.stride_ignored",
        .catalogue = 43,
        .what = "rows of x are taken to follow each other",
-       .targets = kForward,
+       .targets = kPlainForward,
        .hint = "gap="},
       {.name = "rms_norm.offset_in_int32",
        .catalogue = 39,
@@ -133,8 +140,49 @@ std::vector<Mutant> row_mutants() {
       {.name = "rms_norm.first_shape_kept",
        .catalogue = 48,
        .what = "the launcher keeps the row length of its first call",
-       .targets = kForward,
+       .targets = kBoth,
        .hint = "T=1,H=1,inputs=normal|T=3,H=33,inputs=normal"},
+      {.name = "add_rms_norm.residual_missing",
+       .what = "h = x",
+       .targets = kAddForward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "add_rms_norm.norm_of_x",
+       .what = "the norm is that of x instead of the sum",
+       .targets = kAddForward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "add_rms_norm.h_not_stored",
+       .catalogue = 44,
+       .what = "the sum is normalised but never written",
+       .targets = kAddForward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "add_rms_norm.stride_ignored",
+       .catalogue = 43,
+       .what = "rows of residual are taken to follow each other",
+       .targets = kAddForward,
+       .hint = "gap="},
+      {.name = "add_rms_norm.offset_in_int32",
+       .catalogue = 39,
+       .what = "the offset of a row of h is 32 bits wide",
+       .targets = kAddForward,
+       .hint = kFarRows,
+       .host_only = kHugeOnGpu},
+      {.name = "add_rms_norm.dh_ignored",
+       .catalogue = 21,
+       .what = "dx lacks the gradient of the residual stream",
+       .targets = kAddBackward,
+       .hint = "T=3,H=33,inputs=normal"},
+      {.name = "add_rms_norm.dh_stride_ignored",
+       .catalogue = 43,
+       .what = "rows of dh are taken to follow each other",
+       .targets = kAddBackward,
+       .hint = "gap="},
+      {.name = "add_rms_norm.norm_gradient_rounded",
+       .what = "the norm's gradient is rounded before dh is added",
+       .targets = kAddBackward,
+       .hint = "T=3,H=33,inputs=normal",
+       .equivalents = {{.dtypes = {DType::kF32},
+                        .proof = "the norm's gradient is a float and the element type is float: "
+                                 "rounding it changes no bit"}}},
       {.name = "layer_norm.eps_outside_root",
        .catalogue = 2,
        .what = "1 / (sqrt(variance) + eps)",

@@ -17,6 +17,7 @@ const std::vector<MutantTarget> kGatedBoth = {{"swiglu", {"forward", "backward"}
                                               {"geglu", {"forward", "backward"}}};
 const std::vector<MutantTarget> kEveryOp = {
     {"rms_norm", {"forward", "backward"}},
+    {"add_rms_norm", {"forward", "backward"}},
     {"layer_norm", {"forward", "backward"}},
     {"rope", {"forward", "backward"}},
     {"swiglu", {"forward", "backward"}},

@@ -203,6 +203,7 @@ std::string case_key(const Case& c) { return fmt::format("{:016x}", stable_hash(
 Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass) {
   Binding b;
   b["elem"] = static_cast<double>(size_of(c.dtype));
+  b["dtype"] = static_cast<double>(c.dtype);
   // Options of the op's other passes too: an expression of forward's budget may read them when
   // backward runs it for its saved inputs.
   for (const Pass& other : op.passes)

@@ -94,12 +94,16 @@ std::vector<OptionInfo> options_of() {
   return options;
 }
 
-// An oracle from a callable f(const Args<F64>&).
+// An oracle from a callable f(const Args<F64>&), or f(const Args<F64>&, DType) where the formula
+// rounds to the element type of the call.
 template <template <class> class Args, class F>
 Oracle oracle(F f) {
   return [f](const Bound& bound) {
     const auto args = bind_args<Args<F64>>(bound);
-    f(args);
+    if constexpr (std::is_invocable_v<F, decltype(args)&, DType>)
+      f(args, static_cast<DType>(static_cast<int>(bound.values.at("dtype"))));
+    else
+      f(args);
   };
 }
 

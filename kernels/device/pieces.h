@@ -53,6 +53,22 @@ TIGON_DEVICE void store_piece(T* p, float (&f)[kWidth]) {
     store16(p, pack<T>(f));
 }
 
+// The piece with these values, rounded.
+template <class T, int kWidth>
+TIGON_DEVICE Piece<T, kWidth> pack_piece(float (&f)[kWidth]) {
+  if constexpr (kWidth == 1)
+    return {from_float<T>(f[0])};
+  else
+    return dtype_detail::bits_as<Piece<T, kWidth>>(pack<T>(f));
+}
+template <class T, int kWidth>
+TIGON_DEVICE void store_packed(T* p, const Piece<T, kWidth>& piece) {
+  if constexpr (kWidth == 1)
+    store(p, piece.element);
+  else
+    store16(p, dtype_detail::bits_as<Vec<T>>(piece));
+}
+
 // Rounds to the element type and back.
 template <class T, int kWidth>
 TIGON_DEVICE void round_piece(float (&f)[kWidth]) {

@@ -1,0 +1,169 @@
+// Contract of add_rms_norm.
+#include "reference/add_rms_norm.h"
+
+#include "harness/ops/input_sets.h"
+#include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
+#include "reference/naive/add_rms_norm.h"
+
+namespace tigon::add_rms_norm {
+
+namespace {
+
+// Of y; h is rounded in the oracle as in the kernel.
+const Expr kRoundings{"(casting=llama ? 2 : 1)", [](const Binding& b) {
+                        return b.at("casting") == static_cast<double>(Casting::kLlama) ? 2.0 : 1.0;
+                      }};
+
+// Weights are never ones: a kernel that forgets them must show.
+InputSet inputs(const char* name, std::map<std::string, double> x,
+                std::map<std::string, double> residual) {
+  return {name,
+          {{"x", "normal", std::move(x)},
+           {"residual", "normal", std::move(residual)},
+           {"w", "normal", {{"mean", 1}, {"scale", 0.5}}}}};
+}
+
+std::vector<InputSet> all_inputs() {
+  const std::vector<std::string> kSummands = {"x", "residual"};
+  std::vector<InputSet> sets = {inputs("normal", {}, {}),
+                                inputs("small_rows", {{"scale", 1e-3}}, {{"scale", 1e-3}}),
+                                inputs("offset", {{"mean", 10}}, {}),
+                                // As in a deep model: the stream is larger than what a layer adds.
+                                inputs("large_stream", {}, {{"scale", 32}}),
+                                // Little is left of large numbers, whose norm would be another.
+                                inputs("cancelling", {{"mean", 64}}, {{"mean", -64}})};
+  const InputSet normal = sets.front();
+  const auto add = [&](const char* name, const std::vector<InputPlan>& plans) {
+    sets.push_back(replaced(normal, name, plans));
+  };
+  add("outliers", plans_of(kSummands, "outliers"));
+  add("mixed_rows", plans_of(kSummands, "mixed_rows"));
+  add("zero_residual", plans_of({"residual"}, "rows_of", {{"every", 1}}));
+  add("zero_weight", plans_of({"w"}, "rows_of", {{"every", 1}}));
+  add_special_rows(&sets, kSummands);
+  add_nonfinite(&sets, {"residual"}, 1e17);  // a sum of squares is below 3e38
+  add_upstream(&sets, {"dy"});
+  return sets;
+}
+
+// U: llama's h * rstd is stored before it multiplies the gain.
+template <class Args>
+void underflow(const Args& a) {
+  reference::array(a.h).setOnes();
+  reference::array(a.y).rowwise() =
+      reference::rms_norm::gain<double>(a.w, a.offset, a.y.shape[1]).abs();
+  reference::array(a.rstd).setOnes();
+}
+
+// Outputs in other inputs' memory, under a name of its own.
+Property in_place_too(const char* name, std::map<std::string, std::string> memory_of) {
+  Property property = in_place(std::move(memory_of));
+  property.name = name;
+  return property;
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  return {
+      .name = "add_rms_norm",
+      .summary = "h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)"
+                 " of the rounded h",
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 31, 33, 129, 257},
+                .sweep = {1024, 2048, 4096, 8192, 16384},
+                .host_sweep = {16, 64, 256},
+                .huge = {525000}},
+               {.axis = H,
+                .tiny = {1, 8, 33},
+                .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
+                .sweep = {2048, 4096, 8192},
+                .host_sweep = {512, 2048},
+                .huge = {4096}}},
+      .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
+      .inputs = all_inputs(),
+      .option_sets = {{},
+                      {{"casting", "gemma"}},
+                      {{"casting", "gemma"}, {"offset", "1"}},
+                      {{"offset", "0.5"}},
+                      {{"eps", "0.01"}},
+                      {{"dh", "absent"}},
+                      {{"dw", "absent"}},
+                      {{"dw", "absent"}, {"w", "absent"}}},
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>(
+                       [](auto& a, DType e) { reference::add_rms_norm::forward(a, e); }),
+                   .scale = oracle<Forward>(
+                       [](auto& a, DType e) { reference::add_rms_norm::forward_scale(a, e); }),
+                   .underflow = oracle<Forward>([](auto& a) { underflow(a); }),
+                   .implementations =
+                       {impl<Forward>("fused", policies,
+                                      [](auto& a, Stream s) { return forward(a, s); }),
+                        rounding(4, impl<Forward>("naive", policies,
+                                                  [](auto& a, Stream s) {
+                                                    return naive::add_rms_norm::forward(a, s);
+                                                  }))},
+                   .budget = {{"h", {.elementary = 1}},
+                              {"y", {.roundings = kRoundings, .reduction = H}},
+                              {"rstd", {.reduction = H}}},
+                   .flops = 5 * Expr(T) * H,
+                   .strided = {"x", "residual", "h", "y"},
+                   .properties =
+                       {row_independence("T"),
+                        scaling("power_of_two", {{"x", 1}, {"residual", 1}},
+                                {{"h", 1}, {"rstd", -1}}, {{"eps", 2}}),
+                        permutation("H"),
+                        // In f32 the sum itself would keep what 16 bits round off.
+                        on_inputs("zero_residual", dtype_twin()),
+                        same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                     {.fill = {{"w", 1}}}),
+                        for_policies({DType::kF32},
+                                     same_results("neutral_casting", {},
+                                                  {.options = {{"casting", "gemma"}}})),
+                        in_place({{"h", "residual"}, {"y", "x"}}),
+                        in_place_too("in_place_of_x", {{"h", "x"}})},
+                   .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::add_rms_norm::backward(a); }),
+                   .scale =
+                       oracle<Backward>([](auto& a) { reference::add_rms_norm::backward_scale(a); }),
+                   .implementations =
+                       {impl<Backward>(
+                            "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
+                            [](auto& a) { return workspace(a); }),
+                        rounding(5, impl<Backward>("naive", policies,
+                                                   [](auto& a, Stream s) {
+                                                     return naive::add_rms_norm::backward(a, s);
+                                                   }))},
+                   .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
+                   .flops = 10 * Expr(T) * H,
+                   .inputs_from = "forward",
+                   .strided = {"dy", "dh", "h", "dx"},
+                   .upstream = "dy",
+                   .properties =
+                       {row_independence("T"),
+                        scaling("power_of_two", {{"h", 1}, {"rstd", -1}, {"dh", -1}}, {{"dx", -1}}),
+                        scaling("gradient_scaling", {{"dy", 1}, {"dh", 1}}, {{"dx", 1}, {"dw", 1}},
+                                {}, true),
+                        permutation("H"), dtype_twin(),
+                        same_results("neutral_weight", {.options = {{"w", "absent"}, {"dw", "absent"}}},
+                                     {.options = {{"dw", "absent"}}, .fill = {{"w", 1}}}, {}),
+                        same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
+                        same_results("no_stream_gradient", {.options = {{"dh", "absent"}}},
+                                     {.fill = {{"dh", 0}}}),
+                        with_options({{{"dh", "absent"}}},
+                                     orthogonality("dx", {"h"}, {{"eps", "0"}})),
+                        in_place({{"dx", "dh"}}), in_place_too("in_place_of_dy", {{"dx", "dy"}})}}),
+          },
+  };
+}
+
+}  // namespace tigon::add_rms_norm

@@ -1,0 +1,225 @@
+// add_rms_norm   h = x + residual,  y = h * rstd * (offset + w),  rstd = rsqrt(mean_H h^2 + eps)
+//
+// rms_norm's kernels with another source of the row: x and residual are read once, their rounded
+// sum is stored and kept in registers. Bytes: (4*T*H + H)*elem + 4*T. Backward adds dh, read while
+// the row is reduced: (4*T*H + H)*elem + 4*T + 4*H, and the partial sums of dw.
+#include "kernels/add_rms_norm/add_rms_norm.h"
+
+#include "kernels/rms_norm/backward_rows.h"
+#include "kernels/rms_norm/forward_rows.h"
+#include "kernels/rms_norm/launch.h"
+
+namespace tigon::add_rms_norm {
+namespace {
+
+using rms_norm::forward_grid;
+using rms_norm::in_vectors;
+using rms_norm::with_row_kernel;
+
+// As rms_norm's, with half the pieces a thread: there are two tensors in flight.
+constexpr RowTable<9> kForwardVectors = {"add_rms_norm.forward.vectors",
+                                         {{8, 1, 8},
+                                          {16, 1, 8},
+                                          {32, 1, 8},
+                                          {32, 4, 6},
+                                          {128, 2, 8},
+                                          {256, 2, 4},
+                                          {512, 2, 2},
+                                          {1024, 2, 1},
+                                          {512, 8, 1}}};
+constexpr RowTable<4> kForwardElements = {"add_rms_norm.forward.elements",
+                                          {{32, 8, 8}, {32, 16, 4}, {128, 16, 4}, {256, 16, 2}}};
+
+// As rms_norm's; dh costs four registers more for a piece.
+constexpr RowTable<8> kBackwardVectors = {"add_rms_norm.backward.vectors",
+                                          {{8, 1, 6},
+                                           {16, 1, 6},
+                                           {32, 1, 6},
+                                           {32, 4, 3},
+                                           {256, 2, 2},
+                                           {256, 4, 1},
+                                           {512, 4, 1},
+                                           {512, 1, 1}}};
+constexpr RowTable<4> kBackwardElements = {"add_rms_norm.backward.elements",
+                                           {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
+
+// The norm of h that is within the call.
+template <class P>
+TIGON_HOST_DEVICE rms_norm::Forward<P> norm_of(const Forward<P>& a) {
+  rms_norm::Forward<P> norm;
+  norm.x = {a.h.data, {a.h.shape[0], a.h.shape[1]}, {a.h.stride[0], a.h.stride[1]}};
+  norm.w = a.w;
+  norm.y = a.y;
+  norm.rstd = a.rstd;
+  norm.eps = a.eps;
+  norm.offset = a.offset;
+  norm.casting = a.casting;
+  return norm;
+}
+template <class P>
+TIGON_HOST_DEVICE rms_norm::Backward<P> norm_of(const Backward<P>& a) {
+  return {a.dy, a.h, a.w, a.rstd, a.dx, a.dw, a.scratch, a.offset};
+}
+
+// x + residual, which goes to h.
+template <class P, int kWidth, int kPieces>
+struct SummedRow {
+  using T = typename P::Elem;
+  using RowPiece = Piece<T, kWidth>;
+  const Forward<P>& args;
+  const T *x = nullptr, *residual = nullptr;  // [H]
+  T* h = nullptr;                             // [H]
+  RowPiece second[kPieces] = {};
+
+  TIGON_DEVICE void start(int64_t row) {
+    const bool packed = planted("add_rms_norm.stride_ignored");
+    const bool narrow = planted("add_rms_norm.offset_in_int32");
+    const int64_t offset = row * args.h.stride[0];
+    x = args.x.data + row * args.x.stride[0];
+    residual = args.residual.data + row * (packed ? args.h.shape[1] : args.residual.stride[0]);
+    h = args.h.data + (narrow ? static_cast<int32_t>(offset) : offset);
+  }
+  TIGON_DEVICE void load(int64_t i, int p, RowPiece& kept) {
+    kept = load_piece_stream<kWidth>(x + i * kWidth);
+    second[p] = load_piece_stream<kWidth>(residual + i * kWidth);
+  }
+  TIGON_DEVICE void finish(int64_t i, int p, RowPiece& kept) { kept = sum(i, kept, second[p]); }
+  TIGON_DEVICE RowPiece at(int64_t i) const {
+    return sum(i, load_piece<kWidth>(x + i * kWidth), load_piece<kWidth>(residual + i * kWidth));
+  }
+
+ private:
+  TIGON_DEVICE RowPiece sum(int64_t i, const RowPiece& a, const RowPiece& b) const {
+    float f[kWidth], g[kWidth];
+    unpack_piece(a, f);
+    unpack_piece(b, g);
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      if (!planted("add_rms_norm.residual_missing")) f[j] += g[j];
+    const RowPiece rounded = pack_piece<T>(f);
+    if (!planted("add_rms_norm.h_not_stored")) store_packed(h + i * kWidth, rounded);
+    return planted("add_rms_norm.norm_of_x") ? a : rounded;
+  }
+};
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+forward_kernel(Forward<P> args) {
+  rms_norm::forward_rows<P, kWidth, kLanes, kPieces, kRest>(norm_of(args),
+                                                            SummedRow<P, kWidth, kPieces>{args});
+}
+
+// dh, if there is one. With more lanes than may read a row ahead its pieces are not kept, either.
+template <class P, int kWidth, int kLanes, int kPieces>
+struct StreamGradient {
+  static constexpr bool kKeeps = kLanes <= rms_norm::kAheadLanes;
+  using T = typename P::Elem;
+  const View<const T, 2>& rows;
+  const T* dh = nullptr;  // [H]
+  Piece<T, kWidth> kept[kKeeps ? kPieces : 1] = {};
+
+  TIGON_DEVICE void start(int64_t row, int lane, int64_t pieces) {
+    if (rows.data == nullptr || planted("add_rms_norm.dh_ignored")) return;
+    const bool packed = planted("add_rms_norm.dh_stride_ignored");
+    dh = rows.data + row * (packed ? rows.shape[1] : rows.stride[0]);
+    if constexpr (kKeeps) {
+      TIGON_UNROLL
+      for (int p = 0; p < kPieces; ++p)
+        if (const int i = p * kLanes + lane; i < pieces + planted("add_rms_norm.dh_read_past_row"))
+          kept[p] = load_piece_stream<kWidth>(dh + i * kWidth);
+    }
+  }
+  TIGON_DEVICE void add(int64_t i, int p, float (&dx)[kWidth]) const {
+    if constexpr (kKeeps)
+      add_piece(kept[p], dx);
+    else
+      add_at(i, dx);
+  }
+  TIGON_DEVICE void add_at(int64_t i, float (&dx)[kWidth]) const {
+    if (dh != nullptr) add_piece(load_piece<kWidth>(dh + i * kWidth), dx);
+  }
+
+ private:
+  TIGON_DEVICE void add_piece(const Piece<T, kWidth>& piece, float (&dx)[kWidth]) const {
+    if (dh == nullptr) return;
+    float f[kWidth];
+    unpack_piece(piece, f);
+    if (planted("add_rms_norm.norm_gradient_rounded")) round_piece<T>(dx);
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j) dx[j] += f[j];
+  }
+};
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+backward_kernel(Backward<P> args, float* partials) {
+  rms_norm::backward_rows<P, kWidth, kLanes, kPieces, kRest>(
+      norm_of(args), partials, StreamGradient<P, kWidth, kLanes, kPieces>{args.dh});
+}
+
+}  // namespace
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream) {
+  const int64_t t = args.x.shape[0], h = args.x.shape[1];
+  if (Status bad = rms_norm::check_sizes(t, h); !bad.ok()) return bad;
+  if (!has_shape(args.x, t, h) || !has_shape(args.residual, t, h) || !has_shape(args.h, t, h) ||
+      !has_shape(args.y, t, h))
+    return invalid("x, residual, h and y must all be [T, H] with unit stride along H");
+  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
+  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (is_missing(args.x) || is_missing(args.residual) || is_missing(args.h) || is_missing(args.y) ||
+      is_missing(args.rstd))
+    return invalid("x, residual, h, y or rstd is null: only w may be left out");
+  return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
+      in_vectors(args.w, args.x, args.residual, args.h, args.y), h,
+      [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+        return launch(forward_grid<kLanes>(t, stream),
+                      forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
+      });
+}
+
+template <class P>
+size_t workspace(const Backward<P>& args) {
+  return rms_norm::partial_sum_bytes<kBackwardVectors, kBackwardElements>(norm_of(args));
+}
+
+template <class P>
+Status backward(const Backward<P>& args, Stream stream) {
+  const int64_t t = args.h.shape[0], h = args.h.shape[1];
+  if (Status bad = rms_norm::check_sizes(t, h); !bad.ok()) return bad;
+  if (!has_shape(args.h, t, h) || !has_shape(args.dy, t, h) || !has_shape(args.dx, t, h))
+    return invalid("dy, h and dx must all be [T, H] with unit stride along H");
+  if (args.dh && !has_shape(args.dh, t, h))
+    return invalid("dh must be [T, H], as h, with unit stride along H");
+  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
+  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (is_missing(args.dy) || is_missing(args.h) || is_missing(args.dx) || is_missing(args.rstd))
+    return invalid("dy, h, dx or rstd is null: only dh, w and dw may be left out");
+  if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
+  if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
+  if (Status bad = rms_norm::check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
+  const bool vectors =
+      in_vectors(args.w, args.dy, args.h, args.dx) && (!args.dh || in_vectors(args.w, args.dh));
+  return rms_norm::launch_backward<kBackwardVectors, kBackwardElements>(
+      norm_of(args), vectors, stream,
+      [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>(
+          const LaunchConfig& grid, float* partials) {
+        return launch(grid, backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args,
+                      partials);
+      });
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+template size_t workspace<F32>(const Backward<F32>&);
+template size_t workspace<BF16>(const Backward<BF16>&);
+template size_t workspace<F16>(const Backward<F16>&);
+
+}  // namespace tigon::add_rms_norm

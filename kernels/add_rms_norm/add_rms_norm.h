@@ -1,0 +1,74 @@
+// add_rms_norm: h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)
+#pragma once
+#include "kernels/rms_norm/rms_norm.h"
+
+namespace tigon::add_rms_norm {
+
+using rms_norm::Casting;
+using rms_norm::H;
+using rms_norm::T;
+
+// The sum is rounded to the element type once and is the new residual stream; y and rstd are those
+// of the rounded sum, as if rms_norm read it from memory.
+template <class P>
+struct Forward {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> x, residual;  // rows may be strided
+  View<const Elem, 1> w;            // left out: y = h * rstd
+  View<Elem, 2> h;                  // rows may be strided; may be residual's or x's memory
+  View<Elem, 2> y;                  // rows may be strided; may be x's memory
+  View<Accum, 1> rstd;              // kept for backward, as h is
+  float eps = 1e-6f;
+  float offset = 0.0f;
+  Casting casting = Casting::kLlama;
+
+  static auto fields() {
+    return std::tuple{in(&Forward::x, "x", {T, H}),
+                      in(&Forward::residual, "residual", {T, H}),
+                      optional(in(&Forward::w, "w", {H})),
+                      out(&Forward::h, "h", {T, H}),
+                      out(&Forward::y, "y", {T, H}),
+                      saved(&Forward::rstd, "rstd", {T}),
+                      option(&Forward::eps, "eps"),
+                      option(&Forward::offset, "offset"),
+                      option(&Forward::casting, "casting", {"llama", "gemma"})};
+  }
+};
+
+// dx = dh + rstd * (m - h * rstd^2 * mean_H(m * h)), m = dy * (offset + w);
+// dw = sum_T dy * h * rstd. dx is the gradient of x and of the old residual stream alike, dh that
+// of the new one from everything behind this norm; their sum is rounded once.
+template <class P>
+struct Backward {
+  using Elem = typename P::Elem;
+  using Accum = typename P::Accum;
+  View<const Elem, 2> dy;     // rows may be strided
+  View<const Elem, 2> dh;     // rows may be strided; left out: nobody else reads h
+  View<const Elem, 2> h;      // from forward; rows may be strided
+  View<const Elem, 1> w;      // left out: no weight
+  View<const Accum, 1> rstd;  // from forward
+  View<Elem, 2> dx;           // rows may be strided; may be dh's or dy's memory
+  View<Accum, 1> dw;          // left out: not computed
+  Scratch scratch;
+  float offset = 0.0f;
+
+  static auto fields() {
+    return std::tuple{
+        in(&Backward::dy, "dy", {T, H}),         optional(in(&Backward::dh, "dh", {T, H})),
+        in(&Backward::h, "h", {T, H}),           optional(in(&Backward::w, "w", {H})),
+        in(&Backward::rstd, "rstd", {T}),        out(&Backward::dx, "dx", {T, H}),
+        optional(out(&Backward::dw, "dw", {H})), option(&Backward::offset, "offset")};
+  }
+};
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+
+// Bytes of scratch that backward needs: partial sums of dw, one row per block.
+template <class P>
+size_t workspace(const Backward<P>& args);
+
+}  // namespace tigon::add_rms_norm
