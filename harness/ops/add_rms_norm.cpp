@@ -1,6 +1,7 @@
 // Contract of add_rms_norm.
 #include "reference/add_rms_norm.h"
 
+#include "harness/ops/casting.h"
 #include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
@@ -9,11 +10,6 @@
 namespace tigon::add_rms_norm {
 
 namespace {
-
-// Of y; h is rounded in the oracle as in the kernel.
-const Expr kRoundings{"(casting=llama ? 2 : 1)", [](const Binding& b) {
-                        return b.at("casting") == static_cast<double>(Casting::kLlama) ? 2.0 : 1.0;
-                      }};
 
 // Weights are never ones: a kernel that forgets them must show.
 InputSet inputs(const char* name, std::map<std::string, double> x,
@@ -45,15 +41,6 @@ std::vector<InputSet> all_inputs() {
   add_nonfinite(&sets, {"residual"}, 1e17);  // a sum of squares is below 3e38
   add_upstream(&sets, {"dy"});
   return sets;
-}
-
-// U: llama's h * rstd is stored before it multiplies the gain.
-template <class Args>
-void underflow(const Args& a) {
-  reference::array(a.h).setOnes();
-  reference::array(a.y).rowwise() =
-      reference::rms_norm::gain<double>(a.w, a.offset, a.y.shape[1]).abs();
-  reference::array(a.rstd).setOnes();
 }
 
 // Outputs in other inputs' memory, under a name of its own.
@@ -88,6 +75,8 @@ OpSpec contract() {
       .option_sets = {{},
                       {{"casting", "gemma"}},
                       {{"casting", "gemma"}, {"offset", "1"}},
+                      {{"casting", "none"}},
+                      {{"casting", "none"}, {"offset", "1"}},
                       {{"offset", "0.5"}},
                       {{"eps", "0.01"}},
                       {{"dh", "absent"}},
@@ -102,7 +91,10 @@ OpSpec contract() {
                        [](auto& a, DType e) { reference::add_rms_norm::forward(a, e); }),
                    .scale = oracle<Forward>(
                        [](auto& a, DType e) { reference::add_rms_norm::forward_scale(a, e); }),
-                   .underflow = oracle<Forward>([](auto& a) { underflow(a); }),
+                   .underflow = oracle<Forward>([](auto& a, DType e) {
+                     reference::add_rms_norm::forward(a, e);
+                     rms_norm::casting_underflow(reference::add_rms_norm::norm_of(a));
+                   }),
                    .implementations =
                        {impl<Forward>("fused", policies,
                                       [](auto& a, Stream s) { return forward(a, s); }),
@@ -111,7 +103,7 @@ OpSpec contract() {
                                                     return naive::add_rms_norm::forward(a, s);
                                                   }))},
                    .budget = {{"h", {.elementary = 1}},
-                              {"y", {.roundings = kRoundings, .reduction = H}},
+                              {"y", {.roundings = rms_norm::kCastingRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
                    .flops = 5 * Expr(T) * H,
                    .strided = {"x", "residual", "h", "y"},
@@ -127,6 +119,9 @@ OpSpec contract() {
                         for_policies({DType::kF32},
                                      same_results("neutral_casting", {},
                                                   {.options = {{"casting", "gemma"}}})),
+                        for_policies({DType::kF32},
+                                     same_results("neutral_rounding", {},
+                                                  {.options = {{"casting", "none"}}})),
                         in_place({{"h", "residual"}, {"y", "x"}}),
                         in_place_too("in_place_of_x", {{"h", "x"}})},
                    .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),

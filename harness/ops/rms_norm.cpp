@@ -1,6 +1,7 @@
 // Contract of rms_norm.
 #include "reference/rms_norm.h"
 
+#include "harness/ops/casting.h"
 #include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
@@ -9,11 +10,6 @@
 namespace tigon::rms_norm {
 
 namespace {
-
-// llama rounds x * rstd before it multiplies the weight.
-const Expr kRoundings{"(casting=llama ? 2 : 1)", [](const Binding& b) {
-                        return b.at("casting") == static_cast<double>(Casting::kLlama) ? 2.0 : 1.0;
-                      }};
 
 // Weights are never ones: a kernel that forgets them must show.
 InputSet inputs(const char* name, const char* x, std::map<std::string, double> parameters) {
@@ -31,14 +27,6 @@ std::vector<InputSet> all_inputs() {
   add_nonfinite(&sets, {"x"}, 1e17);  // a sum of squares is below 3e38
   add_upstream(&sets, {"dy"});
   return sets;
-}
-
-// U: llama's x * rstd is stored before it multiplies the gain.
-template <class Args>
-void underflow(const Args& a) {
-  reference::array(a.y).rowwise() =
-      reference::rms_norm::gain<double>(a.w, a.offset, a.y.shape[1]).abs();
-  reference::array(a.rstd).setOnes();
 }
 
 }  // namespace
@@ -65,6 +53,8 @@ OpSpec contract() {
       .option_sets = {{},
                       {{"casting", "gemma"}},
                       {{"casting", "gemma"}, {"offset", "1"}},
+                      {{"casting", "none"}},
+                      {{"casting", "none"}, {"offset", "1"}},
                       {{"offset", "0.5"}},
                       {{"eps", "0.01"}},
                       {{"dw", "absent"}},
@@ -76,14 +66,17 @@ OpSpec contract() {
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::rms_norm::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::rms_norm::forward_scale(a); }),
-                   .underflow = oracle<Forward>([](auto& a) { underflow(a); }),
+                   .underflow = oracle<Forward>([](auto& a) {
+                     reference::rms_norm::forward(a);
+                     casting_underflow(a);
+                   }),
                    .implementations =
                        {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
                         rounding(4, impl<Forward>("naive", policies,
                                                   [](auto& a, Stream s) {
                                                     return naive::rms_norm::forward(a, s);
                                                   }))},
-                   .budget = {{"y", {.roundings = kRoundings, .reduction = H}},
+                   .budget = {{"y", {.roundings = kCastingRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
                    .flops = 4 * Expr(T) * H,
                    .strided = {"x", "y"},
@@ -95,7 +88,10 @@ OpSpec contract() {
                                      {.fill = {{"w", 1}}}),
                         for_policies({DType::kF32},
                                      same_results("neutral_casting", {},
-                                                  {.options = {{"casting", "gemma"}}}))},
+                                                  {.options = {{"casting", "gemma"}}})),
+                        for_policies({DType::kF32},
+                                     same_results("neutral_rounding", {},
+                                                  {.options = {{"casting", "none"}}}))},
                    .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
               pass<Backward>(
                   "backward",

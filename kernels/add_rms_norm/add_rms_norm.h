@@ -32,7 +32,7 @@ struct Forward {
                       saved(&Forward::rstd, "rstd", {T}),
                       option(&Forward::eps, "eps"),
                       option(&Forward::offset, "offset"),
-                      option(&Forward::casting, "casting", {"llama", "gemma"})};
+                      option(&Forward::casting, "casting", {"llama", "gemma", "none"})};
   }
 };
 

@@ -12,9 +12,15 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
                             float rstd, float (&x)[kWidth]) {
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
-  if (args.casting == Casting::kLlama || planted("rms_norm.gemma_rounds_twice"))
+  if (args.casting != Casting::kGemma || planted("rms_norm.gemma_rounds_twice"))
     round_piece<typename P::Elem>(x);
-  multiply_weight(args, w, x);
+  if (args.casting != Casting::kNone) return multiply_weight(args, w, x);
+  float gain[kWidth];
+  for (float& g : gain) g = 1.0f;
+  multiply_weight(args, w, gain);
+  round_piece<typename P::Elem>(gain);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) x[j] *= gain[j];
 }
 
 // The row of this thread; lanes of a warp or a whole block share it. `input` says where it is from:
@@ -68,6 +74,7 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
   if (planted("rms_norm.eps_missing")) rstd = fast_rsqrt(mean);
   if (planted("rms_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(mean) + args.eps);
   if (lane == 0 && active) store(args.rstd.data + row, rstd);
+  if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)

@@ -7,9 +7,11 @@ namespace tigon::rms_norm {
 
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"};
 
-// Where rounding to the element type happens: llama rounds x * rstd before it multiplies the
-// weight, gemma rounds once.
-enum class Casting : int { kLlama, kGemma };
+// Where forward rounds to the element type, beside y: llama x * rstd before it multiplies the
+// weight; gemma nowhere; none, which is steps in the element type without a cast to float, each
+// that it would store: rstd, x * rstd and offset + w. The sum is in float and the saved rstd not
+// rounded with any of them; eps and offset are taken as given.
+enum class Casting : int { kLlama, kGemma, kNone };
 
 template <class P>
 struct Forward {
@@ -30,7 +32,7 @@ struct Forward {
                       saved(&Forward::rstd, "rstd", {T}),
                       option(&Forward::eps, "eps"),
                       option(&Forward::offset, "offset"),
-                      option(&Forward::casting, "casting", {"llama", "gemma"})};
+                      option(&Forward::casting, "casting", {"llama", "gemma", "none"})};
   }
 };
 

@@ -43,8 +43,10 @@ Status forward(const Forward<P>& a, Stream stream) {
     const Tensor variance =
         e.sum(e.binary(Binary::kMul, x, x), Over::kFeatures, 1.0f / static_cast<float>(x.shape[2]));
     e.unary(Unary::kRsqrt, e.binary(Binary::kAdd, variance, a.eps), rstd);
-    if (!a.w) return e.binary(Binary::kMul, x, rstd, as_matrix(a.y));
-    Tensor y = e.binary(Binary::kMul, x, rstd);
+    const bool cast = a.casting != Casting::kNone;
+    const Tensor row = cast ? x : as_matrix(a.x), factor = cast ? rstd : e.cast(rstd, elem);
+    if (!a.w) return e.binary(Binary::kMul, row, factor, as_matrix(a.y));
+    Tensor y = e.binary(Binary::kMul, row, factor);
     if (a.casting == Casting::kLlama) y = e.cast(y, elem);
     e.binary(Binary::kMul, y, weight(e, a.w, a.offset, y.type), as_matrix(a.y));
   });

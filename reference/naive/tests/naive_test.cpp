@@ -109,7 +109,8 @@ TYPED_TEST(Naive, RmsNorm) {
   for (const Rows& r : kRowCases)
     for (bool weighted : {true, false})
       for (float offset : {0.0f, 1.0f})
-        for (auto casting : {tigon::rms_norm::Casting::kLlama, tigon::rms_norm::Casting::kGemma}) {
+        for (auto casting : {tigon::rms_norm::Casting::kLlama, tigon::rms_norm::Casting::kGemma,
+                             tigon::rms_norm::Casting::kNone}) {
           const int64_t n = r.t * r.pitch;
           const Data<Elem> x(normal(n, 1)), w(normal(r.h, 2)), dy(normal(n, 3)), y(n), dx(n);
           const Data<float> rstd(static_cast<size_t>(r.t)), dw(static_cast<size_t>(r.h));
