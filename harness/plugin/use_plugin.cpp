@@ -63,6 +63,7 @@ class Adder {
     require_device(kernel.at("device"));
     Implementation added;
     added.name = kPrefix + kernel.at("name").get<std::string>();
+    added.on_own_stream = true;
     if (find_implementation(pass, added.name) != nullptr) fail("the library has two of that name");
     for (const Json& code : kernel.at("dtypes")) added.policies.push_back(policy_of(op, code));
     // What a chain of primitives stores on the way, as its author declares it; only programs may.

@@ -183,7 +183,14 @@ class OwnedStream {
   Stream stream_;
 };
 
+// The host executor has one stream, which is everybody's.
+void require_our_stream(const Implementation& implementation) {
+  if (implementation.on_own_stream && this_executor() == "cuda")
+    throw NotApplicable("it runs on a stream of its own");
+}
+
 std::vector<HostTensors> CaseExperiment::replay(const std::vector<Call>& calls) {
+  require_our_stream(*problem_.implementation);
   std::vector<Problem> problems;
   for (const Call& call : calls) problems.push_back(problem_of(call));
   Placed placed(problems.front(), layout_of(calls.front()));
@@ -244,6 +251,7 @@ class Streamed {
 };
 
 std::vector<HostTensors> CaseExperiment::run_on_streams(const std::vector<Call>& calls, int times) {
+  require_our_stream(*problem_.implementation);
   std::vector<Problem> problems;
   for (const Call& call : calls) problems.push_back(problem_of(call));
   std::vector<std::unique_ptr<Streamed>> streams;

@@ -61,6 +61,8 @@ struct Implementation {
   // Error of a library's elementary functions beyond c0, in u_acc. 0 for a fused kernel; declared
   // where a baseline calls functions whose inside is not known.
   Expr elementary = 0;
+  // Runs on a stream of its own and returns when the work is done, e.g. in another process.
+  bool on_own_stream = false;
 };
 
 // Runs in double on host memory. Fills the outputs with the value, with S (the same formula with
