@@ -151,6 +151,48 @@ std::vector<Mutant> stream_access() {
   };
 }
 
+std::vector<Mutant> softmax_access() {
+  const std::vector<MutantTarget> both = {{"softmax", {"forward", "backward"}}};
+  return {
+      {.name = "softmax.row_overrun",
+       .catalogue = 42,
+       .what = "writes one piece past the row",
+       .targets = both,
+       .hint = "inputs=normal",
+       .executors = kBothExecutors},
+      {.name = "softmax.alignment_unchecked",
+       .catalogue = 46,
+       .what = "16-byte accesses of rows that are not aligned alike",
+       .targets = both,
+       .hint = "(shift|gap)=",
+       .executors = kBothExecutors},
+      {.name = "softmax.copy_not_awaited",
+       .catalogue = 40,
+       .what = "a piece is read before its copy has landed",
+       .targets = both,
+       .hint = "inputs=normal",
+       .host_only = kRace},
+      {.name = "softmax.shared_too_small",
+       .catalogue = 42,
+       .what = "shared memory has room for half of the pieces",
+       .targets = both,
+       .hint = "V=40001",
+       .host_only = kUndefined},
+      {.name = "cluster_reduce.no_barrier",
+       .catalogue = 40,
+       .what = "parts of other warps are read before they are written",
+       .targets = both,
+       .hint = "V=\\d{4,}",
+       .host_only = kRace},
+      {.name = "cluster_reduce.one_turn",
+       .catalogue = 40,
+       .what = "the next row's parts are written while this row's are read",
+       .targets = both,
+       .hint = "T=33,V=\\d{4,}",
+       .host_only = kRace},
+  };
+}
+
 std::vector<Mutant> loss_access() {
   const std::vector<MutantTarget> losses = {
       {"cross_entropy", {"forward", "forward_backward"}},
@@ -215,7 +257,7 @@ std::vector<Mutant> loss_access() {
 
 std::vector<Mutant> memory_mutants() {
   std::vector<Mutant> mutants;
-  for (const auto& part : {row_access(), stream_access(), loss_access()})
+  for (const auto& part : {row_access(), stream_access(), softmax_access(), loss_access()})
     for (const Mutant& m : part) mutants.push_back(memory(m));
   return mutants;
 }

@@ -12,7 +12,8 @@ const char* name_of(MutantGroup group) {
 const std::vector<Mutant>& all_mutants() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> list;
-    for (const auto& part : {row_mutants(), stream_mutants(), loss_mutants(), memory_mutants()})
+    for (const auto& part :
+         {row_mutants(), stream_mutants(), softmax_mutants(), loss_mutants(), memory_mutants()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }();

@@ -55,9 +55,10 @@ std::optional<std::string> equivalence(const Mutant& mutant, const std::string& 
                                        const std::string& pass, DType dtype);
 
 // Parts of all_mutants().
-std::vector<Mutant> row_mutants();     // the norms
-std::vector<Mutant> stream_mutants();  // rope, swiglu, geglu and what every op uses
-std::vector<Mutant> loss_mutants();    // cross_entropy, linear_cross_entropy
-std::vector<Mutant> memory_mutants();  // accesses and synchronisation of all ops
+std::vector<Mutant> row_mutants();      // the norms
+std::vector<Mutant> stream_mutants();   // rope, swiglu, geglu and what every op uses
+std::vector<Mutant> softmax_mutants();  // softmax and what it shares with the losses
+std::vector<Mutant> loss_mutants();     // cross_entropy, linear_cross_entropy
+std::vector<Mutant> memory_mutants();   // accesses and synchronisation of all ops
 
 }  // namespace tigon

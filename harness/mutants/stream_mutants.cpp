@@ -22,6 +22,7 @@ const std::vector<MutantTarget> kEveryOp = {
     {"rope", {"forward", "backward"}},
     {"swiglu", {"forward", "backward"}},
     {"geglu", {"forward", "backward"}},
+    {"softmax", {"forward", "backward"}},
     {"cross_entropy", {"forward", "backward", "forward_backward"}},
     {"linear_cross_entropy", {"forward", "forward_backward"}},
 };

@@ -99,6 +99,12 @@ double last_row(const Context& c, int64_t row, int64_t column) {
   return row == c.rows - 1 ? c.parameter("value", 1) : 0;
 }
 
+// Whole lanes and blocks of a row see nothing but -inf, at its end or at its start.
+double masked(const Context& c, int64_t row, int64_t column) {
+  const int64_t from_seen_end = row % 2 == 0 ? column : c.columns - 1 - column;
+  return from_seen_end <= row ? normal(c, row, column) : -kInfinity;
+}
+
 // ---- special rows among normal ones -------------------------------------------------------------
 
 // Every `every`-th (2nd) row, the first included, is special.
@@ -164,6 +170,7 @@ const std::vector<Distribution>& all_distributions() {
        "every second row lies below the normal range: f32 and bf16 1e-39, f16 1e-5"},
       {"largest_rows", largest_rows,
        "every second row is +- the largest finite value, at most `limit` (inf)"},
+      {"masked", masked, "row i is -inf but for i + 1 columns, the first or by turns the last"},
       {"first_column", first_column, "column 0 is `value` (1)"},
       {"last_row", last_row, "column 0 is 0, and `value` (1) in the last row"},
       {"last_block", last_block, "the last column is larger by `margin` (30): a late maximum"},

@@ -5,6 +5,8 @@
 
 namespace tigon {
 
+inline constexpr unsigned kMaxCluster = 8;  // the largest that every GPU with clusters can place
+
 #if TIGON_GPU
 
 // Rank of this block in its cluster.

@@ -33,6 +33,14 @@ TIGON_HOST_DEVICE constexpr auto ceil_div(A items, B per_block) {
   return (items + per_block - 1) / per_block;
 }
 
+// Blocks of this shape that the device runs at once, whatever the grid of `config`; whole clusters,
+// at least one.
+template <class... P>
+unsigned resident_blocks(const LaunchConfig& config, void (*kernel)(P...)) {
+  const unsigned blocks = device::resident_blocks(config, reinterpret_cast<const void*>(kernel));
+  return blocks > config.cluster ? blocks : config.cluster;
+}
+
 // Launches kernel(args...); an empty grid is nothing to do. On the host this returns when the
 // kernel has finished, and a finding of the executor is an error whose reason is its text.
 template <class... P, class... A>

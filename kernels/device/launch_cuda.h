@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "kernels/device/platform.h"
@@ -40,6 +41,39 @@ inline cudaError_t raise_shared_limit(const void* kernel, size_t bytes) {
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   if (error == cudaSuccess) limit = bytes;
   return error;
+}
+
+// Remembered, because the question costs more than a launch.
+inline unsigned resident_blocks(const LaunchConfig& c, const void* kernel) {
+  using Key = std::tuple<int, const void*, unsigned, size_t>;
+  static std::mutex mutex;
+  static std::map<Key, unsigned> known;
+  int gpu = 0;
+  if (cudaGetDevice(&gpu) != cudaSuccess) return 0;
+  const std::lock_guard lock(mutex);
+  unsigned& blocks = known[Key{gpu, kernel, c.cluster, c.shared_bytes}];
+  if (blocks > 0 || raise_shared_limit(kernel, c.shared_bytes) != cudaSuccess) return blocks;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {c.cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(c.cluster);
+  config.blockDim = c.block;
+  config.dynamicSmemBytes = c.shared_bytes;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int most = 0, multiprocessors = 0;
+  if (c.cluster > 1) {
+    if (cudaOccupancyMaxActiveClusters(&most, kernel, &config) != cudaSuccess) most = 0;
+    blocks = static_cast<unsigned>(most) * c.cluster;
+  } else {
+    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu);
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&most, kernel, static_cast<int>(c.block.x),
+                                                  c.shared_bytes);
+    blocks = static_cast<unsigned>(most * multiprocessors);
+  }
+  (void)cudaGetLastError();  // the launch will meet the same error and say so
+  return blocks;
 }
 
 template <class... P>

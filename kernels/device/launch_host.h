@@ -6,6 +6,9 @@
 
 namespace tigon::device {
 
+// Two, so that a block of a grid that stays resident works on several rows.
+inline unsigned resident_blocks(const LaunchConfig& c, const void*) { return 2 * c.cluster; }
+
 // Calls the kernel of a closure {kernel, arguments}. Not instrumented: the closure is not memory
 // that the kernel reads.
 template <class... P>

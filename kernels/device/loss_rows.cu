@@ -13,83 +13,38 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
+#include "kernels/device/exp_sum.h"
+#include "kernels/device/row_slice.h"
 
 namespace tigon {
 namespace {
 
 constexpr int kSmallThreads = 128;  // for rows of up to kSmallRow bytes
 constexpr size_t kSmallRow = 16384;
-constexpr int kLargeThreads = 512;   // 512 leave 40 registers for three blocks, which spill
-constexpr int kLargeBlocks = 3;      // per multiprocessor: one loads while others reduce and store
-constexpr unsigned kMaxCluster = 8;  // the largest that every GPU with clusters can place
+constexpr int kLargeThreads = 512;  // 512 leave 40 registers for three blocks, which spill
+constexpr int kLargeBlocks = 3;     // per multiprocessor: one loads while others reduce and store
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
 constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
 // 16-byte loads in flight per thread; 4 of them spill 4 bytes on sm_80 (nvcc 13.0).
 constexpr int kBatch = 3;
 constexpr int kReduceThreads = 1024;
 
-// Columns of a row: `head` elements up to the first 16-byte boundary, whole vectors, and a tail.
-// Vectors [first, last) belong to this block; head and tail to the first block of a cluster.
-struct Slice {
-  int head, tail, first, last;
-};
-
-template <class T>
-TIGON_DEVICE Slice slice_of(const T* x, int columns, unsigned rank, unsigned blocks) {
-  constexpr int kWidth = kVec<T>;
-  const auto misplaced = static_cast<unsigned>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));
-  const int head = min(static_cast<int>((kWidth - misplaced) % kWidth), columns);
-  const int vectors = (columns - head) / kWidth;
-  const int share = (vectors + static_cast<int>(blocks) - 1) / static_cast<int>(blocks);
-  const int first = min(vectors, static_cast<int>(rank) * share);
-  const int last = min(vectors, first + share) - (planted("loss.last_vector_lost") ? 1 : 0);
-  return {head, head + vectors * kWidth, first, last};
-}
-
-// Calls f(column) for the columns of head and tail that this thread owns.
-template <int kThreads, class F>
-TIGON_DEVICE void for_each_end(const Slice& s, int columns, unsigned rank, F f) {
-  if (rank != 0) return;
-  int count = s.head + columns - s.tail;
-  if (planted("loss.tail_lost")) count = s.head;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
-    if (!planted("loss.head_lost") || i >= s.head) f(i < s.head ? i : s.tail + i - s.head);
-}
-
-// Largest logit, sum of exp(x - max) and sum of x over some columns. max starts at the smallest
-// finite value and not at -inf, so that max - max is never inf - inf.
+// Sums over some columns: of exponentials, and of the logits themselves.
 struct Statistics {
-  float max = -3.402823466e+38f;
-  float exp_sum = 0.0f;
+  ExpSum exp;
   float sum = 0.0f;
 };
 
 template <int kCount>
 TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
-  float max = s.max;
+  add(s.exp, x);
   TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) max = fmaxf(max, x[j]);
-  if (planted("loss.max_not_subtracted")) max = 0.0f;
-  float exp_sum = 0.0f, sum = 0.0f;
-  TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) {
-    if (planted("loss.nan_swallowed") && x[j] != x[j]) continue;
-    exp_sum += fast_exp_flushed(x[j] - max);
-    sum += x[j];
-  }
-  const float rescale = fast_exp_flushed(s.max - max);
-  s.exp_sum = s.exp_sum * (planted("loss.sum_not_rescaled") ? 1.0f : rescale) + exp_sum;
-  s.max = max;
-  s.sum += sum;
+  for (int j = 0; j < kCount; ++j) s.sum += x[j];
 }
 
 struct Join {
   TIGON_DEVICE Statistics operator()(const Statistics& a, const Statistics& b) const {
-    const float max = fmaxf(a.max, b.max);
-    if (planted("loss.join_without_rescale")) return {max, a.exp_sum + b.exp_sum, a.sum + b.sum};
-    return {max,
-            a.exp_sum * fast_exp_flushed(a.max - max) + b.exp_sum * fast_exp_flushed(b.max - max),
-            a.sum + b.sum};
+    return {JoinExpSums{}(a.exp, b.exp), a.sum + b.sum};
   }
 };
 
@@ -134,7 +89,8 @@ TIGON_DEVICE void fill_zero(T* x, const Slice& s, int columns, unsigned rank) {
   float zeros[kWidth] = {};
   for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kThreads)
     store16(x + s.head + i * kWidth, pack<T>(zeros));
-  for_each_end<kThreads>(s, columns, rank, [&](int c) { store(x + c, from_float<T>(0.0f)); });
+  for_each_end<kThreads>(s, columns, rank, threadIdx.x,
+                         [&](int c) { store(x + c, from_float<T>(0.0f)); });
 }
 
 // First sweep: the row's statistics; the first `kept` vectors of the slice stay in shared memory.
@@ -161,7 +117,7 @@ TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsign
       add(statistics, f);
     }
   }
-  for_each_end<kThreads>(s, columns, rank, [&](int c) {
+  for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
     const float f[1] = {softcap(to_float(load(x + c)))};
     add(statistics, f);
   });
@@ -202,7 +158,7 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
   int i = s.first + static_cast<int>(threadIdx.x);
   for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
   for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
-  for_each_end<kThreads>(s, columns, rank, [&](int c) {
+  for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
     float f = gradient(to_float(load(x + c)), c == y ? at_target : 0.0f);
     if (planted("loss.target_gradient_rounded") && c == y) f = after_rounding<T>(f, at_target);
     store(x + c, from_float<T>(f));
@@ -239,7 +195,7 @@ loss_rows_kernel(LossRows<T> a, int kept) {
   int64_t offset = row * (planted("loss.stride_ignored") ? a.columns : a.stride);
   if (planted("loss.offset_in_int32")) offset = static_cast<int32_t>(offset);
   T* const x = a.logits + offset;
-  const Slice slice = slice_of(x, columns, rank, blocks);
+  const Slice slice = slice_of<kVec<T>>(x, columns, rank, blocks);
   const bool writes_row = rank == 0 && threadIdx.x == 0;
   const bool forward = a.pass != LossPass::kBackward, backward = a.pass != LossPass::kForward;
   int64_t target = load(a.target + row);
@@ -266,7 +222,7 @@ loss_rows_kernel(LossRows<T> a, int kept) {
     if (planted("loss.target_read_late") && writes_row && valid)
       x_y = softcap(to_float(load(x + target)));
     if (blocks > 1 && !planted("loss.cluster_not_joined")) s = join_cluster(s);
-    lse = s.max + logf(s.exp_sum);
+    lse = s.exp.max + logf(s.exp.sum);
     if (writes_row) {
       store(a.lse + row, lse);
       store(a.loss + row, row_loss(a, s, lse, x_y));

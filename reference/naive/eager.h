@@ -87,6 +87,10 @@ class Eager {
   Tensor log_softmax(const Tensor& x) const;
   void log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const;
 
+  // Over the last dimension; all of one type, and [1, T, N] contiguous. backward: y (dy - sum(y dy)).
+  void softmax(const Tensor& x, const Tensor& y) const;
+  void softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const;
+
   // c [m, n] = op(a) op(b), op transposes where told; sums in fp32. All of one type.
   void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
               const Tensor& c) const;

@@ -106,10 +106,10 @@ void in_slabs(const Tensor& y, F&& f) {
 
 class LegacyMatrix {
  public:
-  LegacyMatrix(int64_t rows, int64_t columns) {
+  LegacyMatrix(int64_t rows, int64_t columns, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     check(cudnnCreateTensorDescriptor(&raw_), "cudnnCreateTensorDescriptor");
-    check(cudnnSetTensor4dDescriptor(raw_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
-                                     static_cast<int>(rows), static_cast<int>(columns), 1, 1),
+    check(cudnnSetTensor4dDescriptor(raw_, CUDNN_TENSOR_NCHW, type, static_cast<int>(rows),
+                                     static_cast<int>(columns), 1, 1),
           "cudnnSetTensor4dDescriptor");
   }
   ~LegacyMatrix() {
@@ -139,8 +139,35 @@ cudnnReduceTensorDescriptor_t sum_descriptor() {
 
 constexpr float kOne = 1.0f, kZero = 0.0f;
 
+cudnnDataType_t cudnn_type(DType type) {
+  return type == DType::kBF16  ? CUDNN_DATA_BFLOAT16
+         : type == DType::kF16 ? CUDNN_DATA_HALF
+                               : CUDNN_DATA_FLOAT;
+}
+
 cudaDataType_t cublas_type(DType type) {
   return type == DType::kBF16 ? CUDA_R_16BF : type == DType::kF16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+void library_softmax(cudnnSoftmaxAlgorithm_t algorithm, const Tensor& x, const Tensor& y,
+                     Stream stream) {
+  in_slabs(x, [&](const Slab& slab) {
+    const LegacyMatrix shape(slab.count, x.shape[2], cudnn_type(x.type));
+    check(cudnnSoftmaxForward(cudnn_handle(stream), algorithm, CUDNN_SOFTMAX_MODE_INSTANCE, &kOne,
+                              shape.raw(), slab.of(x).data, &kZero, shape.raw(), slab.of(y).data),
+          "cudnnSoftmaxForward");
+  });
+}
+
+void library_softmax_backward(cudnnSoftmaxAlgorithm_t algorithm, const Tensor& y, const Tensor& dy,
+                              const Tensor& dx, Stream stream) {
+  in_slabs(y, [&](const Slab& slab) {
+    const LegacyMatrix shape(slab.count, y.shape[2], cudnn_type(y.type));
+    check(cudnnSoftmaxBackward(cudnn_handle(stream), algorithm, CUDNN_SOFTMAX_MODE_INSTANCE, &kOne,
+                               shape.raw(), slab.of(y).data, shape.raw(), slab.of(dy).data, &kZero,
+                               shape.raw(), slab.of(dx).data),
+          "cudnnSoftmaxBackward");
+  });
 }
 
 }  // namespace
@@ -192,25 +219,20 @@ Tensor Eager::log_softmax(const Tensor& logits) const {
   const bool gaps = logits.stride[1] != logits.shape[2] && logits.shape[1] > 1;
   const Tensor x = gaps ? unary(Unary::kCopy, logits) : logits;
   const Tensor y = empty(DType::kF32, x.shape);
-  in_slabs(x, [&](const Slab& slab) {
-    const LegacyMatrix shape(slab.count, x.shape[2]);
-    check(cudnnSoftmaxForward(cudnn_handle(stream_), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE,
-                              &kOne, shape.raw(), slab.of(x).data, &kZero, shape.raw(),
-                              slab.of(y).data),
-          "cudnnSoftmaxForward");
-  });
+  library_softmax(CUDNN_SOFTMAX_LOG, x, y, stream_);
   return y;
 }
 
 void Eager::log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const {
-  in_slabs(y, [&](const Slab& slab) {
-    const LegacyMatrix shape(slab.count, y.shape[2]);
-    check(
-        cudnnSoftmaxBackward(cudnn_handle(stream_), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE,
-                             &kOne, shape.raw(), slab.of(y).data, shape.raw(), slab.of(dy).data,
-                             &kZero, shape.raw(), slab.of(dx).data),
-        "cudnnSoftmaxBackward");
-  });
+  library_softmax_backward(CUDNN_SOFTMAX_LOG, y, dy, dx, stream_);
+}
+
+void Eager::softmax(const Tensor& x, const Tensor& y) const {
+  library_softmax(CUDNN_SOFTMAX_ACCURATE, x, y, stream_);
+}
+
+void Eager::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const {
+  library_softmax_backward(CUDNN_SOFTMAX_ACCURATE, y, dy, dx, stream_);
 }
 
 // cuBLAS is column-major: c^T [n, m] = op(b)^T op(a)^T.

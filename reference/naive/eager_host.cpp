@@ -176,6 +176,27 @@ void Eager::log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor
   }
 }
 
+void Eager::softmax(const Tensor& x, const Tensor& y) const {
+  Array row(x.shape[2]);
+  for (int64_t t = 0; t < x.shape[1]; ++t) {
+    read(x, 0, t, row);
+    row = (row - row.maxCoeff<Eigen::PropagateNaN>()).exp();
+    row /= row.sum();
+    write(row, y, 0, t);
+  }
+}
+
+void Eager::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const {
+  Array row(y.shape[2]), gradient(y.shape[2]);
+  for (int64_t t = 0; t < y.shape[1]; ++t) {
+    read(y, 0, t, row);
+    read(dy, 0, t, gradient);
+    const float sum = (row * gradient).sum();
+    gradient = row * (gradient - sum);
+    write(gradient, dx, 0, t);
+  }
+}
+
 void Eager::multiply(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                      const Tensor& c) const {
   Gemm g;

@@ -15,6 +15,7 @@ OPS = {
     "rope": ({"forward": (2, 3), "backward": (2, 3)}, {"D": (64, 128), "K": (8,), "Q": (32,)}, 4.5),
     "swiglu": ({"forward": (3, 5), "backward": (5, 12)}, {"F": (5632, 14336)}, 1.8),
     "geglu": ({"forward": (3, 9), "backward": (5, 20)}, {"F": (5632, 14336)}, 1.9),
+    "softmax": ({"forward": (2, 5), "backward": (3, 4)}, {"V": (32000, 128256)}, 1.5),
     "cross_entropy": ({"forward": (1, 4), "forward_backward": (2, 9)}, {"V": (32000, 50304, 128256)}, 6.5),
     "linear_cross_entropy": ({"forward": (0, 2), "forward_backward": (0, 6)}, {"H": (4096,), "V": (32000, 128256)},
                              1.45),

@@ -1,0 +1,108 @@
+// Contract of softmax.
+#include "reference/softmax.h"
+
+#include "harness/ops/input_sets.h"
+#include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
+#include "reference/naive/softmax.h"
+
+namespace tigon::softmax {
+
+namespace {
+
+std::vector<InputSet> all_inputs() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<InputSet> sets = {{"normal", {{"x", "normal", {{"scale", 2}}}}},
+                                {"confident", {{"x", "confident"}}},
+                                {"certain", {{"x", "confident", {{"margin", 60}}}}},
+                                {"shifted", {{"x", "normal", {{"mean", 200}, {"scale", 4}}}}},
+                                {"large", {{"x", "normal", {{"scale", 60}}}}},
+                                {"last_block", {{"x", "last_block"}}},
+                                {"mixed_rows", {{"x", "mixed_rows"}}}};
+  add_special_rows(&sets, {"x"});
+  const InputSet normal = sets.front();
+  const auto add_masked = [&](const char* name, const char* distribution,
+                              std::map<std::string, double> parameters) {
+    sets.push_back(replaced(normal, name, {{"x", distribution, std::move(parameters)}}));
+    sets.back().nonfinite = true;
+  };
+  add_masked("masked", "masked", {});
+  add_masked("all_negative_inf", "rows_of", {{"value", -kInfinity}});
+  add_nonfinite(&sets, {"x"});
+  add_upstream(&sets, {"dy"});
+  return sets;
+}
+
+}  // namespace
+
+OpSpec contract() {
+  constexpr auto policies = types<F32, BF16, F16>;
+  return {
+      .name = "softmax",
+      .summary = "y = exp(x - max_V x) / sum_V exp(x - max_V x)",
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 33, 130},
+                .sweep = {1024, 4096, 8192},
+                .host_sweep = {8, 32},
+                .huge = {16800}},
+               {.axis = V,
+                .tiny = {1, 7, 33},
+                .check = {1, 2, 7, 8, 9, 127, 1023, 1025, 4099, 270001, 32001},
+                .sweep = {32000, 50257, 128256, 151936, 262144},
+                .host_sweep = {1024, 4096, 16384},
+                .huge = {128256}}},
+      // A cluster of blocks per row.
+      .further_shapes = {{{"T", 3}, {"V", 40001}}},
+      .inputs = all_inputs(),
+      .option_sets = {{}},
+      .policies = dtypes_of(policies),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>([](auto& a) { reference::softmax::forward(a); }),
+                   .scale = oracle<Forward>([](auto& a) { reference::softmax::forward_scale(a); }),
+                   .implementations = {impl<Forward>(
+                                           "fused", policies,
+                                           [](auto& a, Stream s) { return forward(a, s); }),
+                                       impl<Forward>("naive", policies,
+                                                     [](auto& a, Stream s) {
+                                                       return naive::softmax::forward(a, s);
+                                                     })},
+                   .budget = {{"y", {.reduction = V, .elementary = 16}}},
+                   .flops = 5 * Expr(T) * V,
+                   .strided = {"x", "y"},
+                   .properties = {row_independence("T", kAllRowTrials | kBitwiseIfAligned),
+                                  permutation("V"), padding("V", "x"),
+                                  shift_invariance({"x"}, {.same = {"y"}}),
+                                  dtype_twin(), in_place({{"y", "x"}})}}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::softmax::backward(a); }),
+                   .scale =
+                       oracle<Backward>([](auto& a) { reference::softmax::backward_scale(a); }),
+                   .implementations =
+                       {
+                           impl<Backward>(
+                               "fused", policies,
+                               [](auto& a, Stream s) { return backward(a, s); }),
+                           impl<Backward>(
+                               "naive", policies,
+                               [](auto& a, Stream s) { return naive::softmax::backward(a, s); })},
+                   .budget = {{"dx", {.reduction = V}}},
+                   .flops = 4 * Expr(T) * V,
+                   .inputs_from = "forward",
+                   .strided =
+                       {"dy", "y", "dx"},
+                   .upstream =
+                       "dy",
+                   .properties =
+                       {row_independence("T", kAllRowTrials | kBitwiseIfAligned), permutation("V"),
+                        gradient_scaling("dy", {"dx"}), dtype_twin(), orthogonality("dx", {"1"}),
+                        in_place({{"dx", "dy"}}), in_place({{"dx", "y"}})}}),
+          },
+  };
+}
+
+}  // namespace tigon::softmax

@@ -1,0 +1,42 @@
+// A reduction over all threads of a cluster through one barrier.
+#pragma once
+#include "kernels/device/cluster.h"
+#include "kernels/device/reduce.h"
+
+namespace tigon {
+
+// Values of all warps of a cluster, for two reductions: one is read while the next is written.
+template <class T, int kThreads>
+struct ClusterScratch {
+  T values[2][kMaxCluster * (kThreads / 32)];
+};
+
+// Before the first reduction: the other blocks' shared memory can be reached.
+TIGON_DEVICE void cluster_begin() {
+  if (cluster_size() > 1) cluster_sync();
+}
+
+// T{} changes no value that it is joined with. Every block gets the same bits. `turn` is 0, 1, 0,
+// 1, ... from call to call: who has passed the barrier of the next call has read the values of this
+// one. Nothing of another block is touched after the barrier, so that a block may end.
+template <int kThreads, class T, class Op>
+TIGON_DEVICE T cluster_reduce(T v, Op op, ClusterScratch<T, kThreads>& scratch, int turn) {
+  constexpr unsigned kWarps = kThreads / 32;
+  const unsigned blocks = cluster_size(), lane = threadIdx.x % 32;
+  T* const values = scratch.values[planted("cluster_reduce.one_turn") ? 0 : turn];
+  v = warp_reduce(v, op);
+  T* const mine = values + cluster_rank() * kWarps + threadIdx.x / 32;
+  if (blocks == 1) {
+    if (lane == 0) *mine = v;
+    if (!planted("cluster_reduce.no_barrier")) __syncthreads();
+  } else {
+    if (lane < blocks) *cluster_map(mine, lane) = v;
+    if (!planted("cluster_reduce.no_barrier")) cluster_sync();
+  }
+  const unsigned count = planted("cluster_reduce.other_blocks_lost") ? kWarps : blocks * kWarps;
+  T all{};
+  for (unsigned i = lane; i < count; i += 32) all = op(all, values[i]);
+  return warp_reduce(all, op);
+}
+
+}  // namespace tigon

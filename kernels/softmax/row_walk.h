@@ -1,0 +1,100 @@
+// How both passes of softmax walk over rows. A warp, a block or a cluster of blocks works on a row
+// and stays for further ones: while a row is in registers, as stored, the next one is on its way to
+// shared memory, so that loads are always in flight, also during the row's reduction and stores.
+// Each thread copies for itself: no barrier but the reduction's. What registers cannot hold of a
+// row is read again, from L2 mostly.
+#pragma once
+#include "kernels/device/cluster_reduce.h"
+#include "kernels/device/row_lanes.h"
+#include "kernels/device/row_slice.h"
+
+namespace tigon::softmax {
+
+// A lane's share of a row: every kLanes-th piece of the slice from `column` on, and maybe one of
+// the elements before and after the pieces.
+struct LanePart {
+  int column;
+  int left;  // pieces of the slice from `column` on: piece p is the lane's if p * kLanes < left
+  int end;   // column, -1: none
+};
+
+template <int kWidth, int kLanes>
+struct RowWalk {
+  uint32_t row, step, rows;
+  int columns, lane;
+
+  TIGON_DEVICE RowWalk(int64_t rows_, int64_t columns_)
+      : rows(static_cast<uint32_t>(rows_)),
+        columns(static_cast<int>(columns_)),
+        lane(threadIdx.x % kLanes) {
+    constexpr uint32_t kRows = kRowsPerBlock<kLanes>;
+    row = blockIdx.x / cluster_size() * kRows + threadIdx.x / kLanes;
+    step = gridDim.x / cluster_size() * kRows;
+    if constexpr (kLanes > 32) cluster_begin();
+  }
+  // Of the row that starts at `start`; of no row when there are no more.
+  template <class T>
+  TIGON_DEVICE LanePart part(const T* start) const {
+    LanePart part = {0, 0, -1};
+    if (row >= rows) return part;
+    const unsigned rank = cluster_rank();
+    const Slice s = slice_of<kWidth>(start, columns, rank, cluster_size());
+    part.column = s.head + (s.first + lane) * kWidth;
+    part.left = s.last - s.first - lane;
+    if constexpr (kWidth > 1)
+      for_each_end<kLanes>(s, columns, rank, lane, [&](int column) { part.end = column; });
+    return part;
+  }
+  // Of all lanes that share the row.
+  template <class T, class Op>
+  TIGON_DEVICE T reduce(T v, Op op, int turn) const {
+    if constexpr (kLanes <= 32) {
+      return warp_reduce<kLanes>(v, op);
+    } else {
+      using Scratch = ClusterScratch<T, kLanes>;
+      TIGON_SHARED(Scratch, scratch, [1]);
+      return cluster_reduce<kLanes>(v, op, scratch[0], turn);
+    }
+  }
+};
+
+// Rows of one tensor: the pieces of this row that a thread keeps, and those of the next that are on
+// their way to its slots, one every kRowThreads. Single elements are loaded when they are needed.
+template <class T, int kWidth, int kLanes, int kPieces>
+struct RowInbox {
+  static constexpr int kPitch = kRowThreads<kLanes>;
+  static_assert(kLanes >= 2 * kVec<T>);  // a lane has at most one end
+
+  Vec<T>* slots;
+  Piece<T, kWidth> kept[kPieces];
+  T end, next_end;
+
+  TIGON_DEVICE explicit RowInbox(Vec<T>* all) : slots(all + threadIdx.x) {}
+
+  TIGON_DEVICE void request(int p, const T* row, const LanePart& part) const {
+    if constexpr (kWidth > 1)
+      if (p * kLanes < part.left)
+        async_copy<16>(slots + p * kPitch, row + part.column + p * kLanes * kWidth);
+  }
+  // Of a row whose piece p has landed.
+  TIGON_DEVICE void receive(int p, const T* row, const LanePart& part) {
+    if (p * kLanes >= part.left) return;
+    if constexpr (kWidth > 1)
+      kept[p] = dtype_detail::bits_as<Piece<T, kWidth>>(slots[p * kPitch]);
+    else
+      kept[p] = load_piece<1>(row + part.column + p * kLanes);
+  }
+};
+
+// Makes the requests since the last call a group, and waits for the oldest of kPieces groups.
+template <int kWidth>
+TIGON_DEVICE void close_request() {
+  if constexpr (kWidth > 1) async_commit();
+}
+template <int kWidth, int kPieces>
+TIGON_DEVICE void await_request() {
+  if constexpr (kWidth > 1)
+    if (!planted("softmax.copy_not_awaited")) async_wait<kPieces - 1>();
+}
+
+}  // namespace tigon::softmax

@@ -1,0 +1,302 @@
+// softmax            y = exp(x - max_V x) / sum_V exp(x - max_V x)
+// softmax backward   dx = y * (dy - sum_V y * dy)
+//
+// Rows are read from memory once and written once (row_walk.h). Statistics are fp32; the sum of
+// exponentials is online. Bytes: forward 2*T*V*elem, backward 3*T*V*elem.
+#include "kernels/softmax/softmax.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "kernels/device/device_limits.h"
+#include "kernels/device/exp_sum.h"
+#include "kernels/signature/checks.h"
+#include "kernels/softmax/row_walk.h"
+
+namespace tigon::softmax {
+namespace {
+
+// Lanes, pieces per lane, blocks per multiprocessor. The last shapes are those of a cluster's
+// blocks: kForwardAlone pieces are the most that a block takes alone. Two blocks per multiprocessor
+// work while the other one waits for its cluster; 128 KB of registers hold their rows.
+constexpr RowTable<5> kForwardVectors = {
+    "softmax.forward.vectors", {{32, 1, 8}, {32, 4, 8}, {128, 8, 6}, {512, 8, 2}, {512, 8, 1}}};
+constexpr RowTable<3> kForwardElements = {"softmax.forward.elements",
+                                          {{32, 8, 8}, {128, 8, 8}, {512, 8, 2}}};
+constexpr int64_t kForwardAlone = 4096;
+// The last shape is for rows that clusters of the one before do not hold.
+constexpr RowTable<5> kBackwardVectors = {
+    "softmax.backward.vectors", {{32, 1, 6}, {32, 4, 6}, {128, 4, 6}, {512, 4, 2}, {512, 8, 1}}};
+constexpr RowTable<3> kBackwardElements = {"softmax.backward.elements",
+                                           {{32, 8, 8}, {128, 8, 6}, {512, 8, 2}}};
+constexpr int64_t kBackwardAlone = 2048;
+
+template <class T>
+TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
+  return v.data + row * (planted("softmax.stride_ignored") ? v.shape[1] : v.stride[0]);
+}
+template <class T>
+TIGON_DEVICE T* output_row_of(const View<T, 2>& v, int64_t row) {
+  const int64_t offset = row * v.stride[0];
+  return v.data + (planted("softmax.offset_in_int32") ? static_cast<int32_t>(offset) : offset);
+}
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+forward_kernel(Forward<P> args) {
+  using T = typename P::Elem;
+  TIGON_DYNAMIC_SHARED(Vec<T>, slots);
+  RowWalk<kWidth, kLanes> walk(args.x.shape[0], args.x.shape[1]);
+  RowInbox<T, kWidth, kLanes, kPieces> x(slots);
+
+  const T* next_row = row_of(args.x, walk.row);
+  LanePart next = walk.part(next_row);
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p) {
+    x.request(p, next_row, next);
+    close_request<kWidth>();
+  }
+  if (next.end >= 0) x.next_end = load(next_row + next.end);
+
+  for (int turn = 0; walk.row < walk.rows; turn ^= 1) {
+    const uint32_t row = walk.row;
+    const T* x_row = row_of(args.x, row);  // [V]
+    LanePart part = next;
+    if (planted("softmax.rest_lost")) part.left = min(part.left, kPieces * kLanes);
+    x.end = x.next_end;
+    walk.row += walk.step;
+    next_row = row_of(args.x, walk.row);
+    next = walk.part(next_row);
+
+    ExpSum total;
+    const auto add_piece = [&](const Piece<T, kWidth>& piece) {
+      float f[kWidth];
+      unpack_piece(piece, f);
+      add(total, f);
+    };
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p) {
+      await_request<kWidth, kPieces>();
+      x.receive(p, x_row, part);
+      x.request(p, next_row, next);
+      close_request<kWidth>();
+      if (p * kLanes < part.left) add_piece(x.kept[p]);
+    }
+    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+      add_piece(load_piece<kWidth>(x_row + part.column + i * kWidth));
+    if (part.end >= 0) add(total, {to_float(x.end)});
+    if (next.end >= 0) x.next_end = load(next_row + next.end);
+    total = walk.reduce(total, JoinExpSums{}, turn);
+
+    const float max = total.max, inverse = fast_div(1.0f, total.sum);
+    T* y_row = output_row_of(args.y, row);  // [V]
+    const auto store_y = [&](const Piece<T, kWidth>& piece, int i) {
+      float f[kWidth];
+      unpack_piece(piece, f);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[j] = fast_exp_flushed(f[j] - max) * inverse;
+      store_piece(y_row + part.column + i * kWidth, f);
+    };
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (p * kLanes < part.left + planted("softmax.row_overrun")) {
+        keep_packed(x.kept[p]);
+        store_y(x.kept[p], p * kLanes);
+      }
+    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+      store_y(load_piece<kWidth>(x_row + part.column + i * kWidth), i);
+    if (part.end >= 0)
+      store(y_row + part.end, from_float<T>(fast_exp_flushed(to_float(x.end) - max) * inverse));
+  }
+}
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+backward_kernel(Backward<P> args) {
+  using T = typename P::Elem;
+  TIGON_DYNAMIC_SHARED(Vec<T>, slots);
+  RowWalk<kWidth, kLanes> walk(args.y.shape[0], args.y.shape[1]);
+  RowInbox<T, kWidth, kLanes, kPieces> y(slots), dy(slots + kPieces * kRowThreads<kLanes>);
+
+  const T *next_y = row_of(args.y, walk.row), *next_dy = row_of(args.dy, walk.row);
+  LanePart next = walk.part(next_y);
+  const auto load_next_end = [&] {
+    if (next.end < 0) return;
+    y.next_end = load(next_y + next.end);
+    dy.next_end = load(next_dy + next.end);
+  };
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p) {
+    y.request(p, next_y, next);
+    dy.request(p, next_dy, next);
+    close_request<kWidth>();
+  }
+  load_next_end();
+
+  for (int turn = 0; walk.row < walk.rows; turn ^= 1) {
+    const uint32_t row = walk.row;
+    const T *y_row = row_of(args.y, row), *dy_row = row_of(args.dy, row);  // [V]
+    LanePart part = next;
+    if (planted("softmax.rest_lost")) part.left = min(part.left, kPieces * kLanes);
+    y.end = y.next_end;
+    dy.end = dy.next_end;
+    walk.row += walk.step;
+    next_y = row_of(args.y, walk.row);
+    next_dy = row_of(args.dy, walk.row);
+    next = walk.part(next_y);
+
+    float sum = 0.0f;
+    const auto add_piece = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece) {
+      float f[kWidth], g[kWidth], products = 0.0f;
+      unpack_piece(y_piece, f);
+      unpack_piece(dy_piece, g);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) products += f[j] * g[j];
+      sum += products;
+      if (planted("softmax.products_in_bf16")) sum = to_float(from_float<bf16>(sum));
+    };
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p) {
+      await_request<kWidth, kPieces>();
+      y.receive(p, y_row, part);
+      dy.receive(p, dy_row, part);
+      y.request(p, next_y, next);
+      dy.request(p, next_dy, next);
+      close_request<kWidth>();
+      if (p * kLanes < part.left) add_piece(y.kept[p], dy.kept[p]);
+    }
+    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+      add_piece(load_piece<kWidth>(y_row + part.column + i * kWidth),
+                load_piece<kWidth>(dy_row + part.column + i * kWidth));
+    if (part.end >= 0) sum += to_float(y.end) * to_float(dy.end);
+    load_next_end();
+    sum = walk.reduce(sum, Sum{}, turn);
+    if (planted("softmax.projection_missing")) sum = 0.0f;
+    if (planted("softmax.mean_for_sum")) sum /= static_cast<float>(walk.columns);
+
+    T* dx_row = output_row_of(args.dx, row);  // [V]
+    const auto store_dx = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece,
+                              int i) {
+      float f[kWidth], g[kWidth];
+      unpack_piece(y_piece, f);
+      unpack_piece(dy_piece, g);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[j] *= g[j] - sum;
+      store_piece(dx_row + part.column + i * kWidth, f);
+    };
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (p * kLanes < part.left + planted("softmax.row_overrun")) {
+        keep_packed(y.kept[p]);
+        keep_packed(dy.kept[p]);
+        store_dx(y.kept[p], dy.kept[p], p * kLanes);
+      }
+    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+      store_dx(load_piece<kWidth>(y_row + part.column + i * kWidth),
+               load_piece<kWidth>(dy_row + part.column + i * kWidth), i);
+    if (part.end >= 0)
+      store(dx_row + part.end, from_float<T>(to_float(y.end) * (to_float(dy.end) - sum)));
+  }
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+// Blocks per row. `alone` is the most that one takes.
+unsigned cluster_of(int64_t pieces, int64_t alone) {
+  unsigned cluster = 1;
+  if (pieces > alone && device_limits().clusters)
+    while (cluster < kMaxCluster && pieces > cluster * alone) cluster *= 2;
+  return cluster;
+}
+
+// kernel_of.operator()<lanes, pieces, blocks per SM>() is the kernel of a shape; it reads `inputs`
+// tensors.
+template <class T, int kWidth, const auto& kTable, class Args, class KernelOf>
+Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alone, int inputs,
+                   Stream stream, const KernelOf& kernel_of) {
+  const int64_t pieces = columns / kWidth;
+  const unsigned cluster = cluster_of(pieces, alone);
+  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+    constexpr int kThreads = kRowThreads<kLanes>;
+    const auto kernel = kernel_of.template operator()<kLanes, kPieces, kBlocksPerSm, kRest>();
+    size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kPieces * kThreads : 0;
+    if (planted("softmax.shared_too_small")) slots /= 2;
+    LaunchConfig config{.grid = dim3(cluster),
+                        .block = dim3(kThreads),
+                        .shared_bytes = slots * sizeof(Vec<T>),
+                        .stream = stream,
+                        .cluster = cluster};
+    const int64_t blocks = ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}) * cluster;
+    config.grid =
+        dim3(static_cast<unsigned>(std::min<int64_t>(blocks, resident_blocks(config, kernel))));
+    return launch(config, kernel, args);
+  };
+  return with_row_shape<kTable>(ceil_div(pieces, int64_t{cluster}), run);
+}
+
+// Rows of both start at the same place between two 16-byte boundaries, every one of them.
+template <class A, class B>
+bool same_misplacement(const View<A, 2>& a, const View<B, 2>& b) {
+  const auto apart = reinterpret_cast<uintptr_t>(a.data) - reinterpret_cast<uintptr_t>(b.data);
+  const int64_t drift = (a.stride[0] - b.stride[0]) * static_cast<int64_t>(sizeof(A));
+  return (apart % 16 == 0 && (a.shape[0] <= 1 || drift % 16 == 0)) ||
+         planted("softmax.alignment_unchecked");
+}
+
+Status check_sizes(int64_t t, int64_t v) {
+  if (t < 0 || v < 1) return invalid("softmax: tensors must be [T >= 0, V >= 1]");
+  if (t > INT_MAX) return unsupported("softmax: there may be fewer than 2^31 rows");
+  if (v > INT_MAX) return unsupported("softmax: a row must have fewer than 2^31 columns");
+  return {};
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream) {
+  using T = typename P::Elem;
+  const int64_t t = args.x.shape[0], v = args.x.shape[1];
+  if (Status bad = check_sizes(t, v); !bad.ok()) return bad;
+  if (!has_shape(args.x, t, v) || !has_shape(args.y, t, v))
+    return invalid("softmax: x and y must both be [T, V] with unit stride along V");
+  if (is_missing(args.x) || is_missing(args.y)) return invalid("softmax: x or y is null");
+  const auto run = [&]<int kWidth, const auto & kTable> {
+    return launch_walk<T, kWidth, kTable>(
+        args, t, v, kForwardAlone, 1, stream,
+        [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+          return forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>;
+        });
+  };
+  return same_misplacement(args.x, args.y) ? run.template operator()<kVec<T>, kForwardVectors>()
+                                           : run.template operator()<1, kForwardElements>();
+}
+
+template <class P>
+Status backward(const Backward<P>& args, Stream stream) {
+  using T = typename P::Elem;
+  const int64_t t = args.y.shape[0], v = args.y.shape[1];
+  if (Status bad = check_sizes(t, v); !bad.ok()) return bad;
+  if (!has_shape(args.dy, t, v) || !has_shape(args.y, t, v) || !has_shape(args.dx, t, v))
+    return invalid("softmax: dy, y and dx must all be [T, V] with unit stride along V");
+  if (is_missing(args.dy) || is_missing(args.y) || is_missing(args.dx))
+    return invalid("softmax: dy, y or dx is null");
+  const auto run = [&]<int kWidth, const auto & kTable> {
+    return launch_walk<T, kWidth, kTable>(
+        args, t, v, kBackwardAlone, 2, stream,
+        [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+          return backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>;
+        });
+  };
+  return same_misplacement(args.y, args.dy) && same_misplacement(args.y, args.dx)
+             ? run.template operator()<kVec<T>, kBackwardVectors>()
+             : run.template operator()<1, kBackwardElements>();
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+
+}  // namespace tigon::softmax

@@ -1,0 +1,40 @@
+// softmax: y = exp(x) / sum_V exp(x) of each row
+#pragma once
+#include "kernels/signature/signature.h"
+
+namespace tigon::softmax {
+
+inline constexpr Axis T{"T", "rows"}, V{"V", "columns"};
+
+// A row with a NaN, with +inf, or with nothing but -inf is NaN.
+template <class P>
+struct Forward {
+  using Elem = typename P::Elem;
+  View<const Elem, 2> x;  // rows may be strided
+  View<Elem, 2> y;        // rows may be strided; may be x's memory
+
+  static auto fields() {
+    return std::tuple{in(&Forward::x, "x", {T, V}), out(&Forward::y, "y", {T, V})};
+  }
+};
+
+// dx = y * (dy - sum_V y * dy).
+template <class P>
+struct Backward {
+  using Elem = typename P::Elem;
+  View<const Elem, 2> dy;  // rows may be strided
+  View<const Elem, 2> y;   // from forward; rows may be strided
+  View<Elem, 2> dx;        // rows may be strided; may be dy's memory, or y's
+
+  static auto fields() {
+    return std::tuple{in(&Backward::dy, "dy", {T, V}), in(&Backward::y, "y", {T, V}),
+                      out(&Backward::dx, "dx", {T, V})};
+  }
+};
+
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+
+}  // namespace tigon::softmax

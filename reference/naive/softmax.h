@@ -1,0 +1,16 @@
+// Unfused softmax: the library's, between the copies that rows with gaps need.
+#pragma once
+#include "kernels/softmax/softmax.h"
+
+namespace tigon::naive::softmax {
+
+using tigon::softmax::Backward;
+using tigon::softmax::Forward;
+
+// As tigon::softmax::forward and backward, for F32, BF16 and F16.
+template <class P>
+Status forward(const Forward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, Stream stream);
+
+}  // namespace tigon::naive::softmax
