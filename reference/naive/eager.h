@@ -87,7 +87,8 @@ class Eager {
   Tensor log_softmax(const Tensor& x) const;
   void log_softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const;
 
-  // Over the last dimension; all of one type, and [1, T, N] contiguous. backward: y (dy - sum(y dy)).
+  // Over the last dimension; all of one type, and [1, T, N] contiguous. backward: y (dy - sum(y
+  // dy)).
   void softmax(const Tensor& x, const Tensor& y) const;
   void softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) const;
 
