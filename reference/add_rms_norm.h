@@ -9,16 +9,6 @@ namespace tigon::reference::add_rms_norm {
 using tigon::add_rms_norm::Backward;
 using tigon::add_rms_norm::Forward;
 
-// The norm within the call.
-template <class P>
-rms_norm::Forward<P> norm_of(const Forward<P>& a) {
-  return {as_const(a.h), a.w, a.y, a.rstd, a.eps, a.offset, a.casting};
-}
-template <class P>
-rms_norm::Backward<P> norm_of(const Backward<P>& a) {
-  return {a.dy, a.h, a.w, a.rstd, a.dx, a.dw, a.scratch, a.offset};
-}
-
 // `element`: what the sum is rounded to.
 template <class P>
 void forward(const Forward<P>& a, DType element = DType::kF64) {

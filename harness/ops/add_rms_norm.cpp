@@ -1,8 +1,8 @@
 // Contract of add_rms_norm.
 #include "reference/add_rms_norm.h"
 
-#include "harness/ops/casting.h"
 #include "harness/ops/input_sets.h"
+#include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/add_rms_norm.h"
@@ -38,7 +38,7 @@ std::vector<InputSet> all_inputs() {
   add("zero_residual", plans_of({"residual"}, "rows_of", {{"every", 1}}));
   add("zero_weight", plans_of({"w"}, "rows_of", {{"every", 1}}));
   add_special_rows(&sets, kSummands);
-  add_nonfinite(&sets, {"residual"}, 1e17);  // a sum of squares is below 3e38
+  add_nonfinite(&sets, {"residual"}, kLargestInNorm);
   add_upstream(&sets, {"dy"});
   return sets;
 }
@@ -58,18 +58,7 @@ OpSpec contract() {
       .name = "add_rms_norm",
       .summary = "h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)"
                  " of the rounded h",
-      .axes = {{.axis = T,
-                .tiny = {1, 3},
-                .check = {0, 1, 2, 31, 33, 129, 257},
-                .sweep = {1024, 2048, 4096, 8192, 16384},
-                .host_sweep = {16, 64, 256},
-                .huge = {525000}},
-               {.axis = H,
-                .tiny = {1, 8, 33},
-                .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
-                .sweep = {2048, 4096, 8192},
-                .host_sweep = {512, 2048},
-                .huge = {4096}}},
+      .axes = norm_axes(T, H),
       .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
       .inputs = all_inputs(),
       .option_sets = {{},
@@ -93,7 +82,7 @@ OpSpec contract() {
                        [](auto& a, DType e) { reference::add_rms_norm::forward_scale(a, e); }),
                    .underflow = oracle<Forward>([](auto& a, DType e) {
                      reference::add_rms_norm::forward(a, e);
-                     rms_norm::casting_underflow(reference::add_rms_norm::norm_of(a));
+                     rms_norm::casting_underflow(norm_of(a));
                    }),
                    .implementations =
                        {impl<Forward>("fused", policies,

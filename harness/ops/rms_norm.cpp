@@ -1,8 +1,8 @@
 // Contract of rms_norm.
 #include "reference/rms_norm.h"
 
-#include "harness/ops/casting.h"
 #include "harness/ops/input_sets.h"
+#include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/rms_norm.h"
@@ -24,7 +24,7 @@ std::vector<InputSet> all_inputs() {
   const InputSet normal = sets.front();
   sets.push_back(replaced(normal, "zero_weight", plans_of({"w"}, "rows_of", {{"every", 1}})));
   add_special_rows(&sets, {"x"});
-  add_nonfinite(&sets, {"x"}, 1e17);  // a sum of squares is below 3e38
+  add_nonfinite(&sets, {"x"}, kLargestInNorm);
   add_upstream(&sets, {"dy"});
   return sets;
 }
@@ -36,18 +36,7 @@ OpSpec contract() {
   return {
       .name = "rms_norm",
       .summary = "y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)",
-      .axes = {{.axis = T,
-                .tiny = {1, 3},
-                .check = {0, 1, 2, 31, 33, 129, 257},
-                .sweep = {1024, 2048, 4096, 8192, 16384},
-                .host_sweep = {16, 64, 256},
-                .huge = {525000}},
-               {.axis = H,
-                .tiny = {1, 8, 33},
-                .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
-                .sweep = {2048, 4096, 8192},
-                .host_sweep = {512, 2048},
-                .huge = {4096}}},
+      .axes = norm_axes(T, H),
       .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
       .inputs = all_inputs(),
       .option_sets = {{},

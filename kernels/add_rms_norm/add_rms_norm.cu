@@ -43,24 +43,6 @@ constexpr RowTable<8> kBackwardVectors = {"add_rms_norm.backward.vectors",
 constexpr RowTable<4> kBackwardElements = {"add_rms_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
-// The norm of h that is within the call.
-template <class P>
-TIGON_HOST_DEVICE rms_norm::Forward<P> norm_of(const Forward<P>& a) {
-  rms_norm::Forward<P> norm;
-  norm.x = {a.h.data, {a.h.shape[0], a.h.shape[1]}, {a.h.stride[0], a.h.stride[1]}};
-  norm.w = a.w;
-  norm.y = a.y;
-  norm.rstd = a.rstd;
-  norm.eps = a.eps;
-  norm.offset = a.offset;
-  norm.casting = a.casting;
-  return norm;
-}
-template <class P>
-TIGON_HOST_DEVICE rms_norm::Backward<P> norm_of(const Backward<P>& a) {
-  return {a.dy, a.h, a.w, a.rstd, a.dx, a.dw, a.scratch, a.offset};
-}
-
 // x + residual, which goes to h.
 template <class P, int kWidth, int kPieces>
 struct SummedRow {

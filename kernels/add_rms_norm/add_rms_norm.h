@@ -62,6 +62,24 @@ struct Backward {
   }
 };
 
+// The norm of h within a call.
+template <class P>
+TIGON_HOST_DEVICE rms_norm::Forward<P> norm_of(const Forward<P>& a) {
+  rms_norm::Forward<P> norm;
+  norm.x = {a.h.data, {a.h.shape[0], a.h.shape[1]}, {a.h.stride[0], a.h.stride[1]}};
+  norm.w = a.w;
+  norm.y = a.y;
+  norm.rstd = a.rstd;
+  norm.eps = a.eps;
+  norm.offset = a.offset;
+  norm.casting = a.casting;
+  return norm;
+}
+template <class P>
+TIGON_HOST_DEVICE rms_norm::Backward<P> norm_of(const Backward<P>& a) {
+  return {a.dy, a.h, a.w, a.rstd, a.dx, a.dw, a.scratch, a.offset};
+}
+
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

@@ -14,21 +14,13 @@ Status forward(const Forward<P>& a, Stream stream) {
       e.binary(Binary::kAdd, as_matrix(a.x), as_matrix(a.residual), as_matrix(a.h));
   });
   if (!added.ok()) return added;
-  rms_norm::Forward<P> norm;
-  norm.x = {a.h.data, {a.h.shape[0], a.h.shape[1]}, {a.h.stride[0], a.h.stride[1]}};
-  norm.w = a.w;
-  norm.y = a.y;
-  norm.rstd = a.rstd;
-  norm.eps = a.eps;
-  norm.offset = a.offset;
-  norm.casting = a.casting;
-  return rms_norm::forward(norm, stream);
+  return rms_norm::forward(norm_of(a), stream);
 }
 
 template <class P>
 Status backward(const Backward<P>& a, Stream stream) {
   using Elem = typename P::Elem;
-  rms_norm::Backward<P> norm{a.dy, a.h, a.w, a.rstd, a.dx, a.dw, a.scratch, a.offset};
+  rms_norm::Backward<P> norm = norm_of(a);
   if (!a.dh || a.h.size() == 0) return rms_norm::backward(norm, stream);
   return eagerly(stream, [&](const Eager& e) {
     const Tensor dnorm = e.empty(dtype_of<Elem>, as_matrix(a.dx).shape);

@@ -1,7 +1,32 @@
-// What rms_norm's casting means for the budget of y, for every contract that has it.
+// What contracts of norms share: their sizes, and what rms_norm's casting means for the budget of
+// y.
 #pragma once
+#include <vector>
+
 #include "harness/spec/op_spec.h"
 #include "reference/rms_norm.h"
+
+namespace tigon {
+
+// The squares of 131072 of them sum to less than 3e38.
+inline constexpr double kLargestInNorm = 4e16;
+
+inline std::vector<AxisPlan> norm_axes(Axis t, Axis h) {
+  return {{.axis = t,
+           .tiny = {1, 3},
+           .check = {0, 1, 2, 31, 33, 129, 257},
+           .sweep = {1024, 2048, 4096, 8192, 16384},
+           .host_sweep = {16, 64, 256},
+           .huge = {525000}},
+          {.axis = h,
+           .tiny = {1, 8, 33},
+           .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
+           .sweep = {2048, 4096, 8192},
+           .host_sweep = {512, 2048},
+           .huge = {4096}}};
+}
+
+}  // namespace tigon
 
 namespace tigon::rms_norm {
 
