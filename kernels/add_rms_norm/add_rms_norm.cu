@@ -65,22 +65,27 @@ struct SummedRow {
     kept = load_piece_stream<kWidth>(x + i * kWidth);
     second[p] = load_piece_stream<kWidth>(residual + i * kWidth);
   }
-  TIGON_DEVICE void finish(int64_t i, int p, RowPiece& kept) { kept = sum(i, kept, second[p]); }
-  TIGON_DEVICE RowPiece at(int64_t i) const {
-    return sum(i, load_piece<kWidth>(x + i * kWidth), load_piece<kWidth>(residual + i * kWidth));
+  TIGON_DEVICE void finish(int64_t i, int p, RowPiece& kept, float (&f)[kWidth]) const {
+    kept = sum(i, kept, second[p], f);
+  }
+  TIGON_DEVICE void at(int64_t i, float (&f)[kWidth]) const {
+    sum(i, load_piece<kWidth>(x + i * kWidth), load_piece<kWidth>(residual + i * kWidth), f);
   }
 
  private:
-  TIGON_DEVICE RowPiece sum(int64_t i, const RowPiece& a, const RowPiece& b) const {
-    float f[kWidth], g[kWidth];
+  // f is what a reader of h finds there.
+  TIGON_DEVICE RowPiece sum(int64_t i, const RowPiece& a, const RowPiece& b,
+                            float (&f)[kWidth]) const {
+    float g[kWidth];
     unpack_piece(a, f);
     unpack_piece(b, g);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j)
       if (!planted("add_rms_norm.residual_missing")) f[j] += g[j];
-    const RowPiece rounded = pack_piece<T>(f);
-    if (!planted("add_rms_norm.h_not_stored")) store_packed(h + i * kWidth, rounded);
-    return planted("add_rms_norm.norm_of_x") ? a : rounded;
+    const RowPiece h_piece = pack_piece<T>(f);
+    if (!planted("add_rms_norm.h_not_stored")) store_packed(h + i * kWidth, h_piece);
+    if (!planted("add_rms_norm.statistics_unrounded")) unpack_piece(h_piece, f);
+    return planted("add_rms_norm.norm_of_x") ? a : h_piece;
   }
 };
 

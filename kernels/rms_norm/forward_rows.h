@@ -24,10 +24,10 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
 }
 
 // The row of this thread; lanes of a warp or a whole block share it. `input` says where it is from:
-//   start(row)         before anything else; the row may be beyond the last
-//   load(i, p, kept)   starts to read piece i, the thread's p-th
-//   finish(i, p, kept) makes it the piece that is normalised
-//   at(i)              both, for a piece that does not fit into registers; it is in args.x then
+//   start(row)            before anything else; the row may be beyond the last
+//   load(i, p, kept)      starts to read piece i, the thread's p-th
+//   finish(i, p, kept, f) makes it the piece that is normalised; f its values
+//   at(i, f)              both, for a piece that does not fit into registers; it is in args.x then
 template <class P, int kWidth, int kLanes, int kPieces, bool kRest, class Input>
 TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
   using T = typename P::Elem;
@@ -56,15 +56,14 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
     if (const int i = p * kLanes + lane; i < pieces) {
-      input.finish(i, p, kept[p]);
-      unpack_piece(kept[p], f);
+      input.finish(i, p, kept[p], f);
       add_products(f, f, squares);
       for (int j = 0; j < kWidth && planted("rms_norm.squares_in_bf16"); ++j)
         squares[j] = to_float(from_float<bf16>(squares[j]));
     }
   if constexpr (kRest)
     for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
-      unpack_piece(input.at(i), f);
+      input.at(i, f);
       add_products(f, f, squares);
     }
   float mean = row_sum<kLanes>(sum_of(squares)) / static_cast<float>(h);

@@ -56,8 +56,12 @@ struct StoredRow {
   TIGON_DEVICE void load(int64_t i, int, Piece<T, kWidth>& kept) const {
     kept = load_piece_stream<kWidth>(x + i * kWidth);
   }
-  TIGON_DEVICE void finish(int64_t, int, Piece<T, kWidth>&) const {}
-  TIGON_DEVICE Piece<T, kWidth> at(int64_t i) const { return load_piece<kWidth>(x + i * kWidth); }
+  TIGON_DEVICE void finish(int64_t, int, const Piece<T, kWidth>& kept, float (&f)[kWidth]) const {
+    unpack_piece(kept, f);
+  }
+  TIGON_DEVICE void at(int64_t i, float (&f)[kWidth]) const {
+    unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
+  }
 };
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
