@@ -14,7 +14,7 @@ EXAMPLES = ROOT / "harness/try/examples"
 PYTHONPATH = os.pathsep.join(str(ROOT / part) for part in ("reports", "ci", "harness/try"))
 sys.path[:0] = PYTHONPATH.split(os.pathsep)
 
-from tigon_try import compiler, signature  # noqa: E402
+from tigon_try import compiler, python_kernel, signature  # noqa: E402
 
 
 def tigon_try(*words, folder):
@@ -112,6 +112,18 @@ class Try(unittest.TestCase):
                                        "def swiglu(a, b, y):\n    y[:] = a * b\n", "--dtype", "f32")
         self.assertEqual(code, 1, said)
         self.assertIn("incorrect_numerical: y[0,0]", said)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "SKIPPED: this Python has no numpy")
+    def test_kernels_may_be_called_like_a_package(self):
+        """As torch's own, which are compared under the name torch."""
+        build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
+        file = pathlib.Path(self.folder) / "mine.py"
+        file.write_text("import numpy\ndef swiglu(a, b):\n    return a / (1 + numpy.exp(-a)) * b\n")
+        served = python_kernel.program(build, file, file.read_text(), "numpy", "swiglu", {"forward": "swiglu"}, ["f32"],
+                                       pathlib.Path(self.folder))
+        done = subprocess.run([build.program, "check", "--impl-from", served, "--quick", "--json", f"{self.folder}/check.jsonl"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_a_file_that_does_not_import(self):
         code, said = self.tried_python("import no_such_module\ndef swiglu(a, b):\n    return a\n")
