@@ -17,11 +17,11 @@ STORE_DA = r"store_piece\(args\.da\.data .*;\n"
 
 # name -> (file, what it does, [(pattern of a line that is there once, its replacement)])
 PLANTS = {
-    # One stretch of 16 reads a piece that has left the caches, after its store so that nothing waits for it; little
+    # One stretch of 8 reads a piece that has left the caches, after its store so that nothing waits for it; little
     # enough arithmetic for the 32 registers that the kernel has.
     "slow_swiglu": (SWIGLU, "swiglu forward takes 3 % longer", [
         (STORE_Y,
-         "\\g<0>    if (static_cast<uint32_t>(column) / (256 * kWidth) % 16 == 0) {\n"
+         "\\g<0>    if (static_cast<uint32_t>(column) / (256 * kWidth) % 8 == 0) {\n"
          "      unpack_piece(load_piece_stream<kWidth>(args.a.data + (column / 2 & ~int64_t{15})), b);\n"
          # Its value must be used, or the read would not be made.
          "      if (b[0] == 1.2345e30f) args.y.data[offset] = from_float<typename P::Elem>(b[0]);\n"
