@@ -1,7 +1,6 @@
 // What the launchers of kernels that normalise rows share.
 #pragma once
 #include <algorithm>
-#include <initializer_list>
 
 #include "kernels/device/column_sums.h"
 #include "kernels/rms_norm/rms_norm.h"
