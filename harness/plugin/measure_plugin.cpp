@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kBasis = "wall";
 constexpr size_t kMostSamples = 30;  // each is computed a second time in a fresh process
+constexpr size_t kLeastSamples = 8;  // fewer give no 99% interval of the median
 constexpr double kMostOracleFlop = 2e9;
 
 // A measurement that does not stand, and why.
@@ -72,6 +73,7 @@ Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& r
   m.overhead = kernel.overhead();
   StoppingRule mine = rule;
   mine.most = std::min(rule.most, kMostSamples);
+  mine.least = std::min(mine.most, kLeastSamples);
   const bool has_oracle = flops_of(c) < kMostOracleFlop && minimum_bytes(c) < kMostOracleFlop;
   TimedKernel::Sample chosen;
   const auto start = std::chrono::steady_clock::now();
