@@ -96,7 +96,7 @@ class Try(unittest.TestCase):
     def test_a_function_of_numpy_arrays(self):
         code, said = tigon_try(EXAMPLES / "rms_norm_numpy.py", "--dtype", "bf16", folder=self.folder)
         self.assertEqual(code, 0, said)
-        self.assertRegex(said, r"oracle's budget +ok .* 69 passed, 0 failed, 1 skipped")
+        self.assertRegex(said, r"oracle's budget +ok .* \d+ passed, 0 failed, 1 skipped")
 
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "SKIPPED: this Python has no numpy")
     def test_a_wrong_function(self):
