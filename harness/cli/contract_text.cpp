@@ -35,6 +35,11 @@ std::string dtypes_of(const TensorInfo& tensor, const std::vector<DType>& polici
   return fmt::format("{}", fmt::join(names, " "));
 }
 
+const char* optionality_of(const TensorInfo& tensor) {
+  if (tensor.is_on_request) return "left out unless asked for";
+  return tensor.is_optional ? "may be left out" : "";
+}
+
 std::string default_of(const OptionInfo& option) {
   if (option.choices.empty()) return fmt::format("{:g}", option.default_value);
   return option.choices.at(static_cast<size_t>(option.default_value));
@@ -45,6 +50,7 @@ std::string bytes_of(const Pass& pass) {
   if (pass.bytes) return pass.bytes->text();
   std::vector<std::string> terms;
   for (const TensorInfo& t : pass.tensors) {
+    if (t.is_on_request) continue;
     std::vector<std::string> factors = {fmt::format("size({})", t.name)};
     if (t.role == Role::kInOut) factors.insert(factors.begin(), "2");
     terms.push_back(fmt::format("{}", fmt::join(factors, "*")));

@@ -124,8 +124,8 @@ void add_pass(const OpSpec& op, const Pass& pass, Page* page) {
   page->heading(3, op.name + " " + pass.name);
   std::vector<Row> tensors, options, budget, properties;
   for (const TensorInfo& t : pass.tensors)
-    tensors.push_back({t.name, name_of_role(t.role), shape_of(t), dtypes_of(t, op.policies),
-                       t.is_optional ? "may be left out" : ""});
+    tensors.push_back(
+        {t.name, name_of_role(t.role), shape_of(t), dtypes_of(t, op.policies), optionality_of(t)});
   page->table({"tensor", "role", "shape", "stored as", ""}, tensors);
   for (const OptionInfo& o : pass.options) {
     const auto still = pass.invisible.find(o.name);
@@ -182,7 +182,8 @@ Json json_of(const OpSpec& op, const Pass& pass) {
                             {"role", name_of_role(t.role)},
                             {"shape", shape},
                             {"dtypes", dtypes},
-                            {"optional", t.is_optional}});
+                            {"optional", t.is_optional},
+                            {"on_request", t.is_on_request}});
   }
   for (const OptionInfo& o : pass.options)
     j["options"].push_back({{"name", o.name}, {"default", default_of(o)}, {"choices", o.choices}});

@@ -73,7 +73,7 @@ void print_lines(const TraceResult& trace, const Json& t) {
   const Pass* pass = find_pass(*find_op(trace.c.op), trace.c.pass);
   const Binding binding = binding_of(trace.c, *find_op(trace.c.op), *pass);
   for (const TensorInfo& tensor : pass->tensors) {
-    if (trace.c.options.count(tensor.name)) continue;  // left out
+    if (is_left_out(tensor, trace.c.options)) continue;
     auto bytes = static_cast<double>(size_of(tensor.dtype.at(trace.c.dtype)));
     for (const Expr& size : tensor.shape) bytes *= size(binding);
     fmt::print(" {} {}", tensor.name, show_bytes(bytes));

@@ -25,11 +25,6 @@ const Pass& pass_of(const Case& c) {
   return *pass;
 }
 
-bool is_given(const Case& c, const TensorInfo& tensor) {
-  const auto option = c.options.find(tensor.name);
-  return option == c.options.end() || option->second != "absent";
-}
-
 bool is_input(const TensorInfo& t) { return t.role == Role::kIn || t.role == Role::kInOut; }
 bool is_output(const TensorInfo& t) { return t.role != Role::kIn; }
 
@@ -68,7 +63,7 @@ TensorBytes tensor_bytes(const Case& c) {
   const Binding values = binding_of(c, op_of(c), pass);
   TensorBytes bytes;
   for (const TensorInfo& t : pass.tensors)
-    if (is_given(c, t))
+    if (!is_left_out(t, c.options))
       (is_output(t) ? bytes.outputs : bytes.inputs) += bytes_of(contiguous(t, c.dtype, values));
   return bytes;
 }
@@ -76,7 +71,7 @@ TensorBytes tensor_bytes(const Case& c) {
 CallSet::CallSet(const Case& c) : case_(c), op_(&op_of(c)), pass_(&pass_of(c)) {
   bound_.values = binding_of(c, *op_, *pass_);
   for (const TensorInfo& t : pass_->tensors) {
-    if (!is_given(c, t)) continue;
+    if (is_left_out(t, c.options)) continue;
     TensorRef ref = contiguous(t, c.dtype, bound_.values);
     DeviceBuffer& buffer = buffers_[t.name] = DeviceBuffer(bytes_of(ref));
     ref.data = buffer.data();

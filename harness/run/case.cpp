@@ -75,8 +75,9 @@ void check_option(const OpSpec& op, const Pass& pass, const std::string& key,
   }
   const TensorInfo* tensor = find_tensor(pass, key);
   if (tensor && tensor->is_optional) {
-    if (value == "absent") return;
-    throw UsageError(fmt::format("'{}={}': an optional tensor can only be absent", key, value));
+    const char* only = tensor->is_on_request ? "given" : "absent";
+    if (value == only) return;
+    throw UsageError(fmt::format("'{}={}': this optional tensor can only be {}", key, value, only));
   }
   const auto axis_name = [](const AxisPlan& a) { return std::string(a.axis.symbol); };
   throw UsageError(fmt::format(
@@ -208,6 +209,8 @@ Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass) {
   // backward runs it for its saved inputs.
   for (const Pass& other : op.passes)
     for (const OptionInfo& o : other.options) b[o.name] = o.default_value;
+  for (const TensorInfo& t : pass.tensors)
+    if (t.is_on_request) b[t.name] = is_left_out(t, c.options) ? 0 : 1;
   for (const auto& [name, value] : c.axes) b[name] = static_cast<double>(value);
   for (const auto& [name, value] : c.options)
     if (const OptionInfo* o = find_option(pass, name)) b[name] = option_value(*o, value);

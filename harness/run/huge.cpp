@@ -27,8 +27,7 @@ class Launch {
     case_.axes[row_axis_] = rows;
     binding_ = binding_of(case_, op, pass);
     for (const TensorInfo& info : pass.tensors) {
-      const auto option = c.options.find(info.name);
-      if (info.is_optional && option != c.options.end() && option->second == "absent") continue;
+      if (is_left_out(info, c.options)) continue;
       tensors_.emplace_back(info, info.dtype.at(c.dtype), binding_, row_axis_);
     }
   }

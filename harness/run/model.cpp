@@ -25,8 +25,7 @@ double minimum_bytes(const Case& c) {
   if (known.pass->bytes) return (*known.pass->bytes)(known.binding);
   double bytes = 0;
   for (const TensorInfo& t : known.pass->tensors) {
-    const auto option = c.options.find(t.name);
-    if (t.is_optional && option != c.options.end() && option->second == "absent") continue;
+    if (is_left_out(t, c.options)) continue;
     auto size = static_cast<double>(size_of(t.dtype.at(c.dtype)));
     for (const Expr& e : t.shape) size *= e(known.binding);
     bytes += t.role == Role::kInOut ? 2 * size : size;

@@ -26,11 +26,6 @@ size_t size_of_shape(const std::vector<int64_t>& shape) {
   return n;
 }
 
-bool is_absent(const Case& c, const TensorInfo& info) {
-  const auto found = c.options.find(info.name);
-  return info.is_optional && found != c.options.end() && found->second == "absent";
-}
-
 const InputSet& inputs_of(const OpSpec& op, const std::string& name) {
   for (const InputSet& set : op.inputs)
     if (set.name == name) return set;
@@ -48,7 +43,7 @@ std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& 
   const InputSet& set = inputs_of(op, c.inputs);
   std::vector<CaseTensor> tensors;
   for (const TensorInfo& info : pass.tensors) {
-    if (is_absent(c, info)) continue;
+    if (is_left_out(info, c.options)) continue;
     CaseTensor t;
     t.info = &info;
     t.dtype = info.dtype.at(c.dtype);

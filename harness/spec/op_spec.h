@@ -19,6 +19,7 @@ struct TensorInfo {
   Role role = Role::kIn;
   std::vector<Expr> shape;
   bool is_optional = false;
+  bool is_on_request = false;    // optional, and left out unless the options say "given"
   std::map<DType, DType> dtype;  // storage type by policy (kF64, kF32, kBF16, kF16)
 };
 
@@ -85,8 +86,15 @@ struct OutputBudget {
   Expr intermediate_roundings = 0;  // k_int: values stored in the element type that feed a sum
 };
 
-// Options that differ from their defaults, and optional tensors that are left out (value "absent").
+// Options that differ from their defaults, and optional tensors that are left out (value "absent")
+// or, where they are on request, given (value "given").
 using OptionSet = std::map<std::string, std::string>;
+
+inline bool is_left_out(const TensorInfo& tensor, const OptionSet& options) {
+  const auto found = options.find(tensor.name);
+  if (!tensor.is_optional) return false;
+  return found == options.end() ? tensor.is_on_request : found->second == "absent";
+}
 
 // ---- properties ---------------------------------------------------------------------------------
 

@@ -132,6 +132,7 @@ struct Field {
   Role role;
   std::vector<Expr> shape;
   bool is_optional = false;
+  bool is_on_request = false;
 };
 
 template <class Args, class Value>
@@ -162,6 +163,12 @@ auto saved(V A::*m, const char* name, std::vector<Expr> shape) {
 template <class A, class V>
 auto optional(Field<A, V> f) {
   f.is_optional = true;
+  return f;
+}
+// The same, and a case of the harness leaves it out unless it asks for it.
+template <class A, class V>
+auto on_request(Field<A, V> f) {
+  f.is_optional = f.is_on_request = true;
   return f;
 }
 template <class A, class V>

@@ -28,8 +28,8 @@ class Call {
   using S = typename Args::Elem;
 
   // `setting` has axes and options that differ from their default, `inputs` the values of inputs.
-  // An optional input that is not in `inputs` and every tensor in `absent` is left out. Other
-  // tensors start as NaN.
+  // An optional input that is not in `inputs`, an output on request that is not in `setting` and
+  // every tensor in `absent` is left out. Other tensors start as NaN.
   Call(Binding setting, const Values& inputs, const std::set<std::string>& absent = {})
       : setting_(std::move(setting)) {
     for_each_option<Args>([&]<class Owner, class Value>(const Option<Owner, Value>& o) {
@@ -39,6 +39,7 @@ class Call {
     for_each_field<Args>([&](const auto& f) {
       const bool is_input = f.role == Role::kIn || f.role == Role::kInOut;
       if (f.is_optional && is_input && !inputs.count(f.name)) return;
+      if (f.is_on_request && !is_input && !setting_.count(f.name)) return;
       if (absent.count(f.name)) return;
       allocate(f);
       if (is_input) set(f.name, inputs.at(f.name));
