@@ -72,7 +72,12 @@ struct Faults {
   static Ops<P> rotary_backward_turns_forward() {
     Ops<P> ops = right();
     ops.rope_backward = [](const rope::Backward<P>& a, Stream stream) {
-      return right().rope_forward({a.dq, a.dk, a.cos, a.sin}, stream);
+      rope::Forward<P> same_way;
+      same_way.q = a.dq;
+      same_way.k = a.dk;
+      same_way.cos = a.cos;
+      same_way.sin = a.sin;
+      return right().rope_forward(same_way, stream);
     };
     return ops;
   }

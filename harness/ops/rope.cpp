@@ -1,9 +1,11 @@
 // Contract of rope.
 #include "reference/rope.h"
 
+#include <fmt/format.h>
+
 #include "harness/ops/input_sets.h"
+#include "harness/ops/rope_properties.h"
 #include "harness/spec/bind.h"
-#include "harness/spec/properties.h"
 #include "reference/naive/rope.h"
 
 namespace tigon::rope {
@@ -11,7 +13,7 @@ namespace tigon::rope {
 namespace {
 
 InputSet inputs(const char* name, const char* heads, std::map<std::string, double> parameters) {
-  InputSet set{name, {{"cos", "rotary_cos"}, {"sin", "rotary_sin"}}};
+  InputSet set{name, {{"cos", "rotary_cos"}, {"sin", "rotary_sin"}, {"positions", "positions"}}};
   for (const char* tensor : {"q", "k", "dq", "dk"})
     set.plans.push_back({tensor, heads, parameters});
   return set;
@@ -27,11 +29,95 @@ std::vector<InputSet> all_inputs() {
   return sets;
 }
 
+const OptionSet kInterleaved = {{"pairing", "interleaved"}};
+const OptionSet kPartial = {{"rotary", "8"}};
+const OptionSet kPositions = {{"positions", "given"}};
+const OptionSet kSections = {{"positions", "given"}, {"height", "3"}, {"width", "2"}};
+const OptionSet kOtherSections = {
+    {"positions", "given"}, {"height", "3"}, {"width", "2"}, {"sections", "interleaved"}};
+
+// Results elsewhere, in either pass.
+OptionSet out_of_place(OptionSet set) {
+  for (const char* tensor : {"q_out", "k_out", "dq_out", "dk_out"}) set[tensor] = "given";
+  return set;
+}
+
+std::vector<OptionSet> option_sets() {
+  return {{},
+          kInterleaved,
+          kPartial,
+          {{"rotary", "16"}, {"pairing", "interleaved"}},  // in vectors
+          kPositions,
+          kSections,
+          kOtherSections,
+          out_of_place({}),
+          out_of_place({{"rotary", "6"}}),
+          out_of_place({{"rotary", "16"}}),
+          {{"positions", "given"},
+           {"rotary", "12"},
+           {"pairing", "interleaved"},
+           {"height", "2"},
+           {"width", "1"},
+           {"sections", "interleaved"},
+           {"q_out", "given"},
+           {"dk_out", "given"}}};
+}
+
+// The columns of a head that are turned.
+double rotary_of(const Binding& b) { return b.at("rotary") > 0 ? b.at("rotary") : b.at("D"); }
+
+int64_t partner_of(const Binding& options, int64_t columns, int64_t column) {
+  const auto rotary = static_cast<int64_t>(options.at("rotary"));
+  const int64_t turned = rotary > 0 ? rotary : columns;
+  if (column >= turned) return column;
+  const bool interleaved = options.at("pairing") == static_cast<double>(Pairing::kInterleaved);
+  return interleaved ? column ^ 1 : (column + turned / 2) % turned;
+}
+
+// Columns that are not turned stay where they are, or are copied.
+Expr bytes_of(const std::string& q_out, const std::string& k_out) {
+  return {fmt::format("2*T*(Q*({} ? D : R)+K*({} ? D : R))*elem+4*T*R+(positions ? 8*P*T : 0)",
+                      q_out, k_out),
+          [=](const Binding& b) {
+            const auto moved = [&](const std::string& out) {
+              return b.at(out) != 0 ? b.at("D") : rotary_of(b);
+            };
+            const double heads = b.at("Q") * moved(q_out) + b.at("K") * moved(k_out);
+            const double positions = b.at("positions") * 8 * streams()(b);
+            return b.at("T") * (2 * b.at("elem") * heads + 4 * rotary_of(b) + positions);
+          }};
+}
+
+const Expr kFlops{"3*T*(Q+K)*R", [](const Binding& b) {
+                    return 3 * b.at("T") * (b.at("Q") + b.at("K")) * rotary_of(b);
+                  }};
+
+// Promises of both passes, whose tensors are q and k of this name.
+std::vector<Property> both_passes(const std::string& q, const std::string& k) {
+  const Angles angles{"cos", "sin"};
+  return {row_independence("T"),
+          dtype_twin(),
+          with_options({{}, kInterleaved, kPartial}, pair_norm({q, k}, partner_of)),
+          composition({q, k}, angles, partner_of),
+          relative_position(q, k),
+          neutral_rotary(),
+          neutral_positions(),
+          with_options({kPositions, kSections, kOtherSections}, gathered_angles()),
+          with_options({kPositions, kSections, kOtherSections}, positions_without_a_row()),
+          with_options({{}, kPartial, {{"rotary", "16"}, {"pairing", "interleaved"}}, kPositions},
+                       outputs_elsewhere({{q, q + "_out"}, {k, k + "_out"}}))};
+}
+
+std::vector<Property> with(std::vector<Property> all, std::vector<Property> more) {
+  for (Property& p : more) all.push_back(std::move(p));
+  return all;
+}
+
 }  // namespace
 
 OpSpec contract() {
-  const Angles kAngles{"cos", "sin"};
   constexpr auto policies = types<F32, BF16, F16>;
+  const std::vector<OptionSet> turns = {{}, kInterleaved, kPartial, kSections};
   return {
       .name = "rope",
       .summary = "x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin; backward turns the other way",
@@ -60,7 +146,7 @@ OpSpec contract() {
                 .host_sweep = {64, 128},
                 .huge = {128}}},
       .inputs = all_inputs(),
-      .option_sets = {{}},
+      .option_sets = option_sets(),
       .policies = dtypes_of(policies),
       .passes =
           {
@@ -74,12 +160,11 @@ OpSpec contract() {
                                                   [](auto& a, Stream s) {
                                                     return naive::rope::forward(a, s);
                                                   }))},
-                   .budget = {{"q", {}}, {"k", {}}},
-                   .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
-                   .strided = {"q", "k"},
-                   .properties = {row_independence("T"), linearity({"q", "k"}, {"q", "k"}), dtype_twin(),
-                                  pair_norm({"q", "k"}), composition({"q", "k"}, kAngles),
-                                  relative_position("q", "k")}}),
+                   .budget = {{"q", {}}, {"k", {}}, {"q_out", {}}, {"k_out", {}}},
+                   .flops = kFlops,
+                   .bytes = bytes_of("q_out", "k_out"),
+                   .strided = {"q", "k", "q_out", "k_out"},
+                   .properties = with(both_passes("q", "k"), {linearity({"q", "k"}, {"q", "k"})})}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rope::backward(a); }),
@@ -91,18 +176,18 @@ OpSpec contract() {
                                                    [](auto& a, Stream s) {
                                                      return naive::rope::backward(a, s);
                                                    }))},
-                   .budget = {{"dq", {}}, {"dk", {}}},
-                   .flops = 3 * Expr(T) * (Expr(Q) + K) * D,
-                   .strided = {"dq", "dk"},
-                   .properties = {row_independence("T"), 
-                                  scaling("gradient_scaling", {{"dq", 1}, {"dk", 1}},
-                                          {{"dq", 1}, {"dk", 1}}, {}, true),
-                                  dtype_twin(), pair_norm({"dq", "dk"}),
-                                  composition({"dq", "dk"}, kAngles),
-                                  relative_position("dq", "dk"),
-                                  same_as_pass("negated_angle", "forward", {{"dq", "q"}, {"dk", "k"}},
-                                               {"sin"}),
-                                  inverts_pass("inverse", "forward", {{"dq", "q"}, {"dk", "k"}})}}),
+                   .budget = {{"dq", {}}, {"dk", {}}, {"dq_out", {}}, {"dk_out", {}}},
+                   .flops = kFlops,
+                   .bytes = bytes_of("dq_out", "dk_out"),
+                   .strided = {"dq", "dk", "dq_out", "dk_out"},
+                   .properties = with(
+                       both_passes("dq", "dk"),
+                       {scaling("gradient_scaling", {{"dq", 1}, {"dk", 1}},
+                                {{"dq", 1}, {"dk", 1}}, {}, true),
+                        with_options(turns, same_as_pass("negated_angle", "forward",
+                                                         {{"dq", "q"}, {"dk", "k"}}, {"sin"})),
+                        with_options(turns, inverts_pass("inverse", "forward",
+                                                         {{"dq", "q"}, {"dk", "k"}}, partner_of))})}),
           },
   };
 }

@@ -65,6 +65,13 @@ double targets(const Context& c, int64_t, int64_t index) {
   return static_cast<double>(random_target(c.seed, index, classes));
 }
 
+// Rows of a table of T rows.
+double positions(const Context& c, int64_t row, int64_t column) {
+  const auto rows = static_cast<uint64_t>(c.binding.at("T"));
+  return static_cast<double>(random_bits(c.key, index_of(c, row, column)) %
+                             std::max<uint64_t>(rows, 1));
+}
+
 double confident(const Context& c, int64_t row, int64_t column) {
   const double peak =
       column == random_target(c.seed, row, c.columns) ? c.parameter("margin", 12) : 0;
@@ -179,6 +186,7 @@ const std::vector<Distribution>& all_distributions() {
       {"targets", targets,
        "classes, row 0 the last and row 1 the first; with probability `ignored` (0) ignore_index, "
        "with probability `invalid` (0) -1 or V"},
+      {"positions", positions, "rows of a table of T rows"},
       {"confident", confident, "the target's logit is larger by `margin` (12); p -> 1 with 60"},
       {"easy_and_hard", easy_and_hard,
        "rows by turns: target +30, target -30, nearly flat, wide and far from 0"},

@@ -153,10 +153,11 @@ class Looker {
     sights_.push_back(std::move(sight));
   }
 
-  // Another class, or another number of the type.
+  // Another class or row, or another number of the type.
   static void perturb(const Binding& binding, CaseTensor* t) {
     const bool classes = t->dtype == DType::kI64 || t->dtype == DType::kI32;
-    const double count = classes && binding.count("V") ? binding.at("V") : 0;
+    const char* const counted = binding.count("V") ? "V" : "T";  // classes, or rows of a table
+    const double count = classes ? binding.at(counted) : 0;
     for (double& v : t->input)
       if (!classes)
         v = 1.25 * v + 0.25;

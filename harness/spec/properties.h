@@ -95,11 +95,14 @@ Property dtype_twin();
 // The pass is another one: its tensors under the other's names, some inputs negated. Bitwise.
 Property same_as_pass(std::string name, std::string pass, std::map<std::string, std::string> names,
                       std::vector<std::string> negated);
+// The column that a column of a row is turned with at these options: itself where it is not turned.
+using Partner = std::function<int64_t(const Binding& options, int64_t columns, int64_t column)>;
 // Undoes another pass: on that one's outputs it gives that one's inputs, to 8 u of the norm of each
-// pair (columns i and i + half).
-Property inverts_pass(std::string name, std::string pass, std::map<std::string, std::string> names);
-// Keeps the norm of every such pair of these tensors, to 8 u.
-Property pair_norm(std::vector<std::string> tensors);
+// pair, bitwise where there is none.
+Property inverts_pass(std::string name, std::string pass, std::map<std::string, std::string> names,
+                      Partner partner);
+// Keeps the norm of every pair of these tensors, to 8 u.
+Property pair_norm(std::vector<std::string> tensors, Partner partner);
 
 // The inputs that hold the angles of rows.
 struct Angles {
@@ -107,7 +110,7 @@ struct Angles {
 };
 // Turning these tensors by two angles one after the other is turning them by the sum, to 8 u of the
 // norm of each pair.
-Property composition(std::vector<std::string> tensors, Angles angles);
+Property composition(std::vector<std::string> tensors, Angles angles, Partner partner);
 // With the same contents in every row, the product of a head of row m of one tensor and one of row
 // n of the other depends on m - n alone, to 8 u of the product of their norms.
 Property relative_position(std::string one, std::string other);

@@ -26,28 +26,40 @@ Call call_of_pass(const Experiment& e, const std::string& pass,
 
 double unit_of(DType t) { return std::max(unit_roundoff(t), 0x1p-24); }
 
-// 8 u of the norm of the pair that each element belongs to.
-std::vector<double> of_pair_norms(const HostTensor& t) {
-  const auto width = static_cast<size_t>(t.shape.back()), half = width / 2;
-  std::vector<double> allowed(t.values.size());
-  for (size_t i = 0; i < allowed.size(); ++i) {
-    const size_t partner = i % width < half ? i + half : i - half;
-    allowed[i] = 8 * unit_of(t.dtype) * std::hypot(t.values[i], t.values[partner]) +
-                 smallest_subnormal(t.dtype);
+// The pairs of the rows of tensors in the base case.
+class Pairs {
+ public:
+  Pairs(const Experiment& e, const Partner& partner) : partner_(partner) {
+    for (const OptionInfo& o : e.pass().options) options_[o.name] = e.option(e.base(), o.name);
   }
-  return allowed;
-}
 
-// Every element replaced by the norm of its pair.
-HostTensor pair_norms(const HostTensor& t) {
-  HostTensor norms = t;
-  const auto width = static_cast<size_t>(t.shape.back()), half = width / 2;
-  for (size_t i = 0; i < t.values.size(); ++i) {
-    const size_t partner = i % width < half ? i + half : i - half;
-    norms.values[i] = std::hypot(t.values[i], t.values[partner]);
+  // Of each element, the norm of the pair that it belongs to.
+  HostTensor norms(const HostTensor& t) const {
+    HostTensor norms = t;
+    for (size_t i = 0; i < t.values.size(); ++i)
+      if (const size_t other = partner_of(t, i); other != i)
+        norms.values[i] = std::hypot(t.values[i], t.values[other]);
+    return norms;
   }
-  return norms;
-}
+  // 8 u of it, and nothing where an element is alone.
+  std::vector<double> allowed(const HostTensor& t) const {
+    std::vector<double> allowed = norms(t).values;
+    for (size_t i = 0; i < allowed.size(); ++i)
+      allowed[i] = partner_of(t, i) == i
+                       ? 0
+                       : 8 * unit_of(t.dtype) * allowed[i] + smallest_subnormal(t.dtype);
+    return allowed;
+  }
+
+ private:
+  size_t partner_of(const HostTensor& t, size_t i) const {
+    const int64_t columns = t.shape.back(), column = static_cast<int64_t>(i) % columns;
+    return i + static_cast<size_t>(partner_(options_, columns, column) - column);
+  }
+
+  const Partner& partner_;
+  Binding options_;
+};
 
 }  // namespace
 
@@ -66,31 +78,33 @@ Property same_as_pass(std::string name, std::string pass, std::map<std::string, 
   return {std::move(name), statement, check};
 }
 
-Property inverts_pass(std::string name, std::string pass,
-                      std::map<std::string, std::string> names) {
+Property inverts_pass(std::string name, std::string pass, std::map<std::string, std::string> names,
+                      Partner partner) {
   const auto check = [=](Experiment& e) {
+    const Pairs pairs(e, partner);
     const HostTensors there = e.run(call_of_pass(e, pass, names));
     Call back = e.base();
     for (const auto& [own, other] : names) back.inputs.at(own) = there.at(other);
     const HostTensors outputs = e.run(back);
     for (const auto& [own, other] : names) {
       const HostTensor& start = e.base().inputs.at(own);
-      expect_close(own, outputs.at(own), start, of_pair_norms(start), "there and back",
+      expect_close(own, outputs.at(own), start, pairs.allowed(start), "there and back",
                    "at the start");
     }
   };
   return {std::move(name), fmt::format("undoes {}", pass), check};
 }
 
-Property pair_norm(std::vector<std::string> tensors) {
+Property pair_norm(std::vector<std::string> tensors, Partner partner) {
   const auto check = [=](Experiment& e) {
+    const Pairs pairs(e, partner);
     for (const std::string& name : tensors) {
       const HostTensor& before = e.base().inputs.at(name);
-      expect_close("norm of the pair of " + name, pair_norms(e.base_outputs().at(name)),
-                   pair_norms(before), of_pair_norms(before), "after", "before");
+      expect_close("norm of the pair of " + name, pairs.norms(e.base_outputs().at(name)),
+                   pairs.norms(before), pairs.allowed(before), "after", "before");
     }
   };
-  return {"pair_norm", "keeps the norm of every pair of columns i and i + half", check};
+  return {"pair_norm", "keeps the norm of every pair of columns", check};
 }
 
 namespace {
@@ -122,8 +136,9 @@ void repeat_first_row(HostTensor* t) {
 
 }  // namespace
 
-Property composition(std::vector<std::string> tensors, Angles angles) {
+Property composition(std::vector<std::string> tensors, Angles angles, Partner partner) {
   const auto check = [=](Experiment& e) {
+    const Pairs pairs(e, partner);
     Call second = e.base(), direct = e.base();
     HostTensor &cosine = second.inputs.at(angles.cosine), &sine = second.inputs.at(angles.sine);
     cosine = next_rows(cosine);
@@ -137,7 +152,7 @@ Property composition(std::vector<std::string> tensors, Angles angles) {
     for (const std::string& name : tensors) second.inputs.at(name) = e.base_outputs().at(name);
     const HostTensors twice = e.run(second), once = e.run(direct);
     for (const std::string& name : tensors)
-      expect_close(name, twice.at(name), once.at(name), of_pair_norms(e.base().inputs.at(name)),
+      expect_close(name, twice.at(name), once.at(name), pairs.allowed(e.base().inputs.at(name)),
                    "turned by two angles", "turned by their sum");
   };
   return {"composition", "turning by two angles is turning by their sum", check};

@@ -204,6 +204,9 @@ OpSpec contract() {
       return Status{};
     });
   };
+  const Partner halves = [](const Binding&, int64_t columns, int64_t column) {
+    return (column + columns / 2) % columns;
+  };
   return {
       .name = "relations",
       .summary = "y = g exp(x - max x) w and others",
@@ -265,7 +268,8 @@ OpSpec contract() {
                                                    turns("turns_one_way", Fault::kNone)},
                                .budget = {{"q", {}}},
                                .flops = 3 * Expr(T) * V,
-                               .properties = {pair_norm({"q"}), composition({"q"}, {"cos", "sin"}),
+                               .properties = {pair_norm({"q"}, halves),
+                                              composition({"q"}, {"cos", "sin"}, halves),
                                               relative_position("q", "q")}}),
            pass<TurnBack>(
                "turn_back",
@@ -275,7 +279,7 @@ OpSpec contract() {
                 .budget = {{"q", {}}},
                 .flops = 3 * Expr(T) * V,
                 .properties = {same_as_pass("negated_angle", "turn", {{"q", "q"}}, {"sin"}),
-                               inverts_pass("inverse", "turn", {{"q", "q"}})}})},
+                               inverts_pass("inverse", "turn", {{"q", "q"}}, halves)}})},
   };
 }
 

@@ -1,44 +1,36 @@
-// rope   (x1, x2) = halves of a head;  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;
+// rope   a pair (x1, x2) of a head:  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;
 //        backward turns the other way: sin becomes -sin   (Su et al. 2021)
 //
-// A thread owns one piece of the first half and its partner in the second; it reads cos and sin
-// once and turns those pieces of up to four heads, all loaded before the first is stored. q and k
-// in one launch, in place. Bytes: 2*T*(Q+K)*D*elem + 4*T*D. Arithmetic in float, rounded once.
+// A thread owns two pieces of a head that hold whole pairs, and the same two of up to four heads of
+// its token: all are loaded before the first is stored, and the angles are read once for them. q
+// and k in one launch. Columns that are not turned are pieces too, where they are to be copied.
+// Bytes: 2*T*(Q+K)*R*elem + 4*T*R in place, R = D out of place. Arithmetic in float, rounded once.
 #include "kernels/rope/rope.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/device/device.h"
 #include "kernels/device/pieces.h"
+#include "kernels/rope/angles.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::rope {
 namespace {
 
-constexpr int kThreads = 256;  // the most per block
-constexpr int kHeads = 4;      // per thread: 128 bytes of loads in flight, 93 registers
+constexpr int kThreads = 256;                // the most per block
+constexpr int kHeads = 4;                    // per thread: 128 bytes of loads in flight
 constexpr int64_t kMost = int64_t{1} << 29;  // tokens, and heads of either: they are counted in int
+constexpr int64_t kMostPerToken = int64_t{65535} * kThreads;  // threads: blocks along y
 
-// How the threads of a block lie over tokens, heads and columns.
+// How threads lie over tokens, heads and columns: a token has pieces * groups of them, which are
+// some of a block or several blocks.
 struct Geometry {
-  int columns;         // pieces of a half that run side by side
-  int heads;           // heads that run side by side
-  int tokens;          // tokens of a block
-  int64_t all_pieces;  // pieces of a half
-  int threads() const { return columns * heads * tokens; }
+  int64_t all_tokens;
+  int tokens;  // of a block
+  int turned;  // piece pairs of a head that are turned
+  int pieces;  // and those that are copied
+  int groups;  // of kHeads heads, which are `groups` apart
 };
-
-// Tokens are added to a block until it has about kThreads threads.
-Geometry geometry(int64_t heads, int64_t pieces) {
-  Geometry g;
-  g.all_pieces = pieces;
-  g.columns = static_cast<int>(std::min<int64_t>(pieces, kThreads));
-  g.heads =
-      static_cast<int>(std::min<int64_t>(ceil_div(heads, int64_t{kHeads}), kThreads / g.columns));
-  g.tokens = kThreads / (g.columns * g.heads);
-  return g;
-}
 
 template <class T>
 struct Heads {
@@ -55,84 +47,152 @@ struct Heads {
   }
 };
 
-// kWidth angles of one token; those of 16-bit elements are two vectors.
-template <int kWidth>
-TIGON_DEVICE void load_angles(const float* p, float (&f)[kWidth]) {
-  constexpr int kStep = kWidth == 1 ? 1 : kVec<float>;
-  TIGON_UNROLL
-  for (int j = 0; j < kWidth; j += kStep) {
-    float part[kStep];
-    unpack_piece(load_piece<kStep>(p + j), part);
+// Where a thread's two pieces begin in a head, and whether they are turned.
+struct Columns {
+  int low, high;
+  bool turned;
+};
+
+template <int kWidth, bool kInterleaved>
+TIGON_DEVICE Columns columns_of(int piece, const Geometry& g, int head_size) {
+  if (piece >= g.turned || (kInterleaved && !planted("rope.halves_paired")) ||
+      planted("rope.neighbours_paired")) {
+    const int low = piece * 2 * kWidth;
+    return {low, low + kWidth, piece < g.turned};
+  }
+  const int half = planted("rope.partner_in_whole_head") ? head_size / 2 : g.turned * kWidth;
+  return {piece * kWidth, piece * kWidth + half, true};
+}
+
+// The first and the second of each pair in two pieces, and back.
+template <bool kInterleaved, class T, int kWidth>
+TIGON_DEVICE void unpack_pairs(const Piece<T, kWidth>& low, const Piece<T, kWidth>& high,
+                               float (&x1)[kWidth], float (&x2)[kWidth]) {
+  if constexpr (kInterleaved && kWidth > 1) {
+    float x[2][kWidth];
+    unpack_piece(low, x[0]);
+    unpack_piece(high, x[1]);
     TIGON_UNROLL
-    for (int i = 0; i < kStep; ++i) f[j + i] = part[i];
+    for (int j = 0; j < kWidth; ++j) {
+      x1[j] = x[2 * j / kWidth][2 * j % kWidth];
+      x2[j] = x[2 * j / kWidth][2 * j % kWidth + 1];
+    }
+  } else {
+    unpack_piece(low, x1);
+    unpack_piece(high, x2);
+  }
+}
+template <bool kInterleaved, class T, int kWidth>
+TIGON_DEVICE void store_pairs(T* low, T* high, float (&x1)[kWidth], float (&x2)[kWidth]) {
+  if constexpr (kInterleaved && kWidth > 1) {
+    float x[2][kWidth];
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      x[2 * j / kWidth][2 * j % kWidth] = x1[j];
+      x[2 * j / kWidth][2 * j % kWidth + 1] = x2[j];
+    }
+    store_piece(low, x[0]);
+    store_piece(high, x[1]);
+  } else {
+    store_piece(low, x1);
+    store_piece(high, x2);
   }
 }
 
-// direction: 1 forward, -1 backward.
-template <class T, int kWidth>
+// direction: 1 forward, -1 backward. `to` is `from` in place.
+template <class T, int kWidth, bool kInterleaved>
 TIGON_KERNEL(kThreads)
-turn_kernel(Heads<T> x, View<const float, 2> cos, View<const float, 2> sin, float direction,
-            Geometry g) {
-  const int in_token = threadIdx.x % (g.columns * g.heads);
+turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry g) {
+  const int per_token = g.pieces * g.groups;
   const int64_t token =
-      static_cast<int64_t>(blockIdx.x) * g.tokens + threadIdx.x / (g.columns * g.heads);
-  if (token >= cos.shape[0]) return;
-  const int64_t half = planted("rope.neighbours_paired") ? kWidth : g.all_pieces * kWidth;
-  const int heads = static_cast<int>(x.q.shape[1] + x.k.shape[1]) - planted("rope.last_head_lost") +
-                    planted("rope.head_overrun");
-  for (int64_t piece = in_token % g.columns; piece < g.all_pieces; piece += g.columns) {
-    const int64_t column = piece * kWidth;
-    const int64_t low_column = planted("rope.neighbours_paired") ? 2 * column : column;
-    const int64_t position = planted("rope.position_ignored") ? 0 : token;
-    float c[kWidth], s[kWidth];
-    load_angles(cos.data + position * cos.stride[0] + column, c);
-    load_angles(sin.data + position * sin.stride[0] + column, s);
-    for (int j = 0; j < kWidth && planted("rope.angles_in_bf16"); ++j) {
-      c[j] = to_float(from_float<bf16>(c[j]));
-      s[j] = to_float(from_float<bf16>(s[j]));
-    }
-    TIGON_UNROLL
-    for (int j = 0; j < kWidth; ++j) s[j] *= planted("rope.sin_sign") ? -direction : direction;
+      static_cast<int64_t>(blockIdx.x) * g.tokens + static_cast<int>(threadIdx.x) / per_token;
+  const int in_token =
+      static_cast<int>(blockIdx.y * blockDim.x) + static_cast<int>(threadIdx.x) % per_token;
+  if (token >= g.all_tokens || in_token >= per_token) return;
+  const int piece = in_token % g.pieces, group = in_token / g.pieces;
+  const Columns at = columns_of<kWidth, kInterleaved>(piece, g, static_cast<int>(from.q.shape[2]));
+  const int heads = static_cast<int>(from.q.shape[1] + from.k.shape[1]) -
+                    planted("rope.last_head_lost") + planted("rope.head_overrun");
 
-    for (int first = in_token / g.columns; first < heads; first += kHeads * g.heads) {
-      Piece<T, kWidth> low[kHeads], high[kHeads];
-      TIGON_UNROLL
-      for (int i = 0; i < kHeads; ++i)
-        if (const int head = first + i * g.heads; head < heads) {
-          const T* row = x.row(token, head) + low_column;
-          low[i] = load_piece_stream<kWidth>(row);
-          high[i] = load_piece_stream<kWidth>(row + half);
-        }
-      TIGON_UNROLL
-      for (int i = 0; i < kHeads; ++i)
-        if (const int head = first + i * g.heads; head < heads) {
-          float x1[kWidth], x2[kWidth];
-          unpack_piece(low[i], x1);
-          unpack_piece(high[i], x2);
-          TIGON_UNROLL
-          for (int j = 0; j < kWidth; ++j) {
-            const float turned = x1[j] * c[j] - x2[j] * s[j];
-            x2[j] = x2[j] * c[j] + (planted("rope.read_after_write") ? turned : x1[j]) * s[j];
-            x1[j] = turned;
-          }
-          T* row = x.row(token, head) + low_column;
-          store_piece(row, x1);
-          store_piece(row + half, x2);
-        }
+  Piece<T, kWidth> low[kHeads], high[kHeads];
+  TIGON_UNROLL
+  for (int i = 0; i < kHeads; ++i)
+    if (const int head = group + i * g.groups; head < heads) {
+      const T* row = from.row(token, head);
+      low[i] = load_piece_stream<kWidth>(row + at.low);
+      high[i] = load_piece_stream<kWidth>(row + at.high);
     }
+  if (!at.turned) {
+    TIGON_UNROLL
+    for (int i = 0; i < kHeads; ++i)
+      if (const int head = group + i * g.groups; head < heads) {
+        T* row = to.row(token, head);
+        store_packed(row + at.low, low[i]);
+        store_packed(row + at.high, high[i]);
+      }
+    return;
   }
+
+  float c[kWidth], s[kWidth];
+  angles.load(token, piece * kWidth, c, s);
+  for (int j = 0; j < kWidth && planted("rope.angles_in_bf16"); ++j) {
+    c[j] = to_float(from_float<bf16>(c[j]));
+    s[j] = to_float(from_float<bf16>(s[j]));
+  }
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) s[j] *= planted("rope.sin_sign") ? -direction : direction;
+
+  TIGON_UNROLL
+  for (int i = 0; i < kHeads; ++i)
+    if (const int head = group + i * g.groups; head < heads) {
+      float x1[kWidth], x2[kWidth];
+      unpack_pairs<kInterleaved>(low[i], high[i], x1, x2);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) {
+        const float turned = x1[j] * c[j] - x2[j] * s[j];
+        x2[j] = x2[j] * c[j] + (planted("rope.read_after_write") ? turned : x1[j]) * s[j];
+        x1[j] = turned;
+      }
+      T* row = to.row(token, head);
+      store_pairs<kInterleaved>(row + at.low, row + at.high, x1, x2);
+    }
+}
+
+// `turned`: columns that are turned.
+Status check_angles(const Angles& a, int64_t tokens, int64_t turned) {
+  const int64_t half = turned / 2, rows = a.positions ? a.cos.shape[0] : tokens;
+  if (!has_shape(a.cos, rows, half) || !has_shape(a.sin, rows, half))
+    return invalid(
+        "cos and sin must both be [T, R/2], with positions [S, R/2], with unit stride along R");
+  if (is_missing(a.cos) || is_missing(a.sin))
+    return invalid("a tensor is null: q, k, cos and sin are required");
+  if (a.height < 0 || a.width < 0) return invalid("height and width must be 0 or more");
+  if (a.has_sections() && !a.positions && tokens > 0)
+    return invalid("height and width need positions");
+  if (a.positions && !has_shape(a.positions, a.has_sections() ? 3 : 1, tokens))
+    return invalid(
+        "positions must be [1, T], with height or width [3, T], with unit stride along T");
+  if (a.sections == Sections::kChunked && int64_t{a.height} + a.width > half)
+    return invalid("height and width must be at most R/2 pairs together");
+  if (a.sections == Sections::kInterleaved &&
+      (int64_t{a.height} > (half + 1) / 3 || int64_t{a.width} > half / 3))
+    return invalid("height and width must fit into every third of the R/2 pairs");
+  return {};
 }
 
 template <class T>
-Status check(const Heads<T>& x, const View<const float, 2>& cos, const View<const float, 2>& sin) {
+Status check(const Heads<T>& x, const Heads<T>& out, int rotary) {
   const int64_t t = x.q.shape[0], d = x.q.shape[2];
   if (t < 0 || x.q.shape[1] < 0 || x.k.shape[1] < 0) return invalid("a size is negative");
   if (d < 2 || d % 2 != 0) return invalid("the head size D must be even and at least 2");
+  if (rotary < 0 || rotary > d || rotary % 2 != 0)
+    return invalid("rotary must be even and at most the head size D");
   if (!has_shape(x.q, t, x.q.shape[1], d) || !has_shape(x.k, t, x.k.shape[1], d))
     return invalid("q must be [T, Q, D] and k [T, K, D] with unit stride along D");
-  if (!has_shape(cos, t, d / 2) || !has_shape(sin, t, d / 2))
-    return invalid("cos and sin must both be [T, D/2] with unit stride along D");
-  if (is_missing(x.q) || is_missing(x.k) || is_missing(cos) || is_missing(sin))
+  if ((out.q && !has_shape(out.q, t, x.q.shape[1], d)) ||
+      (out.k && !has_shape(out.k, t, x.k.shape[1], d)))
+    return invalid("q_out must have the shape of q and k_out that of k");
+  if (is_missing(x.q) || is_missing(x.k))
     return invalid("a tensor is null: q, k, cos and sin are required");
   if (t > kMost) return unsupported("q has too many tokens: at most 2^29");
   if (x.q.shape[1] > kMost || x.k.shape[1] > kMost)
@@ -141,36 +201,62 @@ Status check(const Heads<T>& x, const View<const float, 2>& cos, const View<cons
 }
 
 template <class T>
-Status turn(const Heads<T>& x, const View<const float, 2>& cos, const View<const float, 2>& sin,
+bool aligned16(const Heads<T>& x) {
+  return rows_aligned16(x.q) && rows_aligned16(x.k);
+}
+
+template <class T, int kWidth>
+Status run(const Heads<T>& from, const Heads<T>& to, const Angles& angles, const Options& o,
+           int64_t copied, float direction, Stream stream) {
+  const int64_t turned = angles.cos.shape[1] / kWidth, pieces = turned + copied / (2 * kWidth);
+  const int64_t groups = ceil_div(from.q.shape[1] + from.k.shape[1], int64_t{kHeads});
+  if (pieces > kMostPerToken / groups) return unsupported("a token has too many elements");
+  const int64_t per_token = pieces * groups, tokens = std::max<int64_t>(kThreads / per_token, 1);
+  const Geometry g{from.q.shape[0], static_cast<int>(tokens), static_cast<int>(turned),
+                   static_cast<int>(pieces), static_cast<int>(groups)};
+  const auto threads = static_cast<unsigned>(std::min<int64_t>(tokens * per_token, kThreads));
+  const LaunchConfig config{dim3(static_cast<unsigned>(ceil_div(g.all_tokens, tokens)),
+                                 static_cast<unsigned>(ceil_div(per_token, int64_t{kThreads}))),
+                            dim3(threads), 0, stream};
+  return o.pairing == Pairing::kInterleaved
+             ? launch(config, turn_kernel<T, kWidth, true>, from, to, angles, direction, g)
+             : launch(config, turn_kernel<T, kWidth, false>, from, to, angles, direction, g);
+}
+
+// `out` is where the results go; a tensor without data is turned in place.
+template <class T>
+Status turn(const Heads<T>& x, const Heads<T>& out, const Angles& angles, const Options& o,
             float direction, Stream stream) {
-  if (Status bad = check(x, cos, sin); !bad.ok()) return bad;
-  const int64_t heads = x.q.shape[1] + x.k.shape[1], half = x.q.shape[2] / 2;
-  if (cos.shape[0] == 0 || heads == 0) return {};
-  const auto run = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
-    const Geometry g = geometry(heads, half / kWidth);
-    const auto blocks = static_cast<unsigned>(ceil_div(cos.shape[0], int64_t{g.tokens}));
-    return launch({dim3(blocks), dim3(static_cast<unsigned>(g.threads())), 0, stream},
-                  turn_kernel<T, kWidth>, x, cos, sin, direction, g);
-  };
-  const bool unchecked = planted("rope.alignment_unchecked");
+  const int64_t d = x.q.shape[2], turned = o.rotary > 0 ? o.rotary : d;
+  if (Status bad = check(x, out, o.rotary); !bad.ok()) return bad;
+  if (Status bad = check_angles(angles, x.q.shape[0], turned); !bad.ok()) return bad;
+  if (x.q.shape[0] == 0 || x.q.shape[1] + x.k.shape[1] == 0) return {};
+  const Heads<T> to{out.q ? out.q : x.q, out.k && !planted("rope.k_out_ignored") ? out.k : x.k};
+  const int64_t copied = (out.q || out.k) && !planted("rope.rest_not_copied") ? d - turned : 0;
   const bool aligned =
-      half % kVec<T> == 0 && (unchecked || (rows_aligned16(x.q) && rows_aligned16(x.k) &&
-                                            rows_aligned16(cos) && rows_aligned16(sin)));
-  return aligned ? run(std::integral_constant<int, kVec<T>>{})
-                 : run(std::integral_constant<int, 1>{});
+      planted("rope.alignment_unchecked") ||
+      (aligned16(x) && aligned16(to) && rows_aligned16(angles.cos) && rows_aligned16(angles.sin));
+  return aligned && turned / 2 % kVec<T> == 0 && copied / 2 % kVec<T> == 0
+             ? run<T, kVec<T>>(x, to, angles, o, copied, direction, stream)
+             : run<T, 1>(x, to, angles, o, copied, direction, stream);
 }
 
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& args, Stream stream) {
-  return turn(Heads<typename P::Elem>{args.q, args.k}, args.cos, args.sin, 1.0f, stream);
+Status forward(const Forward<P>& a, Stream stream) {
+  using Both = Heads<typename P::Elem>;
+  return turn(Both{a.q, a.k}, Both{a.q_out, a.k_out},
+              Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, 1.0f, stream);
 }
 
 template <class P>
-Status backward(const Backward<P>& args, Stream stream) {
+Status backward(const Backward<P>& a, Stream stream) {
+  using Both = Heads<typename P::Elem>;
   const float direction = planted("rope.backward_turns_forward") ? 1.0f : -1.0f;
-  return turn(Heads<typename P::Elem>{args.dq, args.dk}, args.cos, args.sin, direction, stream);
+  return turn(Both{a.dq, a.dk}, Both{a.dq_out, a.dk_out},
+              Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, direction,
+              stream);
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

@@ -1,7 +1,6 @@
-// rope: rotary position embedding, rotate-half form, q and k in place, grouped heads   (Su et al.
-// 2021)
-//   (x1, x2) = halves of a head;  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;  backward turns
-//   the other way.
+// rope: rotary position embedding of q and k, grouped heads   (Su et al. 2021)
+//   a pair of columns (x1, x2) of a head and its angle:  x1' = x1 cos - x2 sin,
+//   x2' = x2 cos + x1 sin;  backward turns the other way.
 #pragma once
 #include "kernels/signature/signature.h"
 
@@ -10,29 +9,86 @@ namespace tigon::rope {
 inline constexpr Axis T{"T", "tokens"}, Q{"Q", "query heads"}, K{"K", "key heads"},
     D{"D", "head size, even"};
 
+// Which columns are pair j of the R that are turned: j and j + R/2 (rotate-half, GPT-NeoX and
+// LLaMA) or 2j and 2j + 1 (interleaved, GPT-J).
+enum class Pairing : int { kHalf, kInterleaved };
+
+// M-RoPE: which pairs have the angle of a token's height and of its width, the rest that of its
+// time: those at the end, height before width (chunked, Qwen2-VL), or pairs 1, 4, 7.. and 2, 5, 8..
+// (interleaved, Qwen3-VL).
+enum class Sections : int { kChunked, kInterleaved };
+
+struct Options {
+  int rotary = 0;  // R, the first columns of a head, which are turned; the others stay. 0: all D
+  Pairing pairing = Pairing::kHalf;
+  int height = 0, width = 0;  // pairs of each in M-RoPE; 0 and 0: no M-RoPE
+  Sections sections = Sections::kChunked;
+};
+
+inline auto options() {
+  return std::tuple{option(&Options::rotary, "rotary"),
+                    option(&Options::pairing, "pairing", {"half", "interleaved"}),
+                    option(&Options::height, "height"), option(&Options::width, "width"),
+                    option(&Options::sections, "sections", {"chunked", "interleaved"})};
+}
+
+// Rows of the tables of angles: one per token, or any number of them where positions choose. The
+// harness has as many.
+inline Expr table_rows() {
+  return {"S", [](const Binding& b) { return b.at("T"); }};
+}
+// Angles of a row: one per pair.
+inline Expr pairs() {
+  return {"R/2", [](const Binding& b) {
+            const double rotary = b.at("rotary");
+            return static_cast<double>(static_cast<int64_t>(rotary != 0 ? rotary : b.at("D")) / 2);
+          }};
+}
+// Positions of a token: one, or time, height and width.
+inline Expr streams() {
+  return {"P", [](const Binding& b) { return b.at("height") + b.at("width") > 0 ? 3.0 : 1.0; }};
+}
+
+// positions choose rows of cos and sin; left out, row t is token t's. A position outside of [0, S)
+// is never used as an index: what it would turn becomes NaN.
 template <class P>
-struct Forward {
+struct Forward : Options {
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<Elem, 3> q, k;             // rotated in place; token and head strides are free
-  View<const Accum, 2> cos, sin;  // one angle per token and pair
+  View<Elem, 3> q, k;                // token and head strides are free
+  View<const Accum, 2> cos, sin;     // [T, R/2], with positions [S, R/2]
+  View<const int64_t, 2> positions;  // [1, T], in M-RoPE [3, T]
+  View<Elem, 3> q_out, k_out;        // each left out: in place, else q or k is only read
   static auto fields() {
-    return std::tuple{inout(&Forward::q, "q", {T, Q, D}), inout(&Forward::k, "k", {T, K, D}),
-                      in(&Forward::cos, "cos", {T, Expr(D) / 2}),
-                      in(&Forward::sin, "sin", {T, Expr(D) / 2})};
+    return std::tuple_cat(
+        std::tuple{inout(&Forward::q, "q", {T, Q, D}), inout(&Forward::k, "k", {T, K, D}),
+                   in(&Forward::cos, "cos", {table_rows(), pairs()}),
+                   in(&Forward::sin, "sin", {table_rows(), pairs()}),
+                   on_request(in(&Forward::positions, "positions", {streams(), T})),
+                   on_request(out(&Forward::q_out, "q_out", {T, Q, D})),
+                   on_request(out(&Forward::k_out, "k_out", {T, K, D}))},
+        options());
   }
 };
 
+// Gradients, turned back.
 template <class P>
-struct Backward {
+struct Backward : Options {
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<Elem, 3> dq, dk;  // gradients, turned back in place
+  View<Elem, 3> dq, dk;
   View<const Accum, 2> cos, sin;
+  View<const int64_t, 2> positions;
+  View<Elem, 3> dq_out, dk_out;
   static auto fields() {
-    return std::tuple{inout(&Backward::dq, "dq", {T, Q, D}), inout(&Backward::dk, "dk", {T, K, D}),
-                      in(&Backward::cos, "cos", {T, Expr(D) / 2}),
-                      in(&Backward::sin, "sin", {T, Expr(D) / 2})};
+    return std::tuple_cat(
+        std::tuple{inout(&Backward::dq, "dq", {T, Q, D}), inout(&Backward::dk, "dk", {T, K, D}),
+                   in(&Backward::cos, "cos", {table_rows(), pairs()}),
+                   in(&Backward::sin, "sin", {table_rows(), pairs()}),
+                   on_request(in(&Backward::positions, "positions", {streams(), T})),
+                   on_request(out(&Backward::dq_out, "dq_out", {T, Q, D})),
+                   on_request(out(&Backward::dk_out, "dk_out", {T, K, D}))},
+        options());
   }
 };
 

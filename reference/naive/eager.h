@@ -102,6 +102,8 @@ class Eager {
   Tensor not_ignored(const Targets& target, int64_t ignore_index) const;
   // fp32 [1, T, 1]: x[t, target[t]]; NaN where the target is not valid. x is fp32 [1, T, V].
   Tensor gather(const Tensor& x, const Targets& target) const;
+  // y[t, :] = x[row[t], :]; NaN where that is no row of x. Both are fp32.
+  void take_rows(const Tensor& x, const int64_t* row, const Tensor& y) const;
   // y[t, target[t]] = value[t]; where the target is not valid y[t, 0] = NaN. y is fp32 [1, T, V].
   void scatter(const Tensor& y, const Targets& target, const Tensor& value) const;
   // lse[t] = x[t, j] - log_softmax[t, j] for the first finite x[t, j], else x[t, 0].

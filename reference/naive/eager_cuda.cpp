@@ -261,6 +261,10 @@ Tensor Eager::gather(const Tensor& x, const Targets& target) const {
   return y;
 }
 
+void Eager::take_rows(const Tensor& x, const int64_t* row, const Tensor& y) const {
+  check(index::take_rows(x, row, y, stream_), "take_rows");
+}
+
 void Eager::scatter(const Tensor& y, const Targets& target, const Tensor& value) const {
   check(index::scatter(y, target, value, stream_), "scatter");
 }

@@ -1,5 +1,6 @@
 // The primitives on a CPU: row by row, in fp32 Eigen arrays.
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -230,6 +231,14 @@ Tensor Eager::gather(const Tensor& x, const Targets& target) const {
   for (int64_t t = 0; t < x.shape[1]; ++t)
     *floats_out(y, t) = valid(target.data[t], x) ? floats(x, t)[target.data[t]] : kNaN;
   return y;
+}
+
+void Eager::take_rows(const Tensor& x, const int64_t* row, const Tensor& y) const {
+  for (int64_t t = 0; t < y.shape[1]; ++t)
+    if (row[t] >= 0 && row[t] < x.shape[1])
+      std::copy_n(floats(x, row[t]), y.shape[2], floats_out(y, t));
+    else
+      std::fill_n(floats_out(y, t), y.shape[2], kNaN);
 }
 
 void Eager::scatter(const Tensor& y, const Targets& target, const Tensor& value) const {

@@ -1,4 +1,4 @@
-// One thread per token, but for zero_ignored: one block per token.
+// One thread per token, but for take_rows and zero_ignored: one block per token.
 #include <cuda_runtime.h>
 
 #include "reference/naive/index.h"
@@ -26,6 +26,14 @@ __global__ void gather_kernel(const float* x, int64_t classes, const int64_t* ta
                               int64_t tokens, float* y) {
   const int64_t t = this_thread();
   if (t < tokens) y[t] = valid(target[t], classes) ? x[t * classes + target[t]] : nan_value();
+}
+
+__global__ void take_rows_kernel(const float* x, int64_t rows, int64_t x_pitch, const int64_t* row,
+                                 float* y, int64_t y_pitch, int64_t columns) {
+  const int64_t t = blockIdx.x;
+  const bool good = valid(row[t], rows);
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x)
+    y[t * y_pitch + j] = good ? x[row[t] * x_pitch + j] : nan_value();
 }
 
 __global__ void scatter_kernel(float* y, int64_t classes, const int64_t* target, int64_t tokens,
@@ -73,6 +81,13 @@ cudaError_t gather(const Tensor& x, const Eager::Targets& target, const Tensor& 
   gather_kernel<<<blocks_for(tokens), kThreads, 0, stream>>>(static_cast<const float*>(x.data),
                                                              x.shape[2], target.data, tokens,
                                                              static_cast<float*>(y.data));
+  return cudaGetLastError();
+}
+
+cudaError_t take_rows(const Tensor& x, const int64_t* row, const Tensor& y, Stream stream) {
+  take_rows_kernel<<<static_cast<unsigned>(y.shape[1]), kThreads, 0, stream>>>(
+      static_cast<const float*>(x.data), x.shape[1], x.stride[1], row, static_cast<float*>(y.data),
+      y.stride[1], y.shape[2]);
   return cudaGetLastError();
 }
 
