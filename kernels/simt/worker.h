@@ -86,10 +86,11 @@ struct Launch {
 
 struct BulkCopy {
   void* to;
-  const void* from;
+  const void* from;  // null: `value`
   unsigned bytes;
   uint64_t* bar;
   const void* pc;
+  uint64_t value = 0;
 };
 struct ThreadCopy {
   void* to;

@@ -20,6 +20,10 @@ def layer_norm_saved(x, eps):
     return mean, torch.rsqrt(variance + eps)
 
 
+def softmax(x):
+    return functional.liger_softmax(x)
+
+
 def swiglu(a, b):
     return functional.liger_swiglu(a, b)
 

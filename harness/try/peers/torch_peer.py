@@ -28,6 +28,10 @@ def geglu(a, b):
     return functional.gelu(a, approximate="tanh") * b
 
 
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
 def cross_entropy(logits, target, ignore_index):
     return functional.cross_entropy(logits.float(), target, ignore_index=int(ignore_index)).reshape(1)
 
