@@ -11,6 +11,7 @@
 #include "harness/judge/verdict.h"
 #include "harness/run/huge.h"
 #include "harness/run/properties.h"
+#include "harness/run/select.h"
 
 namespace tigon {
 
@@ -181,6 +182,8 @@ Case parse_case(std::string_view id) {
     if (!c.axes.count(a.axis.symbol))
       throw UsageError(
           fmt::format("case '{}': no value for axis {} ({})", id, a.axis.symbol, a.axis.meaning));
+  if (!options_fit(*op, *pass, c))
+    throw UsageError(fmt::format("case '{}': its options do not fit its sizes", id));
   if (c.inputs != kTiledInputs &&
       std::none_of(op->inputs.begin(), op->inputs.end(),
                    [&](const InputSet& s) { return s.name == c.inputs; }))

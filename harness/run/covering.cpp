@@ -112,13 +112,16 @@ Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& imp
   return f;
 }
 
-Case case_of(const Case& base, const Factors& f, const Row& row) {
+// Options that do not fit the sizes make place for the defaults.
+Case case_of(const OpSpec& op, const Pass& pass, const Case& base, const Factors& f,
+             const Row& row) {
   Case c = base;
   c.dtype = f.dtypes[row[0]];
   c.options = f.options[row[1]];
   c.inputs = f.inputs[row[2]].name;
   std::tie(c.shift, c.gap) = f.layouts[row[3]];
   for (size_t a = 0; a < f.axes.size(); ++a) c.axes[f.axes[a].first] = f.axes[a].second[row[4 + a]];
+  if (!options_fit(op, pass, c)) c.options.clear();
   return c;
 }
 
@@ -168,7 +171,7 @@ Covering covering_cases(const CheckRequest& request) {
         const std::vector<Row> rows = pairwise_rows(factors.sizes());
         const std::vector<size_t> gains = gains_of(rows);
         for (size_t i = 0; i < rows.size(); ++i) {
-          turns[i].cases.push_back(case_of(base, factors, rows[i]));
+          turns[i].cases.push_back(case_of(op, pass, base, factors, rows[i]));
           turns[i].gains.push_back(gains[i]);
           all.pairs += gains[i];
         }

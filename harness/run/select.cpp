@@ -211,7 +211,8 @@ class Plan {
     c.axes = shape;
     c.options = options;
     c.inputs = inputs;
-    if (seen_.insert(case_id(c)).second) cases->push_back(std::move(c));
+    const bool fits = options_fit(op_, *find_pass(op_, c.pass), c);
+    if (fits && seen_.insert(case_id(c)).second) cases->push_back(std::move(c));
   }
 
   const OpSpec& op_;
@@ -326,6 +327,14 @@ std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
   }
   if (known.empty() && !set.empty()) return std::nullopt;
   return known;
+}
+
+bool options_fit(const OpSpec& op, const Pass& pass, const Case& c) {
+  const Binding binding = binding_of(c, op, pass);
+  return std::all_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
+    return std::all_of(t.shape.begin(), t.shape.end(),
+                       [&](const Expr& size) { return size.integer(binding) >= 0; });
+  });
 }
 
 bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain) {

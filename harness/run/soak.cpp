@@ -85,6 +85,7 @@ Case random_case(const OpSpec& op, const std::vector<const Pass*>& passes, const
   c.impl = dice.pick(kernels_of(pass, r))->name;
   c.axes = random_shape(op, r, most, &dice);
   c.options = options_for(pass, dice.pick(op.option_sets)).value_or(OptionSet{});
+  if (!options_fit(op, pass, c)) c.options.clear();
   const InputSet& set = dice.pick(op.inputs);
   c.inputs = set.nonfinite && c.impl == "naive" ? op.inputs.front().name : set.name;
   if (dice.below(2) == 1) c.shift = static_cast<int>(dice.below(kShifts));

@@ -72,6 +72,8 @@ TEST(Case, a_wrong_id_says_what_is_wrong_and_what_would_be_right) {
   EXPECT_NE(error_of("rms_norm/forward/fused/f32/T=1,H=2,w=1").find("absent"), std::string::npos);
   EXPECT_NE(error_of("rope/forward/fused/f32/T=1,Q=1,K=1,D=2,q_out=absent").find("given"),
             std::string::npos);
+  EXPECT_NE(error_of("rope/forward/fused/f32/T=1,Q=1,K=1,D=6,rotary=8").find("do not fit"),
+            std::string::npos);
   EXPECT_NE(error_of("rms_norm/forward/fused/f32/T=1,H").find("key=value"), std::string::npos);
 }
 

@@ -172,11 +172,10 @@ Status check_angles(const Angles& a, int64_t tokens, int64_t turned) {
   if (a.positions && !has_shape(a.positions, a.has_sections() ? 3 : 1, tokens))
     return invalid(
         "positions must be [1, T], with height or width [3, T], with unit stride along T");
-  if (a.sections == Sections::kChunked && int64_t{a.height} + a.width > half)
-    return invalid("height and width must be at most R/2 pairs together");
-  if (a.sections == Sections::kInterleaved &&
-      (int64_t{a.height} > (half + 1) / 3 || int64_t{a.width} > half / 3))
-    return invalid("height and width must fit into every third of the R/2 pairs");
+  if (!sections_fit(half, a.height, a.width, a.sections))
+    return invalid(
+        "height and width must fit into the R/2 pairs: both together, or interleaved each into "
+        "every third of them");
   return {};
 }
 

@@ -37,11 +37,20 @@ inline auto options() {
 inline Expr table_rows() {
   return {"S", [](const Binding& b) { return b.at("T"); }};
 }
-// Angles of a row: one per pair.
+// True when R/2 = `pairs` have room for the sections.
+inline bool sections_fit(int64_t pairs, int64_t height, int64_t width, Sections sections) {
+  if (sections == Sections::kChunked) return height + width <= pairs;
+  return height <= (pairs + 1) / 3 && width <= pairs / 3;
+}
+// Angles of a row: one per pair; negative where the options do not fit D.
 inline Expr pairs() {
   return {"R/2", [](const Binding& b) {
-            const double rotary = b.at("rotary");
-            return static_cast<double>(static_cast<int64_t>(rotary != 0 ? rotary : b.at("D")) / 2);
+            const auto value = [&](const char* name) { return static_cast<int64_t>(b.at(name)); };
+            const int64_t d = value("D"), r = value("rotary"), half = (r != 0 ? r : d) / 2;
+            const auto sections = static_cast<Sections>(value("sections"));
+            const bool fits =
+                r <= d && sections_fit(half, value("height"), value("width"), sections);
+            return static_cast<double>(fits ? half : -1);
           }};
 }
 // Positions of a token: one, or time, height and width.
