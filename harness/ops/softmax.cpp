@@ -66,10 +66,13 @@ OpSpec contract() {
                    .implementations = {impl<Forward>(
                                            "fused", policies,
                                            [](auto& a, Stream s) { return forward(a, s); }),
-                                       impl<Forward>("naive", policies,
-                                                     [](auto& a, Stream s) {
-                                                       return naive::softmax::forward(a, s);
-                                                     })},
+                                       // cuDNN rounds twice where rows are not aligned: up to 1.5
+                                       // budgets of one rounding on an H200.
+                                       rounding(1, impl<Forward>("naive", policies,
+                                                                 [](auto& a, Stream s) {
+                                                                   return naive::softmax::forward(
+                                                                       a, s);
+                                                                 }))},
                    .budget = {{"y", {.reduction = V, .elementary = 16}}},
                    .flops = 5 * Expr(T) * V,
                    .strided = {"x", "y"},
@@ -91,7 +94,8 @@ OpSpec contract() {
                                "naive", policies,
                                [](auto& a, Stream s) { return naive::softmax::backward(a, s); })},
                    .budget = {{"dx", {.reduction = V}}},
-                   .flops = 4 * Expr(T) * V,
+                   .flops =
+                       4 * Expr(T) * V,
                    .inputs_from = "forward",
                    .strided =
                        {"dy", "y", "dx"},
