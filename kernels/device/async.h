@@ -1,8 +1,7 @@
 // Asynchronous copies from global to shared memory: cp.async (sm_80) and, where kHasBulkCopy, bulk
-// copies and stores to other blocks of a cluster that complete on an mbarrier (sm_90).
+// copies that complete on an mbarrier (sm_90).
 #pragma once
 #include <cstdint>
-#include <cstring>
 
 #include "kernels/device/platform.h"
 
@@ -92,34 +91,6 @@ TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mb
       "l"(global), "r"(bytes), "r"(device::shared_address(b))
       : "memory");
 }
-// Stores v, of 4 or 8 bytes, at this place of the shared memory of the cluster's block `rank`, and
-// counts its bytes on that block's barrier when it lands. No fence is needed on either side.
-template <class T>
-TIGON_DEVICE void remote_store(T* shared, const T& v, Mbarrier* b, unsigned rank) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-  uint32_t to, barrier;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(to)
-      : "r"(device::shared_address(shared)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(barrier)
-      : "r"(device::shared_address(b)), "r"(rank));
-  if constexpr (sizeof(T) == 4) {
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof v);
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
-        "r"(bits), "r"(barrier)
-        : "memory");
-  } else {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof v);
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to),
-        "l"(bits), "r"(barrier)
-        : "memory");
-  }
-}
 #else
 // Not on this GPU: guard calls with if constexpr (kHasBulkCopy). Defined so that both branches
 // compile.
@@ -129,10 +100,6 @@ TIGON_DEVICE void mbarrier_arrive(Mbarrier*) { __trap(); }
 TIGON_DEVICE void mbarrier_arrive_expect(Mbarrier*, unsigned) { __trap(); }
 TIGON_DEVICE void mbarrier_wait(Mbarrier*, unsigned) { __trap(); }
 TIGON_DEVICE void bulk_copy(void*, const void*, unsigned, Mbarrier*) { __trap(); }
-template <class T>
-TIGON_DEVICE void remote_store(T*, const T&, Mbarrier*, unsigned) {
-  __trap();
-}
 #endif
 
 #else
@@ -162,14 +129,6 @@ TIGON_DEVICE void mbarrier_wait(Mbarrier* b, unsigned parity) {
 }
 TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mbarrier* b) {
   simt::bulk_copy(shared, global, bytes, &b->state);
-}
-template <class T>
-TIGON_DEVICE void remote_store(T* shared, const T& v, Mbarrier* b, unsigned rank) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-  uint64_t bits = 0;
-  memcpy(&bits, &v, sizeof v);
-  simt::remote_store(simt::cluster_map(shared, rank), bits, sizeof v,
-                     static_cast<uint64_t*>(simt::cluster_map(&b->state, rank)));
 }
 
 #endif

@@ -84,21 +84,12 @@ void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar) 
   w.bulk_copies.push_back({shared, global, bytes, bar, pc});
 }
 
-void remote_store(void* shared, uint64_t value, unsigned bytes, uint64_t* bar) {
-  Worker& w = *this_worker;
-  const void* pc = __builtin_return_address(0);
-  if ((reinterpret_cast<uintptr_t>(shared) & (bytes - 1)) != 0)
-    add_finding(Kind::kMisaligned, pc, "remote store: the address must be a multiple of the size");
-  put_in_flight(shared, bytes, w.config.poison, pc);
-  w.bulk_copies.push_back({shared, nullptr, bytes, bar, pc, value});
-}
-
 bool Worker::land_one_copy() {
   if (bulk_copies.empty()) return false;
   const size_t i = ready.random() ? ready.draw() % bulk_copies.size() : 0;
   const BulkCopy copy = bulk_copies[i];
   bulk_copies.erase(bulk_copies.begin() + static_cast<ptrdiff_t>(i));
-  memcpy(copy.to, copy.from != nullptr ? copy.from : &copy.value, copy.bytes);
+  memcpy(copy.to, copy.from, copy.bytes);
   check::mark_initialized(copy.to, copy.bytes);
   Mbarrier& m = mbarrier(copy.bar);
   m.bytes -= static_cast<int32_t>(copy.bytes);

@@ -128,7 +128,6 @@ void mbarrier_init(uint64_t* bar, unsigned count);
 void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes);
 void mbarrier_wait(uint64_t* bar, unsigned parity);
 void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar);
-void remote_store(void* shared, uint64_t value, unsigned bytes, uint64_t* bar);
 void async_copy(void* shared, const void* global, unsigned bytes);
 void async_commit();
 void async_wait(int pending_groups);

@@ -86,11 +86,10 @@ struct Launch {
 
 struct BulkCopy {
   void* to;
-  const void* from;  // null: `value`
+  const void* from;
   unsigned bytes;
   uint64_t* bar;
   const void* pc;
-  uint64_t value = 0;
 };
 struct ThreadCopy {
   void* to;

@@ -30,6 +30,7 @@ struct RowWalk {
     constexpr uint32_t kRows = kRowsPerBlock<kLanes>;
     row = blockIdx.x / cluster_size() * kRows + threadIdx.x / kLanes;
     step = gridDim.x / cluster_size() * kRows;
+    if constexpr (kLanes > 32) cluster_begin();
   }
   // Of the row that starts at `start`; of no row when there are no more.
   template <class T>
@@ -44,25 +45,16 @@ struct RowWalk {
       for_each_end<kLanes>(s, columns, rank, lane, [&](int column) { part.end = column; });
     return part;
   }
-};
-
-// Reduces over all lanes of a row, in one row after the other.
-template <int kLanes, class T>
-struct RowReduce {
-  ClusterScratch<T, kRowThreads<kLanes>>& scratch;
-  unsigned calls = 0;
-
-  TIGON_DEVICE RowReduce() : scratch(cluster_scratch<T, kRowThreads<kLanes>>()) {}
-  // Waits for the other blocks of the cluster: after the first requests are under way.
-  TIGON_DEVICE void begin() {
-    if constexpr (kLanes > 32) cluster_begin(scratch);
-  }
-  template <class Op>
-  TIGON_DEVICE T operator()(T v, Op op) {
-    if constexpr (kLanes > 32)
-      return cluster_reduce<kLanes>(v, op, scratch, calls++);
-    else
+  // Of all lanes that share the row.
+  template <class T, class Op>
+  TIGON_DEVICE T reduce(T v, Op op, int turn) const {
+    if constexpr (kLanes <= 32) {
       return warp_reduce<kLanes>(v, op);
+    } else {
+      using Scratch = ClusterScratch<T, kLanes>;
+      TIGON_SHARED(Scratch, scratch, [1]);
+      return cluster_reduce<kLanes>(v, op, scratch[0], turn);
+    }
   }
 };
 

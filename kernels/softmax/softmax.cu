@@ -16,18 +16,20 @@
 namespace tigon::softmax {
 namespace {
 
-// Lanes, pieces per lane, blocks per multiprocessor. Two blocks with 64 KB of registers and as much
-// shared memory each, so that one works while the other waits for its cluster. A row that is too
-// long for such a block is shared by a cluster of them; what is too long for that takes the last
-// shape, whose kernel can read a rest again.
+// Lanes, pieces per lane, blocks per multiprocessor. The last shapes are those of a cluster's
+// blocks: kForwardAlone pieces are the most that a block takes alone. Two blocks per multiprocessor
+// work while the other one waits for its cluster; 128 KB of registers hold their rows.
 constexpr RowTable<5> kForwardVectors = {
     "softmax.forward.vectors", {{32, 1, 8}, {32, 4, 8}, {128, 8, 6}, {512, 8, 2}, {512, 8, 1}}};
 constexpr RowTable<3> kForwardElements = {"softmax.forward.elements",
                                           {{32, 8, 8}, {128, 8, 8}, {512, 8, 2}}};
+constexpr int64_t kForwardAlone = 4096;
+// The last shape is for rows that clusters of the one before do not hold.
 constexpr RowTable<5> kBackwardVectors = {
     "softmax.backward.vectors", {{32, 1, 6}, {32, 4, 6}, {128, 4, 6}, {512, 4, 2}, {512, 8, 1}}};
 constexpr RowTable<3> kBackwardElements = {"softmax.backward.elements",
                                            {{32, 8, 8}, {128, 8, 6}, {512, 8, 2}}};
+constexpr int64_t kBackwardAlone = 2048;
 
 template <class T>
 TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
@@ -44,7 +46,6 @@ TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args) {
   using T = typename P::Elem;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
-  RowReduce<kLanes, ExpSum> reduce;
   RowWalk<kWidth, kLanes> walk(args.x.shape[0], args.x.shape[1]);
   RowInbox<T, kWidth, kLanes, kPieces> x(slots);
 
@@ -56,9 +57,8 @@ forward_kernel(Forward<P> args) {
     close_request<kWidth>();
   }
   if (next.end >= 0) x.next_end = load(next_row + next.end);
-  reduce.begin();
 
-  while (walk.row < walk.rows) {
+  for (int turn = 0; walk.row < walk.rows; turn ^= 1) {
     const uint32_t row = walk.row;
     const T* x_row = row_of(args.x, row);  // [V]
     LanePart part = next;
@@ -86,7 +86,7 @@ forward_kernel(Forward<P> args) {
       add_piece(load_piece<kWidth>(x_row + part.column + i * kWidth));
     if (part.end >= 0) add(total, {to_float(x.end)});
     if (next.end >= 0) x.next_end = load(next_row + next.end);
-    total = reduce(total, JoinExpSums{});
+    total = walk.reduce(total, JoinExpSums{}, turn);
 
     const float max = total.max, inverse = fast_div(1.0f, total.sum);
     T* y_row = output_row_of(args.y, row);  // [V]
@@ -115,7 +115,6 @@ TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args) {
   using T = typename P::Elem;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
-  RowReduce<kLanes, float> reduce;
   RowWalk<kWidth, kLanes> walk(args.y.shape[0], args.y.shape[1]);
   RowInbox<T, kWidth, kLanes, kPieces> y(slots), dy(slots + kPieces * kRowThreads<kLanes>);
 
@@ -133,9 +132,8 @@ backward_kernel(Backward<P> args) {
     close_request<kWidth>();
   }
   load_next_end();
-  reduce.begin();
 
-  while (walk.row < walk.rows) {
+  for (int turn = 0; walk.row < walk.rows; turn ^= 1) {
     const uint32_t row = walk.row;
     const T *y_row = row_of(args.y, row), *dy_row = row_of(args.dy, row);  // [V]
     LanePart part = next;
@@ -172,7 +170,7 @@ backward_kernel(Backward<P> args) {
                 load_piece<kWidth>(dy_row + part.column + i * kWidth));
     if (part.end >= 0) sum += to_float(y.end) * to_float(dy.end);
     load_next_end();
-    sum = reduce(sum, Sum{});
+    sum = walk.reduce(sum, Sum{}, turn);
     if (planted("softmax.projection_missing")) sum = 0.0f;
     if (planted("softmax.mean_for_sum")) sum /= static_cast<float>(walk.columns);
 
@@ -203,12 +201,8 @@ backward_kernel(Backward<P> args) {
 
 // ---- launchers ----------------------------------------------------------------------------------
 
-// Blocks per row: as few as hold it together, of those that run in pairs.
-template <const auto& kTable>
-unsigned cluster_of(int64_t pieces) {
-  int64_t alone = 0;
-  for (const RowShape& s : kTable.shapes)
-    if (s.blocks_per_sm >= 2) alone = std::max(alone, int64_t{s.lanes} * s.pieces);
+// Blocks per row. `alone` is the most that one takes.
+unsigned cluster_of(int64_t pieces, int64_t alone) {
   unsigned cluster = 1;
   if (pieces > alone && device_limits().clusters)
     while (cluster < kMaxCluster && pieces > cluster * alone) cluster *= 2;
@@ -218,10 +212,10 @@ unsigned cluster_of(int64_t pieces) {
 // kernel_of.operator()<lanes, pieces, blocks per SM>() is the kernel of a shape; it reads `inputs`
 // tensors.
 template <class T, int kWidth, const auto& kTable, class Args, class KernelOf>
-Status launch_walk(const Args& args, int64_t rows, int64_t columns, int inputs, Stream stream,
-                   const KernelOf& kernel_of) {
+Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alone, int inputs,
+                   Stream stream, const KernelOf& kernel_of) {
   const int64_t pieces = columns / kWidth;
-  const unsigned cluster = cluster_of<kTable>(pieces);
+  const unsigned cluster = cluster_of(pieces, alone);
   const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
     constexpr int kThreads = kRowThreads<kLanes>;
     const auto kernel = kernel_of.template operator()<kLanes, kPieces, kBlocksPerSm, kRest>();
@@ -268,7 +262,8 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (is_missing(args.x) || is_missing(args.y)) return invalid("softmax: x or y is null");
   const auto run = [&]<int kWidth, const auto & kTable> {
     return launch_walk<T, kWidth, kTable>(
-        args, t, v, 1, stream, [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+        args, t, v, kForwardAlone, 1, stream,
+        [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
           return forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>;
         });
   };
@@ -287,7 +282,8 @@ Status backward(const Backward<P>& args, Stream stream) {
     return invalid("softmax: dy, y or dx is null");
   const auto run = [&]<int kWidth, const auto & kTable> {
     return launch_walk<T, kWidth, kTable>(
-        args, t, v, 2, stream, [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+        args, t, v, kBackwardAlone, 2, stream,
+        [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
           return backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>;
         });
   };

@@ -80,8 +80,6 @@ every_function(const float* f, const bf16* b, const f16* h, const double* d, con
     mbarrier_arrive_expect(&bar[0], 16);
     bulk_copy(dynamic, f, 16, &bar[0]);
     mbarrier_wait(&bar[0], 0);
-    remote_store(dynamic, x, &bar[0], 0);
-    remote_store(reinterpret_cast<double*>(dynamic), d[0], &bar[0], 0);
   }
   cluster_sync();
   fo[3] = *cluster_map(dynamic, cluster_rank() % cluster_size());
