@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -14,7 +15,7 @@ EXAMPLES = ROOT / "harness/try/examples"
 PYTHONPATH = os.pathsep.join(str(ROOT / part) for part in ("reports", "ci", "harness/try"))
 sys.path[:0] = PYTHONPATH.split(os.pathsep)
 
-from tigon_try import compiler, python_kernel, signature  # noqa: E402
+from tigon_try import compiler, judge, python_kernel, show, signature  # noqa: E402
 
 
 def tigon_try(*words, folder):
@@ -143,6 +144,14 @@ class Try(unittest.TestCase):
             self.assertEqual(code, 2, said)
             self.assertIn(what, said)
             self.assertEqual(len(said.strip().splitlines()), 1)
+
+    def test_the_machine_is_the_one_that_was_timed(self):
+        def ran_on(kind, name):
+            return judge.Outcome("r", {"device": {"kind": kind, "name": name}, "host": {"os": "Debian 12"}})
+        both = types.SimpleNamespace(outcomes=[ran_on("host", "Xeon"), ran_on("cuda", "H200")])
+        self.assertEqual(show.machine(both), "H200 (GPU) and Xeon (host executor), Debian 12")
+        self.assertEqual(show.machine(types.SimpleNamespace(outcomes=both.outcomes[:1])), "Xeon (host executor), Debian 12")
+        self.assertEqual(show.machine(types.SimpleNamespace(outcomes=[])), "?")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ import math
 
 from tigon_report import statistics, units
 
+from . import peers
+
 
 def short(name):
     return name.removeprefix("plugin:")
@@ -107,9 +109,10 @@ def tables(job, facts):
 
 
 def machine(job):
-    run = job.outcomes[0].run if job.outcomes else {}
-    device, host = run.get("device", {}), run.get("host", {})
-    return f"{device.get('name', '?')} ({'host executor' if device.get('kind') == 'host' else 'GPU'}), {host.get('os', '?')}"
+    """What ran where: 'H200 (GPU) and Xeon (host executor), Ubuntu 24.04'; the GPU, whose times are shown, first."""
+    devices = {o.run["device"]["kind"]: o.run["device"]["name"] for o in job.outcomes if "device" in o.run}
+    named = [f"{devices[kind]} ({what})" for kind, what in (("cuda", "GPU"), ("host", "host executor")) if kind in devices]
+    return f"{' and '.join(named)}, {job.outcomes[0].run['host'].get('os', '?')}" if named else "?"
 
 
 def block(job, verdict, stages, facts):
@@ -119,6 +122,8 @@ def block(job, verdict, stages, facts):
     lines += markdown(["stage", "verdict", ""], [[s.name, s.verdict, s.text] for s in stages])
     for title, head, rows in tables(job, facts):
         lines += ["", f"{title}:", "", *markdown(head, rows)]
+    if job.on_gpu and (not job.is_cuda or {*job.against} & {*peers.PACKAGES}):
+        lines += ["", "The times of what Python calls hold the interpreter's, which is most of a short one."]
     lines += ["", f"- compared with: {', '.join(job.against) or 'the oracle alone'}", f"- machine: {machine(job)}",
               f"- Tigon commit: {tool.get('commit', '?')}{' with changes' if tool.get('dirty') else ''}",
               f"- file: sha256 {job.digest}", f"- repeat: `{job.command}`",
