@@ -130,8 +130,11 @@ void PluginProcess::start() {
 double PluginProcess::measure_overhead() {
   std::vector<double> samples(kOverheadSamples);
   for (double& s : samples) ask_timed({{"do", "empty"}}, &s);
-  std::nth_element(samples.begin(), samples.begin() + kOverheadSamples / 2, samples.end());
-  return samples[kOverheadSamples / 2];
+  // On the host a wake-up on a busy machine may take longer than a call: the least is what every
+  // call pays, and no honest call returns sooner.
+  const size_t which = default_executor() == "cuda" ? kOverheadSamples / 2 : 0;
+  std::nth_element(samples.begin(), samples.begin() + which, samples.end());
+  return samples[which];
 }
 
 void PluginProcess::load() {
