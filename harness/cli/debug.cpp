@@ -83,7 +83,7 @@ void add_debug(CLI::App* app, Program* program) {
       "Examples:\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=3,H=33'\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --block 1,0,0 --thread 17\n"
-      "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --line 99 --batch   prints and ends\n"
+      "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --line forward_rows.h:75 --batch   prints and ends\n"
       "The kernels of the op are compiled without optimisation on the first use. gdb stands at "
       "the\n"
       "first line of the kernel in that thread; next, step, print and break work as ever, with "

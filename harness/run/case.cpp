@@ -11,7 +11,6 @@
 #include "harness/judge/verdict.h"
 #include "harness/run/huge.h"
 #include "harness/run/properties.h"
-#include "harness/run/select.h"
 
 namespace tigon {
 
@@ -218,6 +217,14 @@ Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass) {
   for (const auto& [name, value] : c.options)
     if (const OptionInfo* o = find_option(pass, name)) b[name] = option_value(*o, value);
   return b;
+}
+
+bool options_fit(const OpSpec& op, const Pass& pass, const Case& c) {
+  const Binding binding = binding_of(c, op, pass);
+  return std::all_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
+    return std::all_of(t.shape.begin(), t.shape.end(),
+                       [&](const Expr& size) { return size.integer(binding) >= 0; });
+  });
 }
 
 }  // namespace tigon

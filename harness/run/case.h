@@ -39,6 +39,10 @@ std::string case_key(const Case& c);
 // read them.
 Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass);
 
+// False where options do not fit the sizes, e.g. more columns are turned than a head has: the
+// signature then gives a negative size.
+bool options_fit(const OpSpec& op, const Pass& pass, const Case& c);
+
 const Pass* find_pass(const OpSpec& op, std::string_view name);
 const Implementation* find_implementation(const Pass& pass, std::string_view name);
 

@@ -329,14 +329,6 @@ std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
   return known;
 }
 
-bool options_fit(const OpSpec& op, const Pass& pass, const Case& c) {
-  const Binding binding = binding_of(c, op, pass);
-  return std::all_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
-    return std::all_of(t.shape.begin(), t.shape.end(),
-                       [&](const Expr& size) { return size.integer(binding) >= 0; });
-  });
-}
-
 bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain) {
   return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
     if (t.role != Role::kIn && t.role != Role::kInOut) return false;

@@ -10,10 +10,6 @@ namespace tigon {
 // The part of an option set that this pass knows; nullopt when it would repeat the default.
 std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set);
 
-// False where options do not fit the sizes, e.g. more columns are turned than a head has: the
-// signature then gives a negative size.
-bool options_fit(const OpSpec& op, const Pass& pass, const Case& c);
-
 // Is an input set a case of its own for this pass, because one of its inputs differs from that of
 // the default?
 bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain);

@@ -11,8 +11,10 @@ OpSpec fuzz_op() {
   static constexpr Axis kT{"T", "tokens"}, kH{"H", "hidden size"};
   Pass pass;
   pass.name = "forward";
-  pass.tensors = {{"x", Role::kIn, {kT, kH}, false, {{DType::kF32, DType::kF32}}},
-                  {"w", Role::kIn, {kH}, true, {{DType::kF32, DType::kF32}}}};
+  const std::map<DType, DType> f32 = {{DType::kF32, DType::kF32}};
+  pass.tensors = {
+      {.name = "x", .role = Role::kIn, .shape = {kT, kH}, .dtype = f32},
+      {.name = "w", .role = Role::kIn, .shape = {kH}, .is_optional = true, .dtype = f32}};
   pass.options = {{"eps", {}, 1e-6}, {"casting", {"none", "gemma"}, 0}};
   pass.properties = {{.name = "rerun"}};
   pass.implementations = {{"fused", {DType::kF32}, {}, {}}};
