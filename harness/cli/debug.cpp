@@ -89,7 +89,7 @@ void add_debug(CLI::App* app, Program* program) {
       "the\n"
       "first line of the kernel in that thread; next, step, print and break work as ever, with "
       "the\n"
-      "line numbers of the .cu file. All threads run on one thread of the system, one after the\n"
+      "line numbers of its source. All threads run on one thread of the system, one after the\n"
       "other, so a breakpoint of your own stops in each of them.");
   const auto options = std::make_shared<DebugOptions>();
   command->add_option("case", options->id, "id of the case, as ./tigon check prints it")
