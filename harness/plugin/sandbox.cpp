@@ -56,13 +56,14 @@ std::string enter_sandbox(const std::string& writable) {
   }
   const auto ruleset = static_cast<int>(syscall(kCreateRuleset, &attributes, size, 0));
   if (ruleset < 0) return "none";
-  // Devices are for writing, e.g. /dev/null and the GPU's, and shared memory; CUDA names its
-  // threads.
+  // CUDA names its threads. Without this or the next it is stricter, which is no reason to have
+  // none.
+  allow(ruleset, "/proc/self/task", attributes.handled_access_fs & (kWriteFile | kTruncate));
   if (!writable.empty()) allow(ruleset, writable.c_str(), attributes.handled_access_fs);
-  const bool restricted =
-      allow(ruleset, "/dev", attributes.handled_access_fs) &&
-      allow(ruleset, "/proc/self/task", attributes.handled_access_fs & (kWriteFile | kTruncate)) &&
-      prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, ruleset, 0) == 0;
+  // Devices are for writing, e.g. /dev/null and the GPU's, and shared memory.
+  const bool restricted = allow(ruleset, "/dev", attributes.handled_access_fs) &&
+                          prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                          syscall(kRestrictSelf, ruleset, 0) == 0;
   close(ruleset);
   return restricted ? "landlock " + std::to_string(version) : "none";
 }
