@@ -87,6 +87,15 @@ class ReadTest(CommandTest):
         found, _ = self.read(self.write("a.jsonl", [summed({**record, "news": 1}) for record in full_run()]))
         self.assertEqual(len(found), len(full_run()))
 
+    def test_one_flipped_bit_anywhere_is_noticed(self):
+        line = summed({"record": "bench", "run_id": "20260102T120000Z-1a2b3c4d"})
+        for byte in range(len(line)):
+            for bit in range(8):
+                damaged = bytearray(line)
+                damaged[byte] ^= 1 << bit
+                with self.assertRaisesRegex(ValueError, "do not match its sum", msg=bytes(damaged)):
+                    records.parse(bytes(damaged))
+
     def test_damage_that_a_resumed_run_made_good_is_said_and_dropped(self):
         run = full_run()
         resume = full({"record": "resume", "command": [], "damaged_lines": 1})

@@ -14,7 +14,7 @@ from .errors import DataError
 
 MAJOR_VERSION = "1"
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
-SUM = re.compile(rb',"sum":"([0-9a-f]{8})"\}$')
+SUM_BYTES = len(',"sum":"01234567"}')  # at the end of a line
 TEXT, OBJECT, LIST, WHOLE, NUMBER = (str,), (dict,), (list,), (int,), (int, float, type(None))  # exact: true is no 1
 LARGEST = 2**63  # what a database holds
 CASE_FIELDS = dict.fromkeys(("case_id", "op", "pass", "impl", "dtype"), TEXT)
@@ -132,10 +132,16 @@ def problem_of(record):
     return None
 
 
+def _sum_is_right(raw):
+    """False when `raw` ends in a sum that is not that of its bytes, or in what would be one but for one damaged byte."""
+    end, right = raw[-SUM_BYTES:], b',"sum":"%08x"}' % zlib.crc32(raw[:-SUM_BYTES])
+    frame_differs = sum(a != b for a, b in zip(end[:8] + end[-2:], right[:8] + right[-2:]))
+    return len(end) < SUM_BYTES or frame_differs > 1 or end == right
+
+
 def parse(raw):
     """The record in `raw` (bytes). Raises ValueError with the reason."""
-    found = SUM.search(raw[-20:])
-    if found and int(found[1], 16) != zlib.crc32(raw[: len(raw) - len(found[0])]):
+    if not _sum_is_right(raw):
         raise ValueError("its bytes do not match its sum")
     try:
         record = _decode(raw.decode("utf-8"))
