@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/geglu/geglu.h"
-#include "reference/eigen_view.h"
+#include "reference/gated.h"
 
 namespace tigon::reference::geglu {
 
@@ -45,21 +45,34 @@ S slope_of(const S& a, const Normal<S>& n) {
   return n.derivative == S(0) ? n.cdf : S(n.cdf + a * n.derivative);
 }
 
+// With x = g a.
 template <class P>
 void forward(const Forward<P>& args) {
   using S = typename P::Elem;
-  const auto gelu = [&](const S& a) { return S(a * normal(a, args.approximate).cdf); };
-  array(args.y) = array(args.a).unaryExpr(gelu) * array(args.b);
+  const auto [a, b] = halves(args.a, args.b, args.layout);  // [T, F]
+  const Rows<S> x = S(args.gate_multiplier) * a;
+  const auto gelu = [&](const S& v) { return S(v * normal(v, args.approximate).cdf); };
+  array(args.y) = S(args.down_multiplier) * x.unaryExpr(gelu) * b;
+}
+
+// Writes da and db.
+template <class P, class S>
+void write_gradients(const Backward<P>& args, const Rows<S>& da, const Rows<S>& db) {
+  with_halves(args.da, args.db, args.layout, [&](auto& gate, auto& up) {
+    gate = da;
+    up = db;
+  });
 }
 
 template <class P>
 void backward(const Backward<P>& args) {
   using S = typename P::Elem;
-  const Rows<S> dy = array(args.dy), a = array(args.a), b = array(args.b);  // [T, F]
+  const auto [a, b] = halves(args.a, args.b, args.layout);  // [T, F]
+  const S g(args.gate_multiplier);
+  const Rows<S> dy = S(args.down_multiplier) * array(args.dy), x = g * a;
   const auto gelu = [&](const S& v) { return S(v * normal(v, args.approximate).cdf); };
   const auto slope = [&](const S& v) { return slope_of(v, normal(v, args.approximate)); };
-  array(args.da) = dy * b * a.unaryExpr(slope);
-  array(args.db) = dy * a.unaryExpr(gelu);
+  write_gradients<P, S>(args, g * dy * b * x.unaryExpr(slope), dy * x.unaryExpr(gelu));
 }
 
 // Phi becomes 0 in fp32 below 2^-126 or so although it is not; through the budget's 40 * 2^-24 that
@@ -75,23 +88,27 @@ S cdf_scale(const S& a, Approximate approximate) {
 template <class P>
 void forward_scale(const Forward<P>& args) {
   using S = typename P::Elem;
-  const auto scale = [&](const S& a) { return cdf_scale(a, args.approximate); };
-  array(args.y) = array(args.a).abs() * array(args.a).unaryExpr(scale) * array(args.b).abs();
+  const auto [a, b] = halves(args.a, args.b, args.layout);
+  const Rows<S> x = S(args.gate_multiplier) * a;
+  const auto scale = [&](const S& v) { return cdf_scale(v, args.approximate); };
+  array(args.y) = S(std::abs(args.down_multiplier)) * x.abs() * x.unaryExpr(scale) * b.abs();
 }
 
 template <class P>
 void backward_scale(const Backward<P>& args) {
   using std::abs;
   using S = typename P::Elem;
-  const Rows<S> dy = array(args.dy).abs(), a = array(args.a), b = array(args.b).abs();
+  const auto [a, b] = halves(args.a, args.b, args.layout);
+  const S g(args.gate_multiplier), size(std::abs(args.gate_multiplier));
+  const Rows<S> dy = S(std::abs(args.down_multiplier)) * array(args.dy).abs(), x = g * a;
   const auto cdf = [&](const S& v) { return cdf_scale(v, args.approximate); };
   const auto slope = [&](const S& v) {
     const Normal<S> n = normal(v, args.approximate);
     const S rest = n.derivative * (S(1) + n.condition);
     return S(cdf_scale(v, args.approximate) + (rest == S(0) ? S(0) : S(abs(v) * rest)));
   };
-  array(args.da) = dy * b * a.unaryExpr(slope);
-  array(args.db) = dy * a.abs() * a.unaryExpr(cdf);
+  write_gradients<P, S>(args, size * dy * b.abs() * x.unaryExpr(slope),
+                        dy * x.abs() * x.unaryExpr(cdf));
 }
 
 }  // namespace tigon::reference::geglu

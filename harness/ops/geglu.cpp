@@ -1,29 +1,23 @@
 // Contract of geglu.
 #include "reference/geglu.h"
 
-#include "harness/ops/input_sets.h"
-#include "harness/spec/bind.h"
-#include "harness/spec/properties.h"
+#include "harness/ops/gated_plan.h"
 #include "reference/naive/geglu.h"
 
 namespace tigon::geglu {
 
 namespace {
 
-std::vector<InputSet> all_inputs() {
-  std::vector<InputSet> sets = {{"normal", {{"a", "normal"}}},
-                                {"wide", {{"a", "normal", {{"scale", 8}}}}},
-                                {"saturated", {{"a", "normal", {{"scale", 60}}}}},
-                                {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}};
-  add_special_rows(&sets, {"a", "b"});
-  add_nonfinite(&sets, {"a"});
-  add_upstream(&sets, {"dy"});
-  return sets;
-}
-
 // Of the tanh form and of the exact one.
 Property of_both(Property property) {
   return with_options({{}, {{"approximate", "none"}}}, std::move(property));
+}
+
+std::vector<OptionSet> option_sets() {
+  std::vector<OptionSet> sets = gated_option_sets();
+  sets.push_back({{"approximate", "none"}});
+  sets.push_back({{"approximate", "none"}, {"layout", "gate_first"}, {"gate_multiplier", "2"}});
+  return sets;
 }
 
 }  // namespace
@@ -33,7 +27,7 @@ OpSpec contract() {
   constexpr double kNormal = 40;  // exp, a quotient and their argument, in roundings of fp32
   return {
       .name = "geglu",
-      .summary = "y = gelu(a) * b, gelu(a) = a * Phi(a)",
+      .summary = "y = d * gelu(g * a) * b, gelu(x) = x * Phi(x)",
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},
@@ -46,8 +40,8 @@ OpSpec contract() {
                 .sweep = {5632, 14336},
                 .host_sweep = {688, 2816},
                 .huge = {4096}}},
-      .inputs = all_inputs(),
-      .option_sets = {{}, {{"approximate", "none"}}},
+      .inputs = gated_inputs(),
+      .option_sets = option_sets(),
       .policies = dtypes_of(policies),
       .passes =
           {
@@ -66,7 +60,8 @@ OpSpec contract() {
                    .flops = 9 * Expr(T) * F,
                    .strided = {"a", "b", "y"},
                    .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"y"})),
-                                  of_both(dtype_twin())}}),
+                                  of_both(down_multiplier({{"y", 1}})),
+                                  of_both(gate_multiplier({})), of_both(dtype_twin())}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::geglu::backward(a); }),
@@ -85,7 +80,9 @@ OpSpec contract() {
                    .properties =
                        {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),
                         of_both(gradient_scaling("dy", {"da", "db"})), of_both(dtype_twin()),
-                        in_place({{"da", "a"}, {"db", "b"}})}}),
+                        of_both(down_multiplier({{"da", 1}, {"db", 1}})),
+                        of_both(gate_multiplier({{"da", 1}})),
+                        of_all_layouts(in_place({{"da", "a"}, {"db", "b"}}))}}),
           },
   };
 }

@@ -1,9 +1,7 @@
 // Contract of swiglu.
 #include "reference/swiglu.h"
 
-#include "harness/ops/input_sets.h"
-#include "harness/spec/bind.h"
-#include "harness/spec/properties.h"
+#include "harness/ops/gated_plan.h"
 #include "reference/naive/swiglu.h"
 
 namespace tigon::swiglu {
@@ -13,24 +11,16 @@ namespace {
 // U: a chain stores silu(a), dy b and the like before it multiplies the other factors.
 template <class Args>
 void forward_underflow(const Args& args) {
-  reference::array(args.y) = reference::array(args.b).abs();
+  const auto up = reference::halves(args.a, args.b, args.layout).up;
+  reference::array(args.y) = up.abs() * double(std::abs(args.down_multiplier));
 }
 template <class Args>
 void backward_underflow(const Args& args) {
-  const auto dy = reference::array(args.dy).abs() + 1, b = reference::array(args.b).abs() + 1;
-  reference::array(args.da) = dy * b;
-  reference::array(args.db) = dy;
-}
-
-std::vector<InputSet> all_inputs() {
-  std::vector<InputSet> sets = {{"normal", {{"a", "normal"}}},
-                                {"wide", {{"a", "normal", {{"scale", 8}}}}},
-                                {"saturated", {{"a", "normal", {{"scale", 60}}}}},
-                                {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}};
-  add_special_rows(&sets, {"a", "b"});
-  add_nonfinite(&sets, {"a"});
-  add_upstream(&sets, {"dy"});
-  return sets;
+  const double g = std::abs(args.gate_multiplier), d = std::abs(args.down_multiplier);
+  const reference::Rows<double> up = reference::halves(args.a, args.b, args.layout).up;
+  const reference::Rows<double> dy = d * reference::array(args.dy).abs() + 1;
+  const reference::Rows<double> da = g * dy * (up.abs() + 1);
+  reference::swiglu::write_gradients(args, da, dy);
 }
 
 }  // namespace
@@ -40,7 +30,7 @@ OpSpec contract() {
   constexpr double kSigmoid = 40;  // exp, a quotient and their argument, in roundings of fp32
   return {
       .name = "swiglu",
-      .summary = "y = silu(a) * b, silu(a) = a * sigmoid(a)",
+      .summary = "y = d * silu(g * a) * b, silu(x) = x * sigmoid(x)",
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},
@@ -53,8 +43,8 @@ OpSpec contract() {
                 .sweep = {5632, 14336},
                 .host_sweep = {688, 2816},
                 .huge = {4096}}},
-      .inputs = all_inputs(),
-      .option_sets = {{}},
+      .inputs = gated_inputs(),
+      .option_sets = gated_option_sets(),
       .policies = dtypes_of(policies),
       .passes =
           {
@@ -72,7 +62,7 @@ OpSpec contract() {
                    .budget = {{"y", {.elementary = kSigmoid}}},
                    .flops = 5 * Expr(T) * F,
                    .strided = {"a", "b", "y"},
-                   .properties = {row_independence("T"), linearity({"b"}, {"y"}), dtype_twin()}}),
+                   .properties = {row_independence("T"), linearity({"b"}, {"y"}), dtype_twin(), down_multiplier({{"y", 1}}), gate_multiplier({})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::swiglu::backward(a); }),
@@ -89,8 +79,8 @@ OpSpec contract() {
                    .flops = 12 * Expr(T) * F,
                    .strided = {"dy", "a", "b", "da", "db"},
                    .properties = {row_independence("T"), linearity({"b"}, {"da"}),
-                                  gradient_scaling("dy", {"da", "db"}), dtype_twin(),
-                                  in_place({{"da", "a"}, {"db", "b"}})}}),
+                                  gradient_scaling("dy", {"da", "db"}), dtype_twin(), down_multiplier({{"da", 1}, {"db", 1}}), gate_multiplier({{"da", 1}}),
+                                  of_all_layouts(in_place({{"da", "a"}, {"db", "b"}}))}}),
           },
   };
 }

@@ -1,9 +1,10 @@
-// geglu   y[t,f] = gelu(a[t,f]) * b[t,f],  gelu(a) = a * Phi(a)   (Shazeer 2020)
+// geglu   y[t,f] = d * gelu(g * a[t,f]) * b[t,f],  gelu(x) = x * Phi(x)   (Shazeer 2020)
 //
 // A pure stream: each thread reads one piece of every input and writes one piece of every output.
 // Bytes: 3*T*F*elem forward, 5*T*F*elem backward. Arithmetic in float, rounded once.
 #include "kernels/geglu/geglu.h"
 
+#include "kernels/device/gated.h"
 #include "kernels/device/stream_rows.h"
 
 namespace tigon::geglu {
@@ -39,19 +40,25 @@ TIGON_DEVICE Normal normal(float a) {
   return by_tanh != planted("geglu.erf_for_tanh") ? normal_by_tanh(a) : normal_by_erf(a);
 }
 
-template <Approximate kApproximate>
+template <Approximate kApproximate, bool kMultiplied>
 struct ForwardPiece {
-  static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 8 : 6;
+  static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 8 : kMultiplied ? 5 : 6;
 
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Forward<P>& args, int64_t row, int64_t column) {
+    const bool outside = planted("geglu.gate_multiplier_outside");
+    const float gate_multiplier = kMultiplied && !outside ? args.gate_multiplier : 1.0f;
+    float up_multiplier = kMultiplied && outside ? args.gate_multiplier : 1.0f;
+    if (kMultiplied && !planted("geglu.down_multiplier_missing"))
+      up_multiplier *= args.down_multiplier;
     float a[kWidth], b[kWidth];
     unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
     unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       const bool swapped = planted("geglu.gate_and_up_swapped");
-      const float gate = swapped ? b[j] : a[j], up = swapped ? a[j] : b[j];
+      const float gate = (swapped ? b[j] : a[j]) * gate_multiplier;
+      const float up = (swapped ? a[j] : b[j]) * up_multiplier;
       float gelu = gate * normal<kApproximate>(gate).cdf;
       if (planted("geglu.gelu_in_bf16")) gelu = to_float(from_float<bf16>(gelu));
       a[j] = gelu * up;
@@ -67,7 +74,7 @@ struct ForwardPiece {
   }
 };
 
-template <Approximate kApproximate>
+template <Approximate kApproximate, bool kMultiplied>
 struct BackwardPiece {
   static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 5 : 4;
 
@@ -75,6 +82,7 @@ struct BackwardPiece {
   // before it does.
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Backward<P>& args, int64_t row, int64_t column) {
+    const float gate_multiplier = kMultiplied ? args.gate_multiplier : 1.0f;
     float a[kWidth], b[kWidth], dy[kWidth];
     unpack_piece(load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column), dy);
     unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
@@ -82,14 +90,18 @@ struct BackwardPiece {
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       if (planted("geglu.dy_ignored")) dy[j] = 1.0f;
-      const Normal n = normal<kApproximate>(a[j]);
-      // a * 0 is NaN for an infinite a, and its limit is 0. One rounding whatever the width of the
-      // piece: left to itself, a compiler contracts the sum in one of them only.
+      if (kMultiplied && !planted("geglu.down_multiplier_missing")) dy[j] *= args.down_multiplier;
+      const float gate = a[j] * gate_multiplier;
+      const Normal n = normal<kApproximate>(gate);
+      // gate * 0 is NaN for an infinite gate, and its limit is 0. One rounding whatever the width
+      // of the piece: left to itself, a compiler contracts the sum in one of them only.
       const float slope = n.derivative == 0.0f || planted("geglu.derivative_term_missing")
                               ? n.cdf
-                              : fmaf(a[j], n.derivative, n.cdf);
-      const float gelu = a[j] * n.cdf;
-      const float da = dy[j] * b[j] * slope, db = dy[j] * gelu;
+                              : fmaf(gate, n.derivative, n.cdf);
+      const float gelu = gate * n.cdf;
+      float da = dy[j] * b[j] * slope;
+      if (!planted("geglu.chain_factor_missing")) da *= gate_multiplier;
+      const float db = dy[j] * gelu;
       const bool swapped = planted("geglu.gradients_swapped");
       a[j] = swapped ? db : da;
       b[j] = swapped ? da : db;
@@ -99,32 +111,48 @@ struct BackwardPiece {
   }
 };
 
+constexpr const char* kShapes =
+    "all must be [T, F] with unit stride along F; a is [T, 2F], and b empty, where layout packs "
+    "them";
+
 }  // namespace
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream) {
-  const int64_t t = args.a.shape[0], f = args.a.shape[1];
-  if (t < 0 || f < 1) return invalid("a must be [T, F] with T >= 0 and F >= 1");
-  if (!has_shape(args.a, t, f) || !has_shape(args.b, t, f) || !has_shape(args.y, t, f))
-    return invalid("a, b and y must all be [T, F] with unit stride along F");
-  return args.approximate == Approximate::kTanh
-             ? stream_rows<ForwardPiece<Approximate::kTanh>>(args, stream, args.a, args.b, args.y)
-             : stream_rows<ForwardPiece<Approximate::kNone>>(args, stream, args.a, args.b, args.y);
+  const int64_t t = args.y.shape[0], f = args.y.shape[1];
+  if (t < 0 || f < 1) return invalid("y must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args.y, t, f) || !has_halves(args.a, args.b, args.layout, t, f))
+    return invalid(kShapes);
+  Forward<P> halves = args;
+  take_halves(&halves.a, &halves.b, args.layout);
+  return with_multipliers(args, [&]<bool kMultiplied> {
+    const auto run = [&]<Approximate kApproximate> {
+      return stream_rows<ForwardPiece<kApproximate, kMultiplied>>(halves, stream, halves.a,
+                                                                  halves.b, halves.y);
+    };
+    return args.approximate == Approximate::kTanh ? run.template operator()<Approximate::kTanh>()
+                                                  : run.template operator()<Approximate::kNone>();
+  });
 }
 
 template <class P>
 Status backward(const Backward<P>& args, Stream stream) {
-  const int64_t t = args.a.shape[0], f = args.a.shape[1];
-  if (t < 0 || f < 1) return invalid("a must be [T, F] with T >= 0 and F >= 1");
-  if (!has_shape(args.dy, t, f) || !has_shape(args.a, t, f) || !has_shape(args.b, t, f) ||
-      !has_shape(args.da, t, f) || !has_shape(args.db, t, f))
-    return invalid("dy, a, b, da and db must all be [T, F] with unit stride along F");
-  const auto run = [&]<Approximate kApproximate> {
-    return stream_rows<BackwardPiece<kApproximate>>(args, stream, args.dy, args.a, args.b, args.da,
-                                                    args.db);
-  };
-  return args.approximate == Approximate::kTanh ? run.template operator()<Approximate::kTanh>()
-                                                : run.template operator()<Approximate::kNone>();
+  const int64_t t = args.dy.shape[0], f = args.dy.shape[1];
+  if (t < 0 || f < 1) return invalid("dy must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args.dy, t, f) || !has_halves(args.a, args.b, args.layout, t, f) ||
+      !has_halves(args.da, args.db, args.layout, t, f))
+    return invalid(kShapes);
+  Backward<P> halves = args;
+  take_halves(&halves.a, &halves.b, args.layout);
+  take_halves(&halves.da, &halves.db, args.layout);
+  return with_multipliers(args, [&]<bool kMultiplied> {
+    const auto run = [&]<Approximate kApproximate> {
+      return stream_rows<BackwardPiece<kApproximate, kMultiplied>>(
+          halves, stream, halves.dy, halves.a, halves.b, halves.da, halves.db);
+    };
+    return args.approximate == Approximate::kTanh ? run.template operator()<Approximate::kTanh>()
+                                                  : run.template operator()<Approximate::kNone>();
+  });
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

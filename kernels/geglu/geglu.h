@@ -1,6 +1,7 @@
-// geglu: y = gelu(a) * b, gelu(a) = a * Phi(a)   (Shazeer 2020; Hendrycks and Gimpel 2016)
+// geglu: y = d gelu(g a) b, gelu(x) = x Phi(x), with g and d the multipliers   (Shazeer 2020;
+// Hendrycks and Gimpel 2016)
 #pragma once
-#include "kernels/signature/signature.h"
+#include "kernels/signature/gated.h"
 
 namespace tigon::geglu {
 
@@ -11,32 +12,35 @@ inline constexpr Axis T{"T", "tokens"}, F{"F", "intermediate size"};
 enum class Approximate : int { kTanh, kNone };
 
 template <class P>
-struct Forward {
+struct Forward : GatedOptions {
   using Elem = typename P::Elem;
-  View<const Elem, 2> a, b;  // gate and up projections; rows may be strided
+  View<const Elem, 2> a, b;  // gate and up projections (GateLayout); rows may be strided
   View<Elem, 2> y;
   Approximate approximate = Approximate::kTanh;
   static auto fields() {
-    return std::tuple{in(&Forward::a, "a", {T, F}), in(&Forward::b, "b", {T, F}),
-                      out(&Forward::y, "y", {T, F}),
-                      option(&Forward::approximate, "approximate", {"tanh", "none"})};
+    return std::tuple_cat(
+        std::tuple{in(&Forward::a, "a", {T, gate_columns(F)}),
+                   in(&Forward::b, "b", {T, up_columns(F)}), out(&Forward::y, "y", {T, F}),
+                   option(&Forward::approximate, "approximate", {"tanh", "none"})},
+        gated_options());
   }
 };
 
-// da = dy * b * gelu'(a), db = dy * gelu(a); nothing is saved, both are recomputed.
+// da = d dy b g gelu'(g a), db = d dy gelu(g a); nothing is saved, both are recomputed.
 template <class P>
-struct Backward {
+struct Backward : GatedOptions {
   using Elem = typename P::Elem;
   View<const Elem, 2> dy, a, b;
   View<Elem, 2> da, db;  // may be a's and b's memory
   Approximate approximate = Approximate::kTanh;
   static auto fields() {
-    return std::tuple{in(&Backward::dy, "dy", {T, F}),
-                      in(&Backward::a, "a", {T, F}),
-                      in(&Backward::b, "b", {T, F}),
-                      out(&Backward::da, "da", {T, F}),
-                      out(&Backward::db, "db", {T, F}),
-                      option(&Backward::approximate, "approximate", {"tanh", "none"})};
+    return std::tuple_cat(
+        std::tuple{in(&Backward::dy, "dy", {T, F}), in(&Backward::a, "a", {T, gate_columns(F)}),
+                   in(&Backward::b, "b", {T, up_columns(F)}),
+                   out(&Backward::da, "da", {T, gate_columns(F)}),
+                   out(&Backward::db, "db", {T, up_columns(F)}),
+                   option(&Backward::approximate, "approximate", {"tanh", "none"})},
+        gated_options());
   }
 };
 

@@ -1,27 +1,35 @@
-// swiglu   y[t,f] = silu(a[t,f]) * b[t,f],  silu(a) = a * sigmoid(a)   (Shazeer 2020)
+// swiglu   y[t,f] = d * silu(g * a[t,f]) * b[t,f],  silu(x) = x * sigmoid(x)   (Shazeer 2020)
 //
 // A pure stream: each thread reads one piece of every input and writes one piece of every output.
 // Bytes: 3*T*F*elem forward, 5*T*F*elem backward. Arithmetic in float, rounded once.
 #include "kernels/swiglu/swiglu.h"
 
+#include "kernels/device/gated.h"
 #include "kernels/device/stream_rows.h"
 
 namespace tigon::swiglu {
 namespace {
 
+template <bool kMultiplied>
 struct ForwardPiece {
   // They have 64 KB of loads in flight.
   static constexpr int kBlocksPerSm = 8;
 
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Forward<P>& args, int64_t row, int64_t column) {
+    const bool outside = planted("swiglu.gate_multiplier_outside");
+    const float gate_multiplier = kMultiplied && !outside ? args.gate_multiplier : 1.0f;
+    float up_multiplier = kMultiplied && outside ? args.gate_multiplier : 1.0f;
+    if (kMultiplied && !planted("swiglu.down_multiplier_missing"))
+      up_multiplier *= args.down_multiplier;
     float a[kWidth], b[kWidth];
     unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
     unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       const bool swapped = planted("swiglu.gate_and_up_swapped");
-      const float gate = swapped ? b[j] : a[j], up = swapped ? a[j] : b[j];
+      const float gate = (swapped ? b[j] : a[j]) * gate_multiplier;
+      const float up = (swapped ? a[j] : b[j]) * up_multiplier;
       float silu = gate * sigmoid(gate);
       if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
       a[j] = silu * up;
@@ -37,14 +45,16 @@ struct ForwardPiece {
   }
 };
 
+template <bool kMultiplied>
 struct BackwardPiece {
-  // It needs 40 registers; six blocks have 72 KB of loads in flight.
-  static constexpr int kBlocksPerSm = 6;
+  // It needs 40 registers, with multipliers 46; six blocks have 72 KB of loads in flight.
+  static constexpr int kBlocksPerSm = kMultiplied ? 5 : 6;
 
   // da and db may be a's and b's memory: every element is read by the thread that overwrites it,
   // before it does.
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Backward<P>& args, int64_t row, int64_t column) {
+    const float gate_multiplier = kMultiplied ? args.gate_multiplier : 1.0f;
     float a[kWidth], b[kWidth], dy[kWidth];
     unpack_piece(load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column), dy);
     unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
@@ -52,12 +62,16 @@ struct BackwardPiece {
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       if (planted("swiglu.dy_ignored")) dy[j] = 1.0f;
-      const float s = sigmoid(a[j]);
-      float silu = a[j] * s;
+      if (kMultiplied && !planted("swiglu.down_multiplier_missing")) dy[j] *= args.down_multiplier;
+      const float gate = a[j] * gate_multiplier;
+      const float s = sigmoid(gate);
+      float silu = gate * s;
       if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
       // One rounding whatever the width of the piece: not left to the compiler.
       const float slope = planted("swiglu.derivative_term_missing") ? s : fmaf(silu, 1.0f - s, s);
-      const float da = dy[j] * b[j] * slope, db = dy[j] * silu;
+      float da = dy[j] * b[j] * slope;
+      if (!planted("swiglu.chain_factor_missing")) da *= gate_multiplier;
+      const float db = dy[j] * silu;
       const bool swapped = planted("swiglu.gradients_swapped");
       a[j] = swapped ? db : da;
       b[j] = swapped ? da : db;
@@ -67,25 +81,39 @@ struct BackwardPiece {
   }
 };
 
+constexpr const char* kShapes =
+    "all must be [T, F] with unit stride along F; a is [T, 2F], and b empty, where layout packs "
+    "them";
+
 }  // namespace
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream) {
-  const int64_t t = args.a.shape[0], f = args.a.shape[1];
-  if (t < 0 || f < 1) return invalid("a must be [T, F] with T >= 0 and F >= 1");
-  if (!has_shape(args.a, t, f) || !has_shape(args.b, t, f) || !has_shape(args.y, t, f))
-    return invalid("a, b and y must all be [T, F] with unit stride along F");
-  return stream_rows<ForwardPiece>(args, stream, args.a, args.b, args.y);
+  const int64_t t = args.y.shape[0], f = args.y.shape[1];
+  if (t < 0 || f < 1) return invalid("y must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args.y, t, f) || !has_halves(args.a, args.b, args.layout, t, f))
+    return invalid(kShapes);
+  Forward<P> halves = args;
+  take_halves(&halves.a, &halves.b, args.layout);
+  return with_multipliers(args, [&]<bool kMultiplied> {
+    return stream_rows<ForwardPiece<kMultiplied>>(halves, stream, halves.a, halves.b, halves.y);
+  });
 }
 
 template <class P>
 Status backward(const Backward<P>& args, Stream stream) {
-  const int64_t t = args.a.shape[0], f = args.a.shape[1];
-  if (t < 0 || f < 1) return invalid("a must be [T, F] with T >= 0 and F >= 1");
-  if (!has_shape(args.dy, t, f) || !has_shape(args.a, t, f) || !has_shape(args.b, t, f) ||
-      !has_shape(args.da, t, f) || !has_shape(args.db, t, f))
-    return invalid("dy, a, b, da and db must all be [T, F] with unit stride along F");
-  return stream_rows<BackwardPiece>(args, stream, args.dy, args.a, args.b, args.da, args.db);
+  const int64_t t = args.dy.shape[0], f = args.dy.shape[1];
+  if (t < 0 || f < 1) return invalid("dy must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args.dy, t, f) || !has_halves(args.a, args.b, args.layout, t, f) ||
+      !has_halves(args.da, args.db, args.layout, t, f))
+    return invalid(kShapes);
+  Backward<P> halves = args;
+  take_halves(&halves.a, &halves.b, args.layout);
+  take_halves(&halves.da, &halves.db, args.layout);
+  return with_multipliers(args, [&]<bool kMultiplied> {
+    return stream_rows<BackwardPiece<kMultiplied>>(halves, stream, halves.dy, halves.a, halves.b,
+                                                   halves.da, halves.db);
+  });
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

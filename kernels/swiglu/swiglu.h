@@ -1,33 +1,38 @@
-// swiglu: y = silu(a) * b, silu(a) = a * sigmoid(a)   (Shazeer 2020)
+// swiglu: y = d silu(g a) b, silu(x) = x sigmoid(x), with g and d the multipliers   (Shazeer 2020)
 #pragma once
-#include "kernels/signature/signature.h"
+#include "kernels/signature/gated.h"
 
 namespace tigon::swiglu {
 
 inline constexpr Axis T{"T", "tokens"}, F{"F", "intermediate size"};
 
 template <class P>
-struct Forward {
+struct Forward : GatedOptions {
   using Elem = typename P::Elem;
-  View<const Elem, 2> a, b;  // gate and up projections; rows may be strided
+  View<const Elem, 2> a, b;  // gate and up projections (GateLayout); rows may be strided
   View<Elem, 2> y;
   static auto fields() {
-    return std::tuple{in(&Forward::a, "a", {T, F}), in(&Forward::b, "b", {T, F}),
-                      out(&Forward::y, "y", {T, F})};
+    return std::tuple_cat(
+        std::tuple{in(&Forward::a, "a", {T, gate_columns(F)}),
+                   in(&Forward::b, "b", {T, up_columns(F)}), out(&Forward::y, "y", {T, F})},
+        gated_options());
   }
 };
 
-// da = dy * b * (s + silu(a) * (1 - s)), db = dy * silu(a), s = sigmoid(a); nothing is saved, both
-// are recomputed.
+// da = d dy b g (s + x s (1 - s)), db = d dy x s with x = g a, s = sigmoid(x); nothing is saved,
+// both are recomputed.
 template <class P>
-struct Backward {
+struct Backward : GatedOptions {
   using Elem = typename P::Elem;
   View<const Elem, 2> dy, a, b;
   View<Elem, 2> da, db;  // may be a's and b's memory
   static auto fields() {
-    return std::tuple{in(&Backward::dy, "dy", {T, F}), in(&Backward::a, "a", {T, F}),
-                      in(&Backward::b, "b", {T, F}), out(&Backward::da, "da", {T, F}),
-                      out(&Backward::db, "db", {T, F})};
+    return std::tuple_cat(
+        std::tuple{in(&Backward::dy, "dy", {T, F}), in(&Backward::a, "a", {T, gate_columns(F)}),
+                   in(&Backward::b, "b", {T, up_columns(F)}),
+                   out(&Backward::da, "da", {T, gate_columns(F)}),
+                   out(&Backward::db, "db", {T, up_columns(F)})},
+        gated_options());
   }
 };
 

@@ -3,7 +3,7 @@
 // fp32 between the casts. Through erf the primitives would lose those digits: not offered.
 #include "reference/naive/geglu.h"
 
-#include "reference/naive/eager.h"
+#include "reference/naive/gated.h"
 
 namespace tigon::naive::geglu {
 
@@ -45,9 +45,10 @@ Status forward(const Forward<P>& a, Stream stream) {
   if (a.approximate == Approximate::kNone) return unsupported(kNoErf);
   return eagerly(stream, [&](const Eager& e) {
     if (a.y.size() == 0) return;
-    const Tensor up = e.cast(as_matrix(a.b), DType::kF32);
-    e.unary(Unary::kCopy, e.binary(Binary::kMul, gelu(e, as_matrix(a.a)).value, up),
-            as_matrix(a.y));
+    const Halves in = halves(a.a, a.b, a.layout);
+    const Tensor up = multiplied(e, e.cast(in.up, DType::kF32), a.down_multiplier);
+    const Gelu g = gelu(e, multiplied(e, in.gate, a.gate_multiplier));
+    e.unary(Unary::kCopy, e.binary(Binary::kMul, g.value, up), as_matrix(a.y));
   });
 }
 
@@ -56,13 +57,14 @@ Status backward(const Backward<P>& a, Stream stream) {
   if (a.approximate == Approximate::kNone) return unsupported(kNoErf);
   return eagerly(stream, [&](const Eager& e) {
     if (a.dy.size() == 0) return;
-    const Tensor dy = e.cast(as_matrix(a.dy), DType::kF32);
-    const Tensor up = e.cast(as_matrix(a.b), DType::kF32);
-    const Gelu g = gelu(e, as_matrix(a.a));
+    const Halves in = halves(a.a, a.b, a.layout), out = halves(a.da, a.db, a.layout);
+    const Tensor dy = multiplied(e, e.cast(as_matrix(a.dy), DType::kF32), a.down_multiplier);
+    const Tensor up = multiplied(e, e.cast(in.up, DType::kF32), a.gate_multiplier);
+    const Gelu g = gelu(e, multiplied(e, in.gate, a.gate_multiplier));
     // da and db may be a and b: both are read before they are written.
     const Tensor da = gelu_backward(e, g, e.binary(Binary::kMul, dy, up));
-    e.unary(Unary::kCopy, e.binary(Binary::kMul, dy, g.value), as_matrix(a.db));
-    e.unary(Unary::kCopy, da, as_matrix(a.da));
+    e.unary(Unary::kCopy, e.binary(Binary::kMul, dy, g.value), out.up);
+    e.unary(Unary::kCopy, da, out.gate);
   });
 }
 

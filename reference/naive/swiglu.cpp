@@ -1,8 +1,8 @@
 // Each step rounds to the storage type: silu, product; silu's derivative is one step, as in
-// autograd.
+// autograd; with a multiplier in fp32.
 #include "reference/naive/swiglu.h"
 
-#include "reference/naive/eager.h"
+#include "reference/naive/gated.h"
 
 namespace tigon::naive::swiglu {
 
@@ -10,8 +10,9 @@ template <class P>
 Status forward(const Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.y.size() == 0) return;
-    const Tensor s = e.unary(Unary::kSilu, as_matrix(a.a));
-    e.binary(Binary::kMul, s, as_matrix(a.b), as_matrix(a.y));
+    const Halves in = halves(a.a, a.b, a.layout);
+    const Tensor s = e.unary(Unary::kSilu, multiplied(e, in.gate, a.gate_multiplier));
+    e.binary(Binary::kMul, s, multiplied(e, in.up, a.down_multiplier), as_matrix(a.y));
   });
 }
 
@@ -19,11 +20,13 @@ template <class P>
 Status backward(const Backward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.dy.size() == 0) return;
-    const Tensor gate = as_matrix(a.a), dy = as_matrix(a.dy);
+    const Halves in = halves(a.a, a.b, a.layout), out = halves(a.da, a.db, a.layout);
+    const Tensor gate = multiplied(e, in.gate, a.gate_multiplier);
+    const Tensor dy = multiplied(e, as_matrix(a.dy), a.down_multiplier);
     // da and db may be a and b: both are read before they are written.
-    const Tensor ds = e.binary(Binary::kMul, dy, as_matrix(a.b));
-    e.binary(Binary::kMul, dy, e.unary(Unary::kSilu, gate), as_matrix(a.db));
-    e.binary(Binary::kSiluBackward, gate, ds, as_matrix(a.da));
+    const Tensor ds = multiplied(e, e.binary(Binary::kMul, dy, in.up), a.gate_multiplier);
+    e.binary(Binary::kMul, dy, e.unary(Unary::kSilu, gate), out.up);
+    e.binary(Binary::kSiluBackward, gate, ds, out.gate);
   });
 }
 

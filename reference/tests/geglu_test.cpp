@@ -40,7 +40,11 @@ TEST(GeGlu, HandComputedValues) {
 
 class GeGluOptions : public testing::TestWithParam<std::tuple<double, double>> {
  protected:
-  const Binding setting_{{"T", 4}, {"F", 9}, {"approximate", std::get<0>(GetParam())}};
+  const Binding setting_{{"T", 4},
+                         {"F", 9},
+                         {"approximate", std::get<0>(GetParam())},
+                         {"gate_multiplier", 0.75},
+                         {"down_multiplier", -3}};
   Values inputs() {
     Random random(2);
     return {{"a", random.normal(36, std::get<1>(GetParam()))}, {"b", random.normal(36)}};
@@ -57,6 +61,7 @@ TEST_P(GeGluOptions, FarFromZero) {
   Binding setting = setting_;
   setting["T"] = 1;
   setting["F"] = 4;
+  setting["gate_multiplier"] = setting["down_multiplier"] = 1;
   Call<Forward<F64>> call(setting, in);
   geglu::forward(call.args);
   expect_close(call.get("y"), {0, 800, kNaN, kInf}, 1e-15, "y");

@@ -44,9 +44,34 @@ TEST(SwiGlu, GradientInPlaceOfInputs) {
   EXPECT_EQ(in_place.get("b"), call.get("db"));
 }
 
+// The halves of packed rows, with b [T, 0].
+TEST(SwiGlu, PackedIsSeparate) {
+  Random random(4);
+  const std::vector<double> a = random.normal(6), b = random.normal(6), dy = random.normal(6);
+  Values packed{{"a", {}}, {"b", {}}, {"dy", dy}};
+  Call<Backward<F64>> separate({{"T", 2}, {"F", 3}}, {{"a", a}, {"b", b}, {"dy", dy}});
+  swiglu::backward(separate.args);
+  for (const double layout : {1.0, 2.0}) {
+    std::vector<double> want;
+    packed["a"].clear();
+    for (size_t row : {0, 3}) {
+      const auto add = [&](const std::vector<double>& values, std::vector<double>* to) {
+        for (size_t i = row; i < row + 3; ++i) to->push_back(values[i]);
+      };
+      add(layout == 1 ? a : b, &packed["a"]);
+      add(layout == 1 ? b : a, &packed["a"]);
+      add(separate.get(layout == 1 ? "da" : "db"), &want);
+      add(separate.get(layout == 1 ? "db" : "da"), &want);
+    }
+    Call<Backward<F64>> call({{"T", 2}, {"F", 3}, {"layout", layout}}, packed);
+    swiglu::backward(call.args);
+    EXPECT_EQ(call.get("da"), want);
+  }
+}
+
 class SwiGluSizes : public testing::TestWithParam<double> {
  protected:
-  const Binding setting_{{"T", 4}, {"F", 9}};
+  const Binding setting_{{"T", 4}, {"F", 9}, {"gate_multiplier", 0.75}, {"down_multiplier", -3}};
   Values inputs() {
     Random random(2);
     return {{"a", random.normal(36, GetParam())}, {"b", random.normal(36)}};
