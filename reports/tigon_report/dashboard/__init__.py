@@ -11,7 +11,7 @@ from ..command import Parser, say
 from ..errors import DataError, UsageError
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-DEFAULT_RUNS = ("results", "reports/recorded", "reports/recorded/gate", "reports/recorded/judge")
+DEFAULT_RUNS = ("results", "reports/recorded", "reports/recorded/bench", "reports/recorded/gate", "reports/recorded/judge")
 
 
 def default_runs(root=ROOT):
