@@ -50,6 +50,7 @@ struct StepReport {
   double loss = 0;       // mean over the step's tokens, before the update; nats
   double grad_norm = 0;  // global, before clipping
   double seconds_s = 0;
+  std::string config = {};
 };
 
 // One training, whole or as far as it came.

@@ -146,7 +146,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
       report.steps = step + 1;
       if (settings.on_step)
         settings.on_step({report.dtype, settings.side, settings.twin, step, settings.steps,
-                          result.loss, result.grad_norm, seconds.back()});
+                          result.loss, result.grad_norm, seconds.back(), config.name});
     }
     report.planned_bytes = model.planned_bytes();
     report.complete = report.steps == settings.steps;

@@ -12,6 +12,8 @@ struct ConvergeOptions {
   convergence::ConvergeRequest request;
   std::vector<std::string> dtypes;
   bool tied = false, untied = false;
+  std::vector<std::string> experiments;         // of the papers' claims, in place of the training
+  bool all = false;                             // all of them
   int sequence = 0, batch = 0, vocabulary = 0;  // 0: the config's
 };
 

@@ -46,7 +46,8 @@ std::string key_of(const Json& r) {
   const std::string executor = kind == "check" ? text(r, "executor") : "";
   const std::string id = kind == "sealed"             ? text(r, "unit")
                          : kind == "converge_verdict" ? text(r, "config") + " " + text(r, "dtype")
-                                                      : text(r, "case_id");
+                         : kind == "claim" ? text(r, "experiment") + " " + text(r, "claim")
+                                           : text(r, "case_id");
   return key_of(kind, executor, text(r, "basis"), id);
 }
 

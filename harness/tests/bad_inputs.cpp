@@ -68,6 +68,8 @@ std::vector<BadInput> command_lines() {
       {{"converge", "--sequence", "-1"}, 2, "--sequence"},
       {{"converge", "--vocabulary", "-1"}, 2, "--vocabulary"},
       {{"converge", "--tied", "--untied"}, 2, "tied"},
+      {{"converge", "--experiment", "rms_nrom"}, 2, "rms_norm"},
+      {{"converge", "--experiment", "8b", "--all"}, 2, "--all"},
       {{"converge", "--resume", "x"}, 2, "only check, bench and run"},
       {{"run", "--stages", "check,cook"}, 2, "stage"},
       {{"run", "--steps", "x"}, 2, "--steps"},

@@ -319,5 +319,16 @@ TEST(TigonProgram, a_short_training_leaves_valid_records) {
     EXPECT_TRUE(kinds.count(kind)) << kind;
 }
 
+TEST(TigonProgram, an_experiment_ends_with_a_table_of_its_claims) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon(
+      {"converge", "--experiment", "rms_norm", "--quick", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_NE(run.out.find("claims: "), std::string::npos) << run.out;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  EXPECT_TRUE(kinds_of(lines).count("claim"));
+}
+
 }  // namespace
 }  // namespace tigon

@@ -48,6 +48,12 @@ def converge(impl, losses):
             "data": "/usr/share/common-licenses"}
 
 
+def claim(claim, verdict, value=None, measured="-", reason=""):
+    return {"record": "claim", "experiment": "train", "claim": claim, "quantity": "gain", "number": 0.2, "paper": "+20%",
+            "source": "a paper", "value": value, "measured": measured, "basis": "" if value is None else "tokens/s",
+            "size": "tiny", "on": "host executor: AMD EPYC", "verdict": verdict, "reason": reason}
+
+
 def host_run():
     verdict = {"record": "converge_verdict", "config": "tiny", "dtype": "bf16", "verdict": "passed", "reason": "",
                "largest_difference": 0.002, "budget": 0.01, "differences": [0.0, 0.002], "budgets": [0.001, 0.01]}
@@ -55,6 +61,7 @@ def host_run():
             bench("fused", 64, 1024, 0.01, "fast", "wall"), memory("naive", 64, 1024, 1 << 20),
             memory("naive", 64, 2048, 1 << 21), memory("fused", 64, 1024, 256), memory("fused", 64, 2048, 256),
             converge("naive", [8.3, 7.1]), converge("fused", [8.3, 7.102]), verdict,
+            claim("throughput", "not measured here", reason="no GPU here"), claim("memory", "holds", 0.61, "-61%"),
             {"record": "end", "passed": 3, "failed": 0, "skipped": 0, "exit_code": 0, "seconds_s": 9,
              "interrupted": False}]
 

@@ -53,6 +53,14 @@ class ReportTest(unittest.TestCase):
         self.assertNotIn("share of ceiling", speed)
         self.assertNotIn("naive / this", speed)
 
+    def test_claims_stand_in_one_table_with_what_was_measured(self):
+        self.write(sample.host_run())
+        self.assertEqual(self.report(), (0, ""))
+        table = (self.folder / "index.html").read_text().split("What the papers claim")[1].split("</table>")[0]
+        for text in ("not measured here", "no GPU here", "-61%", "holds", "host executor: AMD EPYC", "a paper"):
+            self.assertIn(text, table)
+        self.assertIn("| train | memory | +20% | -61% | holds |", (self.folder / "summary.md").read_text())
+
     def test_recorded_run_is_named_with_machine_and_date(self):
         self.write(sample.host_run())
         (self.folder / "recorded").mkdir()

@@ -29,6 +29,8 @@ REQUIRED = {
     "ceiling": {"name": TEXT, "value": NUMBER, "unit": TEXT},
     "converge": dict.fromkeys(("config", "impl", "dtype"), TEXT),
     "converge_verdict": dict.fromkeys(("config", "dtype", "verdict"), TEXT),
+    "claim": {**dict.fromkeys(("experiment", "claim", "paper", "source", "measured", "on", "verdict"), TEXT),
+              "value": NUMBER},
 }
 OPTIONAL = {
     **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound"), TEXT),
@@ -55,6 +57,7 @@ NAMES = {
     "converge_step": ("config", "impl", "dtype", "twin", "step"),
     "converge": ("config", "impl", "dtype", "twin", "seed"),
     "converge_verdict": ("config", "dtype"),
+    "claim": ("experiment", "claim"),
     "sealed": ("unit",),
 }
 

@@ -1,0 +1,104 @@
+// The table of experiments, and what all of them share.
+#include "convergence/experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "convergence/experiments.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon::convergence {
+namespace {
+
+constexpr const char* kPaper = "Hsu et al. 2024, Liger Kernel, arXiv:2410.10989";
+constexpr const char* kReadme = "README of Liger Kernel 0.1 (2024)";
+
+std::string verdict_of(const Claim& claim, const Finding& finding) {
+  if (std::isnan(finding.value)) return "not measured here";
+  return finding.value >= claim.number ? "holds" : "does not hold";
+}
+
+}  // namespace
+
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> all = {
+      {"train",
+       "a small LLaMA, every fused kernel against the naive chain",
+       {{"training throughput", Quantity::kGain, 0.20, kPaper},
+        {"training memory", Quantity::kSaved, 0.60, kPaper}},
+       run_train},
+      {"8b",
+       "LLaMA-3-8B in its own shape",
+       {{"training throughput, LLaMA-3-8B", Quantity::kGain, 0.20, kReadme},
+        {"training memory, LLaMA-3-8B", Quantity::kSaved, 0.40, kReadme}},
+       run_8b},
+      {"frontier",
+       "the longest context that fits",
+       {{"context: out of memory at 4K without, 16K with", Quantity::kFactor, 4.0, kReadme}},
+       run_frontier},
+      {"rms_norm",
+       "RMSNorm forward and backward, alone",
+       {{"RMSNorm, speed", Quantity::kFactor, 3.0, kReadme},
+        {"RMSNorm, peak memory", Quantity::kFactor, 3.0, kReadme}},
+       run_rms_norm},
+      {"cross_entropy",
+       "cross entropy forward and backward, alone",
+       {{"cross entropy, speed", Quantity::kFactor, 2.0, kReadme},
+        {"cross entropy, peak memory", Quantity::kFactor, 4.0, kReadme}},
+       run_cross_entropy},
+  };
+  return all;
+}
+
+std::vector<std::string> experiment_names() {
+  std::vector<std::string> names;
+  for (const Experiment& e : experiments()) names.push_back(e.name);
+  return names;
+}
+
+bool on_gpu() { return device_info().kind == "cuda"; }
+
+Finding no_gpu() {
+  return {.reason = "no GPU here; a time of the host executor is not a kernel's speed"};
+}
+
+const char* name_of(Quantity quantity) {
+  constexpr const char* kNames[] = {"gain", "saved", "factor", "share"};
+  return kNames[static_cast<int>(quantity)];
+}
+
+std::string show(Quantity quantity, double value) {
+  if (std::isnan(value)) return "-";
+  switch (quantity) {
+    case Quantity::kGain:
+      return fmt::format("{:+.0f}%", 100 * value);
+    case Quantity::kSaved:
+      return fmt::format("{:+.0f}%", -100 * value);
+    case Quantity::kFactor:
+      return fmt::format("{:.2g}x", value);
+    case Quantity::kShare:
+      return fmt::format("{:.1f}%", 100 * value);
+  }
+  return "-";
+}
+
+std::vector<ClaimReport> run_experiment(const std::string& name, const ExperimentContext& context) {
+  const auto found = std::find_if(experiments().begin(), experiments().end(),
+                                  [&](const Experiment& e) { return e.name == name; });
+  if (found == experiments().end())
+    throw ConvergeError(2, fmt::format("no experiment '{}': there are {}", name,
+                                       fmt::join(experiment_names(), ", ")));
+  const std::vector<Finding> findings = found->run(context);
+  const std::string on = (on_gpu() ? "" : "host executor: ") + device_info().name;
+  std::vector<ClaimReport> reports;
+  for (size_t i = 0; i < findings.size(); ++i) {
+    const Claim& claim = found->claims.at(i);
+    reports.push_back({name, claim, findings[i], on, verdict_of(claim, findings[i])});
+  }
+  return reports;
+}
+
+}  // namespace tigon::convergence

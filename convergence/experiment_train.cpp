@@ -1,0 +1,149 @@
+// Experiments that train, or plan a training: throughput, memory and the longest context.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "convergence/experiments.h"
+#include "convergence/maxlen.h"
+#include "kernels/device/runtime.h"
+
+namespace tigon::convergence {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+ModelConfig preset(const char* name) { return *find_config(name); }
+
+std::string size_of(const ModelConfig& c) {
+  return fmt::format("{}: {} layers, H={} V={}, {} x {} tokens", c.name, c.layers, c.hidden,
+                     c.vocabulary, c.batch, c.sequence);
+}
+
+std::string mebibytes(int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+double saved(int64_t naive, int64_t fused) {
+  return 1.0 - static_cast<double>(fused) / static_cast<double>(naive);
+}
+
+// Peak memory of one step of each side.
+Finding measured_memory(const ModelConfig& c) {
+  const int64_t naive = measured_step(c, DType::kBF16, Side::kNaive);
+  const int64_t fused = measured_step(c, DType::kBF16, Side::kFused);
+  return {saved(naive, fused),
+          fmt::format("peak of the arena in one step: naive {}, fused {}", mebibytes(naive),
+                      mebibytes(fused)),
+          size_of(c)};
+}
+
+// Throughput of both sides from their trainings, which are judged on the way.
+Finding throughput(const ConvergeResult& trained, const ModelConfig& c) {
+  if (!on_gpu() || trained.verdicts.empty()) return no_gpu();
+  return {trained.verdicts.back().speed_ratio - 1.0, "tokens/s, median over the steps", size_of(c)};
+}
+
+// Sizes of Llama-3-8B divided by 32, or its own.
+ModelConfig shaped_as_8b(int divisor) {
+  ModelConfig c = preset("tiny");
+  c.name = divisor == 1 ? "llama3-8b" : fmt::format("llama3-8b / {}", divisor);
+  c.hidden = 4096 / divisor;
+  c.head_size = divisor == 1 ? 128 : 32;
+  c.heads = c.hidden / c.head_size;
+  c.kv_heads = std::max(1, c.heads / 4);
+  c.intermediate = 14336 / divisor;
+  c.vocabulary = 128256 / divisor;
+  c.layers = 32;
+  c.sequence = 4096;
+  c.logits_bytes = int64_t{256} * 1024 * 1024 / (divisor * divisor);
+  return c;
+}
+
+struct Frontier {
+  int64_t naive = 0, fused = 0;
+  double ratio() const { return static_cast<double>(fused) / static_cast<double>(naive); }
+};
+
+Frontier planned_frontier(const ModelConfig& c, int64_t bytes, int devices) {
+  return {longest_sequence(c, DType::kBF16, Side::kNaive, bytes, devices),
+          longest_sequence(c, DType::kBF16, Side::kFused, bytes, devices)};
+}
+
+// One step of a sequence in `bytes`: its peak, or nothing when it is out of memory.
+bool fits(ModelConfig c, Side side, int64_t sequence, int64_t bytes) {
+  c.sequence = static_cast<int>(sequence);
+  try {
+    return measured_step(c, DType::kBF16, side) <= bytes;
+  } catch (const ConvergeError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> run_train(const ExperimentContext& context) {
+  ConvergeRequest request;
+  request.config = on_gpu() ? "350m" : "tiny";
+  request.seed = context.settings.seed;
+  request.data = context.settings.data;
+  request.quick = true;
+  if (context.settings.quick) request.steps = 10;
+  ModelConfig wide = preset(request.config.c_str());
+  if (on_gpu()) {
+    wide.batch = static_cast<int>(largest_batch(wide, DType::kBF16, Side::kNaive, 60 * kGiB, 1));
+    request.batch = wide.batch;
+  } else {
+    wide.batch = 16;
+  }
+  const ConvergeResult trained = converge(request, context.observer, context.stop);
+  if (trained.interrupted) return {};
+  return {throughput(trained, wide), measured_memory(wide)};
+}
+
+std::vector<Finding> run_8b(const ExperimentContext& context) {
+  // Eight devices of 80 GiB share the state; the batch is the largest that the naive side fits in.
+  constexpr int kDevices = 8;
+  ModelConfig c = shaped_as_8b(1);
+  c.batch = static_cast<int>(
+      std::max<int64_t>(1, largest_batch(c, DType::kBF16, Side::kNaive, 80 * kGiB, kDevices)));
+  const auto bytes = [&](Side side) {
+    return planned_step(c, DType::kBF16, side, kDevices).total();
+  };
+  Finding memory{saved(bytes(Side::kNaive), bytes(Side::kFused)),
+                 fmt::format("planned, on each of {} devices of 80 GiB", kDevices), size_of(c)};
+  ModelConfig cut = shaped_as_8b(32);
+  cut.layers = context.settings.quick ? 2 : 8;
+  cut.sequence = 512;
+  cut.batch = 1;
+  const Finding small = measured_memory(cut);
+  memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, small.value), small.size);
+  return {no_gpu(), memory};
+}
+
+std::vector<Finding> run_frontier(const ExperimentContext& context) {
+  const int devices = 8;
+  ModelConfig full = shaped_as_8b(1);
+  full.batch = 1;
+  const Frontier planned = planned_frontier(full, 80 * kGiB, devices);
+  Finding context_length{planned.ratio(),
+                         fmt::format("planned, on each of {} devices of 80 GiB: naive {}, fused {}",
+                                     devices, planned.naive, planned.fused),
+                         size_of(full)};
+  // The same in little: what is planned to fit does, and one token in eight more does not.
+  ModelConfig small = shaped_as_8b(32);
+  small.layers = 2;
+  small.batch = 1;
+  const int64_t bytes = (context.settings.quick ? 40 : 64) * (kGiB >> 10);
+  const Frontier found = planned_frontier(small, bytes, 1);
+  const auto confirmed = [&](Side side, int64_t n) {
+    return fits(small, side, n, bytes) && !fits(small, side, n + n / 8, bytes);
+  };
+  const bool sure = confirmed(Side::kNaive, found.naive) && confirmed(Side::kFused, found.fused);
+  context_length.reason =
+      fmt::format("in {} of memory, {} layers, V={}: naive {}, fused {} tokens, {} by runs",
+                  mebibytes(bytes), small.layers, small.vocabulary, found.naive, found.fused,
+                  sure ? "confirmed" : "NOT confirmed");
+  return {context_length};
+}
+
+}  // namespace tigon::convergence

@@ -1,0 +1,213 @@
+// Lines of a training's child to records and text.
+#include "harness/cli/converge_events.h"
+
+#include <fmt/format.h>
+
+#include "harness/cli/terminal.h"
+#include "harness/run/check.h"
+
+namespace tigon::cli {
+namespace {
+
+namespace cv = convergence;
+
+constexpr double kSilenceS = 600;  // the slowest step of the largest preset takes seconds
+
+Json step_fields(const cv::StepReport& s) {
+  return {{"config", s.config},
+          {"impl", cv::name_of(s.side)},
+          {"dtype", name_of(s.dtype)},
+          {"twin", s.twin},
+          {"step", s.step},
+          {"loss", s.loss},
+          {"grad_norm", s.grad_norm},
+          {"seconds_s", s.seconds_s}};
+}
+
+Json run_fields_of(const cv::RunReport& r) {
+  return {{"config", r.config},
+          {"impl", cv::name_of(r.side)},
+          {"dtype", name_of(r.dtype)},
+          {"twin", r.twin},
+          {"steps", r.steps},
+          {"parameters", r.parameters},
+          {"vocabulary", r.vocabulary},
+          {"tokenizer_entries", r.tokenizer_entries},
+          {"tokens_per_step", r.tokens_per_step},
+          {"data", r.data},
+          {"loss", r.loss},
+          {"final_loss", r.final_loss},
+          {"held_out_loss", r.held_out_loss},
+          {"peak_bytes", r.peak_bytes},
+          {"planned_bytes", r.planned_bytes},
+          {"tokens_per_s", r.tokens_per_s},
+          {"seconds_s", r.seconds_s},
+          {"seed", r.seed},
+          {"executor", r.executor}};
+}
+
+Json verdict_fields(const cv::VerdictReport& v) {
+  return {{"config", v.config},
+          {"dtype", name_of(v.dtype)},
+          {"verdict", v.verdict},
+          {"reason", v.reason},
+          {"largest_difference", v.largest_difference},
+          {"budget", v.budget},
+          {"step_of_largest", v.step_of_largest},
+          {"differences", v.differences},
+          {"budgets", v.budgets},
+          {"held_out_difference", v.held_out_difference},
+          {"held_out_budget", v.held_out_budget},
+          {"memory_ratio", v.memory_ratio},
+          {"speed_ratio", v.speed_ratio}};
+}
+
+Json claim_fields(const cv::ClaimReport& r) {
+  return {{"experiment", r.experiment},
+          {"claim", r.claim.text},
+          {"quantity", cv::name_of(r.claim.quantity)},
+          {"number", r.claim.number},
+          {"paper", cv::show(r.claim.quantity, r.claim.number)},
+          {"source", r.claim.source},
+          {"value", r.finding.value},
+          {"measured", cv::show(r.claim.quantity, r.finding.value)},
+          {"basis", r.finding.basis},
+          {"size", r.finding.size},
+          {"on", r.on},
+          {"verdict", r.verdict},
+          {"reason", r.finding.reason}};
+}
+
+Json tagged(const char* kind, Json fields) {
+  return {{"record", kind}, {"fields", std::move(fields)}};
+}
+
+// A number as text, "-" for null.
+std::string show(const Json& number) {
+  return number.is_number() ? fmt::format("{:.4g}", number.get<double>()) : "-";
+}
+
+// Times of the host executor say nothing of a kernel's speed.
+bool on_gpu() { return default_executor() == "cuda"; }
+
+std::string text_of(const Json& r, const char* key) { return r[key].get<std::string>(); }
+
+std::string claim_line(const Json& r) {
+  std::string line = fmt::format("{}: {}: claimed {}, measured {}: {}", text_of(r, "experiment"),
+                                 text_of(r, "claim"), text_of(r, "paper"), text_of(r, "measured"),
+                                 text_of(r, "verdict"));
+  for (const char* key : {"basis", "size", "reason"})
+    if (!r[key].empty() && !text_of(r, key).empty()) line += "; " + text_of(r, key);
+  return line;
+}
+
+std::string line_of(const std::string& kind, const Json& r) {
+  if (kind == "claim") return claim_line(r);
+  const std::string head =
+      fmt::format("{} {}", r["config"].get<std::string>(), r["dtype"].get<std::string>());
+  if (kind == "converge")
+    return fmt::format("{} {}: {} steps, loss {} -> {}, held out {}, peak {}, {} tokens/s{}, {} s",
+                       head, r["impl"].get<std::string>(), r["steps"].get<int>(),
+                       r["loss"].empty() ? "-" : show(r["loss"][0]), show(r["final_loss"]),
+                       show(r["held_out_loss"]), show_bytes(r["peak_bytes"].get<double>()),
+                       show(r["tokens_per_s"]), on_gpu() ? "" : " (host executor)",
+                       show(r["seconds_s"]));
+  const bool passed = r["verdict"] == "passed";
+  return fmt::format(
+      "{}: {}{}{}; largest difference {} of budget {} at step {}, memory x{}{}", head,
+      colored(r["verdict"].get<std::string>(), passed ? Color::kGreen : Color::kRed),
+      passed ? "" : ": ", r["reason"].get<std::string>(), show(r["largest_difference"]),
+      show(r["budget"]), r["step_of_largest"].get<int>(), show(r["memory_ratio"]),
+      on_gpu() ? fmt::format(", speed x{}", show(r["speed_ratio"])) : "");
+}
+
+}  // namespace
+
+cv::ConvergeObserver observer_of(const Emit& emit) {
+  cv::ConvergeObserver observer;
+  observer.on_note = [&](const std::string& note) { emit({{"note", note}}); };
+  observer.on_step = [&](const cv::StepReport& s) {
+    emit({{"record", "converge_step"}, {"fields", step_fields(s)}, {"of", s.steps}});
+  };
+  observer.on_run = [&](const cv::RunReport& r) { emit(tagged("converge", run_fields_of(r))); };
+  observer.on_verdict = [&](const cv::VerdictReport& v) {
+    emit(tagged("converge_verdict", verdict_fields(v)));
+  };
+  return observer;
+}
+
+void emit_claim(const Emit& emit, const cv::ClaimReport& report) {
+  emit(tagged("claim", claim_fields(report)));
+}
+
+void ConvergeListener::operator()(const Json& line) {
+  if (line.contains("note")) {
+    bar().line(line["note"].get<std::string>());
+  } else if (line.contains("error")) {
+    error_ = line["error"];
+    error_code_ = line["exit_code"];
+  } else {
+    record(line["record"], line["fields"], line);
+  }
+}
+
+void ConvergeListener::record(const std::string& kind, const Json& fields, const Json& line) {
+  session_->record(kind, fields);
+  if (kind == "converge_step") {
+    if (fields["step"] == 0)
+      progress_ =
+          std::make_unique<Progress>(fmt::format("{} {}", fields["dtype"].get<std::string>(),
+                                                 fields["impl"].get<std::string>()),
+                                     line["of"].get<int>());
+    bar().step("loss " + show(fields["loss"]));
+    return;
+  }
+  bar().line(line_of(kind, fields));
+  if (kind == "claim") claims_.push_back(fields);
+  count_record(kind, fields);
+}
+
+void ConvergeListener::count_record(const std::string& kind, const Json& fields) {
+  const std::string verdict = fields.value("verdict", "");
+  if (kind == "converge_verdict") count(parse_verdict(verdict).value_or(Verdict::kRuntimeError));
+  // Whether a claim holds is a finding; what can fail is its measurement.
+  if (kind == "claim") count(verdict == "not measured here" ? Verdict::kSkipped : Verdict::kPassed);
+}
+
+void ConvergeListener::count(Verdict verdict) {
+  tally_.add(verdict);
+  session_->count(verdict);
+}
+
+Progress& ConvergeListener::bar() {
+  if (!progress_) progress_ = std::make_unique<Progress>("converge");
+  return *progress_;
+}
+
+int run_unit(Session& session, const std::string& unit,
+             const std::function<void(const Emit&)>& work, ConvergeListener& listener) {
+  const WorkerEnd end = run_in_child(
+      [&](const Emit& emit) {
+        try {
+          work(emit);
+        } catch (const cv::ConvergeError& error) {
+          emit({{"error", error.what()}, {"exit_code", error.exit_code}});
+        }
+      },
+      [&](const Json& line) { listener(line); }, kSilenceS);
+  if (end.kind == WorkerEnd::kInterrupted) return kExitInterrupted;
+  std::string error = listener.error();
+  if (end.kind != WorkerEnd::kDone) {
+    error = end.reason;
+    listener.count(end.kind == WorkerEnd::kCrashed   ? Verdict::kCrashed
+                   : end.kind == WorkerEnd::kTimeout ? Verdict::kTimeout
+                                                     : Verdict::kRuntimeError);
+  }
+  if (error.empty())
+    session.seal(unit);
+  else
+    print_error("converge: " + error);
+  return listener.error_code() != 0 ? listener.error_code() : listener.tally().exit_code();
+}
+
+}  // namespace tigon::cli

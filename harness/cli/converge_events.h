@@ -1,0 +1,49 @@
+// What a training in a child tells: lines of JSON in the child, records, text and counts here.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convergence/experiment.h"
+#include "harness/cli/session.h"
+#include "harness/cli/terminal.h"
+#include "harness/measure/worker.h"
+
+namespace tigon::cli {
+
+// In the child: everything that happens becomes a line.
+convergence::ConvergeObserver observer_of(const Emit& emit);
+void emit_claim(const Emit& emit, const convergence::ClaimReport& report);
+
+// In this process: lines of the child become records, a progress bar and text.
+class ConvergeListener {
+ public:
+  explicit ConvergeListener(Session* session) : session_(session) {}
+  void operator()(const Json& line);
+
+  const std::string& error() const { return error_; }
+  int error_code() const { return error_code_; }
+  const Tally& tally() const { return tally_; }
+  const std::vector<Json>& claims() const { return claims_; }
+  void count(Verdict verdict);
+  // What a record of this kind counts, in a run that goes on, too.
+  void count_record(const std::string& kind, const Json& fields);
+
+ private:
+  void record(const std::string& kind, const Json& fields, const Json& line);
+  Progress& bar();
+
+  Session* session_;
+  std::unique_ptr<Progress> progress_;
+  std::string error_;
+  int error_code_ = 0;
+  Tally tally_;
+  std::vector<Json> claims_;
+};
+
+// Runs a unit of work in a child and seals it. Returns its exit code.
+int run_unit(Session& session, const std::string& unit,
+             const std::function<void(const Emit&)>& work, ConvergeListener& listener);
+
+}  // namespace tigon::cli
