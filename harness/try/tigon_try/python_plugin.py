@@ -95,7 +95,7 @@ class TorchTensors(NumpyArrays):
         torch = self.torch
         kind = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64,
                 "i32": torch.int32, "u8": torch.uint8}[DTYPES[t["dtype"]]]
-        size = kind.itemsize
+        size = torch.empty((), dtype=kind).element_size()  # torch before 2.1 has no kind.itemsize
         extent = 0 if 0 in t["shape"] else sum((n - 1) * s for n, s in zip(t["shape"], t["stride"])) + 1
         if t["at"] % size:
             raise Unsupported("an address that is no multiple of the element's size")
