@@ -1,0 +1,85 @@
+// Doubles that remember how they were made: the gradient of any function of them in one sweep back
+// (reverse mode). The oracle of the model's gradients is the model's formula over these.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace tigon::convergence {
+
+class Tape;
+
+// A constant, or a value on a tape.
+struct Var {
+  double value = 0;
+  int32_t node = -1;
+  Tape* tape = nullptr;
+  Var() = default;
+  Var(double constant) : value(constant) {}  // NOLINT: mixes with doubles as a double does
+  Var(double v, int32_t n, Tape* t) : value(v), node(n), tape(t) {}
+};
+
+class Tape {
+ public:
+  Var variable(double value) { return push(value, {}, 0, {}, 0); }
+
+  // A value whose derivatives by a and b are da and db.
+  Var push(double value, const Var& a, double da, const Var& b, double db) {
+    nodes_.push_back({a.node, b.node, da, db});
+    return {value, static_cast<int32_t>(nodes_.size() - 1), this};
+  }
+
+  // Derivatives of `of` by the first `count` variables of the tape.
+  std::vector<double> gradient(const Var& of, size_t count) const {
+    std::vector<double> by(nodes_.size(), 0.0);
+    if (of.node >= 0) by[static_cast<size_t>(of.node)] = 1;
+    for (size_t i = nodes_.size(); i-- > 0;) {
+      const Node& n = nodes_[i];
+      if (n.a >= 0) by[static_cast<size_t>(n.a)] += by[i] * n.da;
+      if (n.b >= 0) by[static_cast<size_t>(n.b)] += by[i] * n.db;
+    }
+    by.resize(count);
+    return by;
+  }
+
+ private:
+  struct Node {
+    int32_t a, b;
+    double da, db;
+  };
+  std::vector<Node> nodes_;
+};
+
+inline Var make(double value, const Var& a, double da, const Var& b = {}, double db = 0) {
+  Tape* const tape = a.tape != nullptr ? a.tape : b.tape;
+  return tape != nullptr ? tape->push(value, a, da, b, db) : Var(value);
+}
+
+inline Var operator+(const Var& a, const Var& b) { return make(a.value + b.value, a, 1, b, 1); }
+inline Var operator-(const Var& a, const Var& b) { return make(a.value - b.value, a, 1, b, -1); }
+inline Var operator*(const Var& a, const Var& b) {
+  return make(a.value * b.value, a, b.value, b, a.value);
+}
+inline Var operator/(const Var& a, const Var& b) {
+  const double q = a.value / b.value;
+  return make(q, a, 1 / b.value, b, -q / b.value);
+}
+inline Var operator-(const Var& a) { return make(-a.value, a, -1); }
+inline Var& operator+=(Var& a, const Var& b) { return a = a + b; }
+inline Var& operator/=(Var& a, const Var& b) { return a = a / b; }
+
+inline Var exp(const Var& a) {
+  const double e = std::exp(a.value);
+  return make(e, a, e);
+}
+inline Var log(const Var& a) { return make(std::log(a.value), a, 1 / a.value); }
+inline Var sqrt(const Var& a) {
+  const double s = std::sqrt(a.value);
+  return make(s, a, 0.5 / s);
+}
+inline Var tanh(const Var& a) {
+  const double t = std::tanh(a.value);
+  return make(t, a, 1 - t * t);
+}
+
+}  // namespace tigon::convergence
