@@ -16,6 +16,10 @@ struct Comparison {
   uint64_t seed = 1;
   const ConvergeObserver& observer;
   const std::atomic<bool>* stop = nullptr;
+  // As in ConvergeRequest.
+  std::filesystem::path checkpoints = {};
+  int checkpoint_every = 0;
+  std::vector<RunReport> finished = {};
 };
 
 // Adds the runs and, unless it was stopped, the verdict to `result`. Throws ConvergeError(5).

@@ -40,10 +40,30 @@ void note(const ConvergeObserver& observer, const std::string& line) {
   if (observer.on_note) observer.on_note(line);
 }
 
+// The report of such a training, if it was finished before.
+const RunReport* finished_run(const Comparison& c, DType dtype, const TrainSettings& s) {
+  for (const RunReport& r : c.finished)
+    if (r.dtype == dtype && r.side == s.side && r.twin == s.twin && r.steps == s.steps) return &r;
+  return nullptr;
+}
+
+std::filesystem::path checkpoint_of(const Comparison& c, DType dtype, const TrainSettings& s) {
+  if (c.checkpoints.empty()) return {};
+  return c.checkpoints / fmt::format("{}-{}-{}{}.safetensors", c.config.name, name_of(dtype),
+                                     name_of(s.side), s.twin == 0 ? "" : std::to_string(s.twin));
+}
+
 // Runs one side and keeps its report; false when it was stopped.
 template <class P>
 bool run_side(const Comparison& c, const Ops<P>& ops, TrainSettings settings,
               ConvergeResult& result) {
+  constexpr DType kType = dtype_of<typename P::Elem>;
+  if (const RunReport* before = finished_run(c, kType, settings)) {
+    result.runs.push_back(*before);
+    return true;
+  }
+  settings.checkpoint = checkpoint_of(c, kType, settings);
+  settings.checkpoint_every = c.checkpoint_every;
   settings.seed = c.seed;
   settings.horizon = c.config.steps;
   settings.stop = c.stop;
@@ -94,7 +114,9 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
                    config.name, static_cast<double>(config.parameters()) * 1e-6, config.steps,
                    config.tokens_per_step(), corpus.source, corpus.files, data.entries(),
                    data.train_tokens(), data.held_out_tokens()));
-  const Comparison comparison{config, data, corpus.source, request.seed, observer, stop};
+  const Comparison comparison{config,          data, corpus.source,       request.seed,
+                              observer,        stop, request.checkpoints, request.checkpoint_every,
+                              request.finished};
   ConvergeResult result;
   for (DType type : config.dtypes) {
     if (stopped(stop)) result.interrupted = true;

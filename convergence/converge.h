@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -13,19 +14,6 @@
 #include "kernels/signature/dtype.h"
 
 namespace tigon::convergence {
-
-struct ConvergeRequest {
-  std::string config = "tiny";    // one of config_names()
-  std::vector<DType> dtypes;      // of f32 and bf16; empty: the config's
-  int steps = 0;                  // 0: the config's
-  bool quick = false;             // the config's short run; an explicit `steps` wins
-  uint64_t seed = 1;              // of weights, batches and noise
-  std::string data;               // a text file or a folder; empty: licence texts of the system
-  std::optional<bool> tied;       // the head is the embedding; not set: the config's
-  std::optional<int> sequence;    // tokens of one sequence
-  std::optional<int> batch;       // sequences per step
-  std::optional<int> vocabulary;  // rows of the embedding
-};
 
 // Bad request or data: one line that says what, where and what would be right.
 struct ConvergeError : std::runtime_error {
@@ -76,6 +64,25 @@ struct RunReport {
   double seconds_s = 0;
   uint64_t seed = 0;
   std::string executor;  // "cuda", or "fast": the host executor on a CPU
+};
+
+struct ConvergeRequest {
+  std::string config = "tiny";    // one of config_names()
+  std::vector<DType> dtypes;      // of f32 and bf16; empty: the config's
+  int steps = 0;                  // 0: the config's
+  bool quick = false;             // the config's short run; an explicit `steps` wins
+  uint64_t seed = 1;              // of weights, batches and noise
+  std::string data;               // a text file or a folder; empty: licence texts of the system
+  std::optional<bool> tied;       // the head is the embedding; not set: the config's
+  std::optional<int> sequence;    // tokens of one sequence
+  std::optional<int> batch;       // sequences per step
+  std::optional<int> vocabulary;  // rows of the embedding
+  // Where trainings that end early leave their state, to go on from when they are asked for again;
+  // empty: nowhere.
+  std::filesystem::path checkpoints;
+  int checkpoint_every = 0;  // steps; 0: only when one ends early
+  // Complete trainings of this very request: reported before, not run again.
+  std::vector<RunReport> finished;
 };
 
 // Naive against fused for one dtype.

@@ -20,31 +20,6 @@ void require(const Status& s, const char* what) {
 
 }  // namespace
 
-ParameterLayout::ParameterLayout(const ModelConfig& c) {
-  constexpr int64_t kAlign = 128;  // elements: 256 bytes in 16-bit types; the gaps stay 0
-  const auto take = [&](int64_t rows, int64_t columns) {
-    const int64_t at = total;
-    total += (rows * columns + kAlign - 1) / kAlign * kAlign;
-    return at;
-  };
-  embedding = take(c.vocabulary, c.hidden);
-  head = c.tied ? embedding : take(c.vocabulary, c.hidden);
-  for (int l = 0; l < c.layers; ++l) {
-    Block block{};
-    block.qkv = take(c.qkv_size(), c.hidden);
-    block.o = take(c.hidden, c.q_size());
-    block.gate_up = take(int64_t{2} * c.intermediate, c.hidden);
-    block.down = take(c.hidden, c.intermediate);
-    blocks.push_back(block);
-  }
-  decayed = total;
-  for (Block& block : blocks) {
-    block.norm1 = take(1, c.hidden);
-    block.norm2 = take(1, c.hidden);
-  }
-  final_norm = take(1, c.hidden);
-}
-
 // Leaves placeholders in b_.
 template <class P>
 Model<P>::Model(const ModelConfig& config, const Ops<P>& ops, PlanOnly)
@@ -196,6 +171,21 @@ std::vector<float> Model<P>::gradients() const {
   std::vector<float> gradient;
   for (Elem g : host) gradient.push_back(static_cast<float>(g));
   return gradient;
+}
+
+template <class P>
+std::vector<StateTensor> Model<P>::state() const {
+  std::vector<StateTensor> all;
+  const auto add_all = [&](const char* kind, auto* data) {
+    for (const Parameter& p : layout_.parameters)
+      all.push_back({fmt::format("{}.{}", kind, p.name), dtype_of<std::decay_t<decltype(*data)>>,
+                     p.rows, p.columns, data + p.offset});
+  };
+  add_all("weight", b_.weight);
+  if constexpr (!std::is_same_v<Elem, float>) add_all("master", b_.master);
+  add_all("adam_m", b_.m);
+  add_all("adam_v", b_.v);
+  return all;
 }
 
 template <class P>

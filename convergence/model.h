@@ -4,29 +4,16 @@
 #include <vector>
 
 #include "convergence/attention.h"
+#include "convergence/checkpoint.h"
 #include "convergence/memory_plan.h"
 #include "convergence/model_config.h"
 #include "convergence/ops.h"
+#include "convergence/parameter_layout.h"
 #include "convergence/text_data.h"
 #include "kernels/device/gemm.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::convergence {
-
-// Where each parameter begins in the flat arrays of weights, gradients and optimizer state.
-// Matrices come first: they decay, norm weights do not.
-struct ParameterLayout {
-  struct Block {
-    int64_t qkv, o, gate_up, down;  // [qkv, H], [H, q], [2F, H], [H, F]
-    int64_t norm1, norm2;           // [H]
-  };
-  int64_t embedding, head;  // [V, H]; the same when tied
-  std::vector<Block> blocks;
-  int64_t final_norm;
-  int64_t decayed = 0;  // elements of matrices
-  int64_t total = 0;
-  explicit ParameterLayout(const ModelConfig& config);
-};
 
 // Optimizer settings of one step.
 struct UpdateSettings {
@@ -59,6 +46,9 @@ class Model {
   std::vector<float> weights() const;
   // Of the last step, before clipping.
   std::vector<float> gradients() const;
+
+  // All that a training consists of beside its data: what a checkpoint holds.
+  std::vector<StateTensor> state() const;
 
   // One step on a batch of config.batch sequences.
   StepResult step(const Batch& batch, const UpdateSettings& update);

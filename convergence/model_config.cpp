@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "kernels/signature/signature.h"
 
 namespace tigon::convergence {
@@ -60,6 +62,31 @@ std::optional<ModelConfig> find_config(std::string_view name) {
   for (ModelConfig& c : presets())
     if (c.name == name) return c;
   return std::nullopt;
+}
+
+std::string description(const ModelConfig& c) {
+  const nlohmann::ordered_json fields = {{"name", c.name},
+                                         {"layers", c.layers},
+                                         {"hidden", c.hidden},
+                                         {"heads", c.heads},
+                                         {"kv_heads", c.kv_heads},
+                                         {"head_size", c.head_size},
+                                         {"intermediate", c.intermediate},
+                                         {"vocabulary", c.vocabulary},
+                                         {"tied", c.tied},
+                                         {"norm_eps", c.norm_eps},
+                                         {"rope_theta", c.rope_theta},
+                                         {"sequence", c.sequence},
+                                         {"batch", c.batch},
+                                         {"logits_bytes", c.logits_bytes},
+                                         {"learning_rate", c.learning_rate},
+                                         {"warm_up", c.warm_up},
+                                         {"beta1", c.beta1},
+                                         {"beta2", c.beta2},
+                                         {"adam_eps", c.adam_eps},
+                                         {"weight_decay", c.weight_decay},
+                                         {"clip", c.clip}};
+  return fields.dump();
 }
 
 std::string problem_with(const ModelConfig& c) {

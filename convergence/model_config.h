@@ -54,6 +54,9 @@ std::vector<std::string> config_names();
 // The preset of that name, or nothing.
 std::optional<ModelConfig> find_config(std::string_view name);
 
+// Every field of model, run and optimizer as one line of JSON: equal when the trainings are.
+std::string description(const ModelConfig& config);
+
 // Empty when the description can be trained; else what is wrong and what would be right.
 std::string problem_with(const ModelConfig& config);
 

@@ -121,6 +121,16 @@ TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence) : seq
     say(fmt::format("at least {} held-out tokens are needed", sequence + 1));
 }
 
+// FNV-1a, a token at a time.
+uint64_t TokenData::fingerprint() const {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::vector<int32_t>* part : {&train_, &held_out_}) {
+    hash = (hash ^ part->size()) * 0x100000001b3u;
+    for (int32_t id : *part) hash = (hash ^ static_cast<uint32_t>(id)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
 Batch TokenData::windows(const std::vector<int32_t>& tokens,
                          const std::vector<int64_t>& starts) const {
   Batch batch;

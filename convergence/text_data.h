@@ -47,6 +47,9 @@ class TokenData {
   int64_t train_tokens() const { return static_cast<int64_t>(train_.size()); }
   int64_t held_out_tokens() const { return static_cast<int64_t>(held_out_.size()); }
 
+  // Of all token ids of both parts.
+  uint64_t fingerprint() const;
+
   static constexpr int kFewestEntries = 4096;
 
  private:

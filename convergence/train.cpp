@@ -108,13 +108,13 @@ double learning_rate(const ModelConfig& config, int64_t step, int64_t steps) {
   return config.learning_rate * (kLowest + (1.0 - kLowest) * cosine);
 }
 
-template <class P>
-RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& data,
-                const TrainSettings& settings) {
-  const Clock::time_point start = Clock::now();
+namespace {
+
+RunReport report_of(const ModelConfig& config, DType dtype, const TokenData& data,
+                    const TrainSettings& settings) {
   RunReport report;
   report.config = config.name;
-  report.dtype = dtype_of<typename P::Elem>;
+  report.dtype = dtype;
   report.side = settings.side;
   report.twin = settings.twin;
   report.parameters = config.parameters();
@@ -124,6 +124,67 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
   report.seed = settings.seed;
   report.executor = device_info().kind == "cuda" ? "cuda" : "fast";
   report.held_out_loss = std::numeric_limits<double>::quiet_NaN();
+  return report;
+}
+
+// What two trainings have in common when one may go on from the other's state.
+std::string identity_of(const ModelConfig& config, const TokenData& data, const RunReport& report,
+                        const TrainSettings& s) {
+  return fmt::format("{} {} twin {} seed {} steps {} of {} data {:016x} {}", name_of(s.side),
+                     name_of(report.dtype), s.twin, s.seed, s.steps, s.horizon, data.fingerprint(),
+                     description(config));
+}
+
+template <class P>
+void set_first_weights(Model<P>& model, const ModelConfig& config, const TrainSettings& s) {
+  std::vector<float> weights = initial_weights(config, s.seed);
+  if (s.side == Side::kNoise) add_noise(weights, dtype_of<typename P::Elem>, s.seed, s.twin);
+  model.set_weights(weights);
+}
+
+// The file of a training's state, if it has one.
+template <class P>
+class Saved {
+ public:
+  Saved(const TrainSettings& settings, std::string identity, const Model<P>& model)
+      : settings_(settings), identity_(std::move(identity)), model_(model) {}
+
+  // The losses of the steps that need not be run again.
+  std::vector<double> restore() const {
+    std::error_code ignored;
+    if (!std::filesystem::exists(settings_.checkpoint, ignored)) return {};
+    return load_checkpoint(settings_.checkpoint, model_.state(), identity_).loss;
+  }
+  void after_step(const std::vector<double>& loss) const {
+    const auto every = static_cast<size_t>(settings_.checkpoint_every);
+    if (every > 0 && loss.size() % every == 0) save(loss);
+  }
+  void at_end(const std::vector<double>& loss, bool complete) const {
+    std::error_code ignored;
+    if (!complete || settings_.checkpoint_every > 0)
+      save(loss);
+    else if (!settings_.checkpoint.empty())
+      std::filesystem::remove(settings_.checkpoint, ignored);
+  }
+
+ private:
+  void save(const std::vector<double>& loss) const {
+    if (!settings_.checkpoint.empty() && !loss.empty())
+      save_checkpoint(settings_.checkpoint, model_.state(), {identity_, loss});
+  }
+
+  const TrainSettings& settings_;
+  std::string identity_;
+  const Model<P>& model_;
+};
+
+}  // namespace
+
+template <class P>
+RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& data,
+                const TrainSettings& settings) {
+  const Clock::time_point start = Clock::now();
+  RunReport report = report_of(config, dtype_of<typename P::Elem>, data, settings);
   std::vector<double> seconds;
   size_t before = 0;
   try {
@@ -131,34 +192,37 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
     before = device_memory_stats().current;
     device_memory_reset_high_water();
     Model<P> model(config, ops);
-    std::vector<float> weights = initial_weights(config, settings.seed);
-    if (settings.side == Side::kNoise)
-      add_noise(weights, report.dtype, settings.seed, settings.twin);
-    model.set_weights(weights);
-    weights = {};
-    for (int step = 0; step < settings.steps && !asked_to_stop(settings); ++step) {
+    set_first_weights(model, config, settings);
+    const Saved<P> saved(settings, identity_of(config, data, report, settings), model);
+    report.loss = saved.restore();
+    report.steps = static_cast<int>(report.loss.size());
+    while (report.steps < settings.steps && !asked_to_stop(settings)) {
+      const int step = report.steps++;
       const Batch batch = data.train(settings.seed, step, config.batch);
       const Clock::time_point step_start = Clock::now();
       const StepResult result =
           model.step(batch, {step, learning_rate(config, step, settings.horizon)});
       seconds.push_back(seconds_since(step_start));
       report.loss.push_back(result.loss);
-      report.steps = step + 1;
       if (settings.on_step)
         settings.on_step({report.dtype, settings.side, settings.twin, step, settings.steps,
                           result.loss, result.grad_norm, seconds.back(), config.name});
+      saved.after_step(report.loss);
     }
     report.planned_bytes = model.planned_bytes();
     report.complete = report.steps == settings.steps;
     if (report.complete) report.held_out_loss = held_out_loss(model, config, data);
+    saved.at_end(report.loss, report.complete);
   } catch (const DeviceError& e) {
     throw ConvergeError(5, fmt::format("{} {} {}: {}", config.name, name_of(settings.side),
                                        name_of(report.dtype), e.what()));
   }
   report.final_loss = mean_of_last_tenth(report.loss);
   report.peak_bytes = static_cast<int64_t>(device_memory_stats().high_water - before);
-  if (!seconds.empty())
-    report.tokens_per_s = static_cast<double>(report.tokens_per_step) / median(seconds);
+  // Nothing to time when all steps were done before.
+  report.tokens_per_s = seconds.empty()
+                            ? std::numeric_limits<double>::quiet_NaN()
+                            : static_cast<double>(report.tokens_per_step) / median(seconds);
   report.seconds_s = seconds_since(start);
   return report;
 }

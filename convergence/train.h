@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <vector>
 
@@ -30,10 +31,16 @@ struct TrainSettings {
   int horizon = 0;  // steps that the learning rate is spread over
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const StepReport&)> on_step;
+  // A training that ends early leaves its state in this file, and goes on from it when it is there;
+  // empty: neither.
+  std::filesystem::path checkpoint;
+  int checkpoint_every = 0;  // steps; 0: only when it ends early, and a whole training leaves none
 };
 
-// Trains config on the data. Ends early, with what was finished, when `stop` is set. Throws
-// ConvergeError(5) when memory runs out or a launch fails.
+// Trains config on the data. Ends early, with what was finished, when `stop` is set. Going on from
+// a checkpoint gives the bits of a training that never stopped; times and memory are of the part
+// that was run here. Throws ConvergeError: 2 for a wrong checkpoint, 5 when memory or the disk runs
+// out or a launch fails.
 template <class P>
 RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& data,
                 const TrainSettings& settings);

@@ -24,13 +24,17 @@ inline ModelConfig micro_config(bool tied) {
   return c;
 }
 
-// Windows of a text with repetitions and few different tokens.
-inline Batch micro_batch(const ModelConfig& config, int64_t step) {
+// A text with repetitions and few different tokens.
+inline TokenData micro_data(const ModelConfig& config) {
   Corpus corpus;
   for (int i = 0; i < 400; ++i)
     corpus.train.push_back(static_cast<char>(random_bits(5, 5, static_cast<uint64_t>(i)) % 48));
   corpus.held_out = corpus.train;
-  return TokenData(corpus, 1, config.sequence).train(3, step, config.batch);
+  return TokenData(corpus, 1, config.sequence);
+}
+
+inline Batch micro_batch(const ModelConfig& config, int64_t step) {
+  return micro_data(config).train(3, step, config.batch);
 }
 
 }  // namespace tigon::convergence

@@ -42,6 +42,7 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   require_known("dtype", options.dtypes, {"f32", "bf16"});
   for (const std::string& name : options.dtypes) request.dtypes.push_back(*parse_dtype(name));
   require_positive("--steps", request.steps);
+  require_positive("--checkpoint-every", request.checkpoint_every);
   if (require_positive("--sequence", options.sequence) > 0) request.sequence = options.sequence;
   if (require_positive("--batch", options.batch) > 0) request.batch = options.batch;
   if (require_positive("--vocabulary", options.vocabulary) > 0)
@@ -56,7 +57,11 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   return request;
 }
 
-int converge_stage(Session& session, const cv::ConvergeRequest& request) {
+int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
+  cv::ConvergeRequest request = asked;
+  if (std::filesystem::is_regular_file(session.records()))  // no /dev/null.checkpoints
+    request.checkpoints = std::filesystem::path(session.records()).replace_extension("checkpoints");
+  request.finished = finished_runs(session, request.config);
   ConvergeListener listener(&session);
   const std::string unit = "converge " + request.config;
   if (session.is_sealed(unit)) {
@@ -66,7 +71,11 @@ int converge_stage(Session& session, const cv::ConvergeRequest& request) {
     return listener.tally().exit_code();
   }
   return run_unit(
-      session, unit, [&](const Emit& emit) { cv::converge(request, observer_of(emit)); }, listener);
+      session, unit,
+      [&](const Emit& emit, const std::atomic<bool>& stop) {
+        cv::converge(request, observer_of(emit), &stop);
+      },
+      listener);
 }
 
 void add_converge(CLI::App* app, Program* program) {
@@ -78,6 +87,8 @@ void add_converge(CLI::App* app, Program* program) {
                   "  ./tigon converge\n"
                   "  ./tigon converge --dtype f32 --steps 50 --data README.md\n"
                   "  ./tigon converge --untied --seed 7\n"
+                  "  ./tigon converge --checkpoint-every 20 --out results/mine\n"
+                  "  ./tigon converge --resume results/mine\n"
                   "  ./tigon converge --all                  the papers' claims, one table\n"
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
                   "Fails (exit code 1) when the two runs part by more than rounding explains. A "
@@ -101,6 +112,9 @@ void add_converge(CLI::App* app, Program* program) {
   CLI::Option* tied = command->add_flag("--tied", options->tied, "the head is the embedding");
   command->add_flag("--untied", options->untied, "the head has weights of its own")->excludes(tied);
   command->add_flag("--quick", options->request.quick, "the config's short run");
+  command->add_option("--checkpoint-every", options->request.checkpoint_every,
+                      "steps between checkpoints, which are kept beside the records (safetensors); "
+                      "without, only a training that Ctrl-C ended leaves one");
   CLI::Option* experiment = command
                                 ->add_option("--experiment", options->experiments,
                                              fmt::format("claims of the papers instead: {}",
@@ -109,6 +123,7 @@ void add_converge(CLI::App* app, Program* program) {
                                 ->delimiter(',');
   command->add_flag("--all", options->all, "every experiment")->excludes(experiment);
   add_output(command, output.get());
+  add_resume(command);
   command->callback([=] {
     const cv::ConvergeRequest request = checked_request(*options);
     const std::vector<std::string> names =

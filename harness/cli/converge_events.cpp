@@ -12,6 +12,7 @@ namespace {
 namespace cv = convergence;
 
 constexpr double kSilenceS = 600;  // the slowest step of the largest preset takes seconds
+constexpr double kGraceS = 300;    // after Ctrl-C: the step at hand and the checkpoint
 
 Json step_fields(const cv::StepReport& s) {
   return {{"config", s.config},
@@ -30,6 +31,7 @@ Json run_fields_of(const cv::RunReport& r) {
           {"dtype", name_of(r.dtype)},
           {"twin", r.twin},
           {"steps", r.steps},
+          {"complete", r.complete},
           {"parameters", r.parameters},
           {"vocabulary", r.vocabulary},
           {"tokenizer_entries", r.tokenizer_entries},
@@ -184,18 +186,24 @@ Progress& ConvergeListener::bar() {
   return *progress_;
 }
 
-int run_unit(Session& session, const std::string& unit,
-             const std::function<void(const Emit&)>& work, ConvergeListener& listener) {
+int run_unit(Session& session, const std::string& unit, const UnitWork& work,
+             ConvergeListener& listener) {
   const WorkerEnd end = run_in_child(
       [&](const Emit& emit) {
         try {
-          work(emit);
+          std::atomic<bool> stop = false;
+          work(
+              [&](const Json& line) {
+                emit(line);
+                stop = interrupted();
+              },
+              stop);
         } catch (const cv::ConvergeError& error) {
           emit({{"error", error.what()}, {"exit_code", error.exit_code}});
         }
       },
-      [&](const Json& line) { listener(line); }, kSilenceS);
-  if (end.kind == WorkerEnd::kInterrupted) return kExitInterrupted;
+      [&](const Json& line) { listener(line); }, kSilenceS, kGraceS);
+  if (interrupted()) return kExitInterrupted;
   std::string error = listener.error();
   if (end.kind != WorkerEnd::kDone) {
     error = end.reason;

@@ -1,5 +1,6 @@
 // What a training in a child tells: lines of JSON in the child, records, text and counts here.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,8 +43,15 @@ class ConvergeListener {
   std::vector<Json> claims_;
 };
 
+// The complete trainings of this config that a run to continue has in its records.
+std::vector<convergence::RunReport> finished_runs(const Session& session,
+                                                  const std::string& config);
+
+// What a unit does in its child. After Ctrl-C `stop` is true as soon as something is emitted.
+using UnitWork = std::function<void(const Emit&, const std::atomic<bool>& stop)>;
+
 // Runs a unit of work in a child and seals it. Returns its exit code.
-int run_unit(Session& session, const std::string& unit,
-             const std::function<void(const Emit&)>& work, ConvergeListener& listener);
+int run_unit(Session& session, const std::string& unit, const UnitWork& work,
+             ConvergeListener& listener);
 
 }  // namespace tigon::cli

@@ -37,9 +37,9 @@ int run_one(Session& session, const std::string& name, const cv::ExperimentSetti
   std::fflush(stdout);
   const int code = run_unit(
       session, unit,
-      [&](const Emit& emit) {
+      [&](const Emit& emit, const std::atomic<bool>& stop) {
         const cv::ConvergeObserver observer = observer_of(emit);
-        for (const cv::ClaimReport& claim : cv::run_experiment(name, {settings, observer, nullptr}))
+        for (const cv::ClaimReport& claim : cv::run_experiment(name, {settings, observer, &stop}))
           emit_claim(emit, claim);
       },
       listener);

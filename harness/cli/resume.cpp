@@ -14,7 +14,7 @@ namespace tigon::cli {
 namespace {
 
 constexpr const char* kFlag = "--resume";
-constexpr std::string_view kCommands[] = {"check", "bench", "run"};
+constexpr std::string_view kCommands[] = {"check", "bench", "converge", "run"};
 
 // The records file of a path or of a run's name.
 std::filesystem::path find_records(const std::string& run) {
@@ -41,10 +41,18 @@ std::string key_of(const std::string& kind, const std::string& executor, const s
   return kind + "\n" + executor + "\n" + basis + "\n" + id;
 }
 
+// A training of a comparison.
+std::string training_of(const Json& r) {
+  const auto twin = r.find("twin");
+  return fmt::format("{} {} {} {}", text(r, "config"), text(r, "impl"), text(r, "dtype"),
+                     twin == r.end() ? "" : twin->dump());
+}
+
 std::string key_of(const Json& r) {
   const std::string kind = text(r, "record");
   const std::string executor = kind == "check" ? text(r, "executor") : "";
   const std::string id = kind == "sealed"             ? text(r, "unit")
+                         : kind == "converge"         ? training_of(r)
                          : kind == "converge_verdict" ? text(r, "config") + " " + text(r, "dtype")
                          : kind == "claim" ? text(r, "experiment") + " " + text(r, "claim")
                                            : text(r, "case_id");
@@ -122,8 +130,8 @@ std::optional<Resumed> resumed_run(const std::vector<std::string>& words) {
     if (std::find(words.begin(), words.end(), help) != words.end()) return std::nullopt;
   const std::string& command = words[0];
   if (std::find(std::begin(kCommands), std::end(kCommands), command) == std::end(kCommands))
-    throw UsageError(
-        fmt::format("{}: only check, bench and run can be continued with {}", command, kFlag));
+    throw UsageError(fmt::format("{}: only check, bench, converge and run can be continued with {}",
+                                 command, kFlag));
   const bool apart = *flag == kFlag;
   if (flag != words.begin() + 1 || words.size() != (apart ? 3u : 2u))
     throw UsageError(fmt::format(

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "harness/run/check.h"
 
@@ -68,14 +69,34 @@ bool take_lines(std::string* buffer, const Emit& on_line, WorkerEnd* end) {
   return true;
 }
 
+using Clock = std::chrono::steady_clock;
+
+// What becomes of a child after Ctrl-C.
+class Grace {
+ public:
+  Grace(pid_t child, double seconds) : child_(child), seconds_(seconds) {}
+  bool is_over() {
+    if (!interrupted()) return false;
+    if (!begin_) {
+      begin_ = Clock::now();
+      if (seconds_ > 0) kill(child_, SIGTERM);
+    }
+    return std::chrono::duration<double>(Clock::now() - *begin_).count() >= seconds_;
+  }
+
+ private:
+  pid_t child_;
+  double seconds_;
+  std::optional<Clock::time_point> begin_;
+};
+
 // Reads until the child has ended, is silent for too long or Ctrl-C; true when it must be killed.
-bool listen(int descriptor, const Emit& on_line, double silence_s, WorkerEnd* end) {
-  using Clock = std::chrono::steady_clock;
+bool listen(int descriptor, const Emit& on_line, double silence_s, Grace grace, WorkerEnd* end) {
   std::string buffer;
   auto heard = Clock::now();
   char chunk[65536];
   for (;;) {
-    if (interrupted()) {
+    if (grace.is_over()) {
       *end = {WorkerEnd::kInterrupted, "interrupted"};
       return true;
     }
@@ -97,7 +118,7 @@ bool listen(int descriptor, const Emit& on_line, double silence_s, WorkerEnd* en
 }  // namespace
 
 WorkerEnd run_in_child(const std::function<void(const Emit&)>& work, const Emit& on_line,
-                       double silence_s) {
+                       double silence_s, double grace_s) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
@@ -120,7 +141,7 @@ WorkerEnd run_in_child(const std::function<void(const Emit&)>& work, const Emit&
     return status;
   };
   try {
-    kill_it = listen(ends[0], on_line, silence_s, &end);
+    kill_it = listen(ends[0], on_line, silence_s, Grace(child, grace_s), &end);
   } catch (...) {
     reap();
     throw;

@@ -16,9 +16,10 @@ struct WorkerEnd {
 };
 
 // Runs work(emit) in a child and calls on_line in this process for every line it emits. The child
-// is killed when nothing came for `silence_s` seconds or after Ctrl-C (harness/run/check.h). An
-// exception of `work` ends it as kFailed with its text.
+// is killed when nothing came for `silence_s` seconds or after Ctrl-C (harness/run/check.h); with
+// `grace_s`, Ctrl-C first makes interrupted() true in the child, which has so many seconds to end
+// by itself. An exception of `work` ends it as kFailed with its text.
 WorkerEnd run_in_child(const std::function<void(const Emit&)>& work, const Emit& on_line,
-                       double silence_s);
+                       double silence_s, double grace_s = 0);
 
 }  // namespace tigon

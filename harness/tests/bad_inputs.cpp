@@ -70,7 +70,7 @@ std::vector<BadInput> command_lines() {
       {{"converge", "--tied", "--untied"}, 2, "tied"},
       {{"converge", "--experiment", "rms_nrom"}, 2, "rms_norm"},
       {{"converge", "--experiment", "8b", "--all"}, 2, "--all"},
-      {{"converge", "--resume", "x"}, 2, "only check, bench and run"},
+      {{"converge", "--checkpoint-every", "-1"}, 2, "--checkpoint-every"},
       {{"run", "--stages", "check,cook"}, 2, "stage"},
       {{"run", "--steps", "x"}, 2, "--steps"},
       {{"report", "no_such_run"}, 4, "no_such_run"},
