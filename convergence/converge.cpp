@@ -107,7 +107,8 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
                         const std::atomic<bool>* stop) {
   const ModelConfig config = config_of(request);
   const Corpus corpus = read_corpus(request.data);
-  const TokenData data(corpus, config.vocabulary, config.sequence);
+  const TokenData data(corpus, config.vocabulary, config.sequence,
+                       {request.tokenizer, request.padded});
   note(observer,
        fmt::format("{}: {:.2f} million parameters, {} steps of {} tokens; {}: {} file(s), "
                    "{} token ids, {} training and {} held-out tokens",

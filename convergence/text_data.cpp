@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "convergence/converge.h"
+#include "convergence/token_file.h"
+#include "convergence/tokenizer_file.h"
 
 namespace tigon::convergence {
 namespace {
@@ -55,11 +57,24 @@ void split(const std::string& text, Corpus& corpus) {
   }
 }
 
+void read_jsonl(const fs::path& path, Corpus& corpus) {
+  std::vector<Example> examples = read_examples(path, kMostBytes);
+  for (size_t i = 0; i < examples.size(); ++i)
+    ((i + 1) % kHeldOutEvery == 0 ? corpus.held_out_examples : corpus.train_examples)
+        .push_back(std::move(examples[i]));
+}
+
 Corpus read_checked(const fs::path& root) {
   Corpus corpus;
   corpus.source = root.string();
   std::string text;
-  if (fs::is_regular_file(root)) {
+  if (fs::is_regular_file(root) && root.extension() == ".jsonl") {
+    read_jsonl(root, corpus);
+    corpus.files = 1;
+  } else if (fs::is_regular_file(root) && is_token_file(root)) {
+    corpus.token_file = root.string();
+    corpus.files = 1;
+  } else if (fs::is_regular_file(root)) {
     text = read_file(root, kMostBytes);
     if (!is_text(text)) fail(fmt::format("{} is empty or not text", root.string()));
     corpus.files = 1;
@@ -101,11 +116,64 @@ uint64_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) {
   return mix(mix(mix(seed + kStep) + (stream + 1) * kStep) + (index + 1) * kStep);
 }
 
-TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence) : sequence_(sequence) {
-  const Tokenizer tokenizer = Tokenizer::train(corpus.train, most_entries);
+void TokenData::Tokens::add(const std::vector<int32_t>& more, bool ignore) {
+  ids.insert(ids.end(), more.begin(), more.end());
+  ignored.insert(ignored.end(), more.size(), ignore);
+}
+
+void TokenData::encode(const Tokenizer& tokenizer, const std::vector<Example>& examples,
+                       Tokens& to) const {
+  for (const Example& e : examples) {
+    const size_t begin = to.ids.size();
+    to.add(tokenizer.encode(e.prompt), true);
+    to.add(tokenizer.encode(e.response), false);
+    to.add({tokenizer.end_of_text()}, false);
+    if (!padded_) continue;
+    const size_t end = begin + static_cast<size_t>(row());
+    to.ids.resize(end, tokenizer.end_of_text());
+    to.ignored.resize(end, true);
+  }
+}
+
+void TokenData::read_ids(const Corpus& corpus, int most_entries) {
+  constexpr size_t kPiece = 2048;
+  const std::vector<int32_t> ids = read_token_file(corpus.token_file, most_entries);
+  for (size_t piece = 0; piece * kPiece < ids.size(); ++piece) {
+    Tokens& part = (piece + 1) % kHeldOutEvery == 0 ? held_out_ : train_;
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(piece * kPiece);
+    part.ids.insert(part.ids.end(), begin,
+                    begin + std::min<std::ptrdiff_t>(kPiece, ids.end() - begin));
+  }
+  for (int32_t id : ids) entries_ = std::max(entries_, id + 1);
+}
+
+void TokenData::tokenize(const Corpus& corpus, int most_entries, const DataOptions& options) {
+  const auto trained = [&] {
+    std::string text = corpus.train;
+    for (const Example& e : corpus.train_examples) text += e.prompt + e.response;
+    return Tokenizer::train(text, most_entries);
+  };
+  const Tokenizer tokenizer =
+      options.tokenizer.empty() ? trained() : load_tokenizer(options.tokenizer);
   entries_ = tokenizer.size();
-  train_ = tokenizer.encode(corpus.train);
-  held_out_ = tokenizer.encode(corpus.held_out);
+  if (entries_ > most_entries)
+    fail(fmt::format("{} has {} ids, the model {} entries: give --vocabulary {}", options.tokenizer,
+                     entries_, most_entries, entries_));
+  train_.ids = tokenizer.encode(corpus.train);
+  held_out_.ids = tokenizer.encode(corpus.held_out);
+  encode(tokenizer, corpus.train_examples, train_);
+  encode(tokenizer, corpus.held_out_examples, held_out_);
+}
+
+TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence,
+                     const DataOptions& options)
+    : sequence_(sequence), padded_(options.padded) {
+  if (padded_ && corpus.train_examples.empty())
+    fail(fmt::format("{} has no examples to pad: a JSONL file has", corpus.source));
+  if (corpus.token_file.empty())
+    tokenize(corpus, most_entries, options);
+  else
+    read_ids(corpus, most_entries);
   const auto say = [&](const std::string& needed) {
     fail(
         fmt::format("too little text in {}: {} bytes in {} file(s) give {} token ids, {} training "
@@ -113,7 +181,8 @@ TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence) : seq
                     corpus.source, corpus.train.size() + corpus.held_out.size(), corpus.files,
                     entries_, train_.size(), held_out_.size(), needed));
   };
-  if (entries_ < std::min(kFewestEntries, most_entries))
+  const bool trained = corpus.token_file.empty() && options.tokenizer.empty();
+  if (trained && entries_ < std::min(kFewestEntries, most_entries))
     say(fmt::format("at least {} ids are needed", kFewestEntries));
   if (train_tokens() < kFewestWindows * sequence + 1)
     say(fmt::format("at least {} training tokens are needed", kFewestWindows * sequence + 1));
@@ -124,21 +193,24 @@ TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence) : seq
 // FNV-1a, a token at a time.
 uint64_t TokenData::fingerprint() const {
   uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::vector<int32_t>* part : {&train_, &held_out_}) {
-    hash = (hash ^ part->size()) * 0x100000001b3u;
-    for (int32_t id : *part) hash = (hash ^ static_cast<uint32_t>(id)) * 0x100000001b3u;
+  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
+  for (const Tokens* part : {&train_, &held_out_}) {
+    add(part->ids.size());
+    for (int32_t id : part->ids) add(static_cast<uint32_t>(id));
+    for (bool ignored : part->ignored) add(ignored);
   }
   return hash;
 }
 
-Batch TokenData::windows(const std::vector<int32_t>& tokens,
-                         const std::vector<int64_t>& starts) const {
+Batch TokenData::windows(const Tokens& tokens, const std::vector<int64_t>& starts) const {
   Batch batch;
-  for (int64_t start : starts) {
-    const auto at = tokens.begin() + start;
-    batch.input.insert(batch.input.end(), at, at + sequence_);
-    batch.target.insert(batch.target.end(), at + 1, at + 1 + sequence_);
-  }
+  for (int64_t start : starts)
+    for (int64_t at = start; at < start + sequence_; ++at) {
+      const auto next = static_cast<size_t>(at + 1);
+      const bool ignored = !tokens.ignored.empty() && tokens.ignored[next];
+      batch.input.push_back(tokens.ids[static_cast<size_t>(at)]);
+      batch.target.push_back(ignored ? kIgnored : tokens.ids[next]);
+    }
   const auto n = static_cast<int32_t>(batch.input.size());
   const auto id = [&](int32_t place) { return batch.input[static_cast<size_t>(place)]; };
   batch.order.resize(batch.input.size());
@@ -155,20 +227,23 @@ Batch TokenData::windows(const std::vector<int32_t>& tokens,
 
 Batch TokenData::train(uint64_t seed, int64_t step, int batch) const {
   constexpr uint64_t kStream = 1;
+  const int64_t stride = padded_ ? row() : 1;
+  const int64_t places = padded_ ? train_tokens() / row() : train_tokens() - sequence_;
   std::vector<int64_t> starts;
   for (int i = 0; i < batch; ++i) {
-    const auto places = static_cast<uint64_t>(train_tokens() - sequence_);
     const uint64_t bits = random_bits(seed, kStream, static_cast<uint64_t>(step * batch + i));
-    starts.push_back(static_cast<int64_t>(bits % places));
+    starts.push_back(static_cast<int64_t>(bits % static_cast<uint64_t>(places)) * stride);
   }
   return windows(train_, starts);
 }
 
 Batch TokenData::held_out(int i, int count, int batch) const {
-  std::vector<int64_t> starts;
-  const int64_t last = held_out_tokens() - sequence_ - 1;
+  const int64_t stride = padded_ ? row() : 1;
+  const int64_t last = padded_ ? held_out_tokens() / row() - 1 : held_out_tokens() - sequence_ - 1;
   const int64_t parts = std::max<int64_t>(1, int64_t{count} * batch - 1);
-  for (int j = 0; j < batch; ++j) starts.push_back(last * (int64_t{i} * batch + j) / parts);
+  std::vector<int64_t> starts;
+  for (int j = 0; j < batch; ++j)
+    starts.push_back(last * (int64_t{i} * batch + j) / parts * stride);
   return windows(held_out_, starts);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "convergence/examples.h"
 #include "convergence/tokenizer.h"
 
 namespace tigon::convergence {
@@ -15,11 +16,15 @@ struct Corpus {
   std::string source;  // as named by the user
   int files = 0;
   std::string train, held_out;
+  // In place of text: of a JSONL file, or the name of a file of token ids.
+  std::vector<Example> train_examples, held_out_examples;
+  std::string token_file;
 };
 
-// Reads a file, or every text file of a folder and its sub-folders in the order of their names; the
-// same file under two names counts once, files with a zero byte are left out, and at most 64 MiB
-// are read. Every tenth piece of 2 KiB is held out. Empty `path`: kDefaultText. Throws
+// Reads a JSONL file (examples.h), finds a token file (token_file.h), reads a file of text, or
+// every text file of a folder and its sub-folders in the order of their names; the same file under
+// two names counts once, files with a zero byte are left out, and at most 64 MiB are read. Every
+// tenth piece of 2 KiB, or every tenth example, is held out. Empty `path`: kDefaultText. Throws
 // ConvergeError (exit code 2) when there is no such file or no text in it.
 Corpus read_corpus(const std::string& path);
 
@@ -31,12 +36,24 @@ struct Batch {
   std::vector<int32_t> first;  // [N + 1] in `order`: begin of each distinct id; the rest is N
 };
 
-// Token ids of both parts and the windows cut from them.
+// A target that is not learnt, as the losses take it.
+inline constexpr int64_t kIgnored = -100;
+
+struct DataOptions {
+  std::string tokenizer;  // as load_tokenizer() takes it; empty: one is trained on the text
+  // Each example has a row of its own, cut off or filled up to the sequence with what is not
+  // learnt; else examples are packed: one behind the other, windows begin anywhere.
+  bool padded = false;
+};
+
+// Token ids of both parts and the windows cut from them. Behind each example is the tokenizer's end
+// of text; prompts and what fills up are not learnt.
 class TokenData {
  public:
-  // Throws ConvergeError (exit code 2) when the text gives too few tokens for windows of `sequence`
-  // or fewer than kFewestEntries ids.
-  TokenData(const Corpus& corpus, int most_entries, int sequence);
+  // Throws ConvergeError (exit code 2) when the text gives too few tokens for windows of
+  // `sequence`, or ids that are not below `most_entries`, or a tokenizer trained on it fewer than
+  // kFewestEntries ids.
+  TokenData(const Corpus& corpus, int most_entries, int sequence, const DataOptions& options = {});
 
   // `batch` windows at places that depend on nothing but seed and step.
   Batch train(uint64_t seed, int64_t step, int batch) const;
@@ -44,8 +61,8 @@ class TokenData {
   Batch held_out(int i, int count, int batch) const;
 
   int entries() const { return entries_; }  // ids are smaller
-  int64_t train_tokens() const { return static_cast<int64_t>(train_.size()); }
-  int64_t held_out_tokens() const { return static_cast<int64_t>(held_out_.size()); }
+  int64_t train_tokens() const { return train_.size(); }
+  int64_t held_out_tokens() const { return held_out_.size(); }
 
   // Of all token ids of both parts.
   uint64_t fingerprint() const;
@@ -53,11 +70,22 @@ class TokenData {
   static constexpr int kFewestEntries = 4096;
 
  private:
-  Batch windows(const std::vector<int32_t>& tokens, const std::vector<int64_t>& starts) const;
+  struct Tokens {
+    std::vector<int32_t> ids;
+    std::vector<bool> ignored;  // as targets; empty: none
+    int64_t size() const { return static_cast<int64_t>(ids.size()); }
+    void add(const std::vector<int32_t>& more, bool ignore);
+  };
+  void encode(const Tokenizer& tokenizer, const std::vector<Example>& examples, Tokens& to) const;
+  void read_ids(const Corpus& corpus, int most_entries);
+  void tokenize(const Corpus& corpus, int most_entries, const DataOptions& options);
+  int64_t row() const { return sequence_ + 1; }
+  Batch windows(const Tokens& tokens, const std::vector<int64_t>& starts) const;
 
   int sequence_;
+  bool padded_;
   int entries_ = 0;
-  std::vector<int32_t> train_, held_out_;
+  Tokens train_, held_out_;
 };
 
 // Random bits that depend on nothing but the arguments (splitmix64, Steele et al. 2014).

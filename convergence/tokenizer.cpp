@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <stdexcept>
 
@@ -22,11 +23,23 @@ Kind kind_of(char c) {
   return Kind::kSign;
 }
 
+// Length of 's, 't, 're, 've, 'm, 'll or 'd at the begin of `text`, else 0.
+size_t contraction(std::string_view text) {
+  for (std::string_view c : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
+    if (text.substr(0, c.size()) == c) return c.size();
+  return 0;
+}
+
 // Calls f(word) for the words of `text` in order; together they are the text.
 template <class F>
-void for_each_word(std::string_view text, F&& f) {
+void for_each_word(std::string_view text, bool contractions, F&& f) {
   size_t i = 0;
   while (i < text.size()) {
+    if (const size_t n = contractions ? contraction(text.substr(i)) : 0; n > 0) {
+      f(text.substr(i, n));
+      i += n;
+      continue;
+    }
     size_t end = i;
     const bool leading_space =
         text[i] == ' ' && i + 1 < text.size() && kind_of(text[i + 1]) != Kind::kSpace;
@@ -137,7 +150,7 @@ class PairCounts {
 
 std::vector<Word> count_words(std::string_view text) {
   std::map<std::string_view, int64_t> counts;
-  for_each_word(text, [&](std::string_view word) { ++counts[word]; });
+  for_each_word(text, false, [&](std::string_view word) { ++counts[word]; });
   std::vector<Word> words;
   for (const auto& [word, count] : counts) {
     Word w{{}, count};
@@ -151,12 +164,22 @@ std::vector<Word> count_words(std::string_view text) {
 
 Tokenizer::Tokenizer() {
   for (int b = 0; b < 256; ++b) bytes_.push_back(std::string(1, static_cast<char>(b)));
+  std::iota(byte_id_.begin(), byte_id_.end(), 0);
+}
+
+Tokenizer::Tokenizer(TokenizerParts parts)
+    : bytes_(std::move(parts.bytes)),
+      byte_id_(parts.byte_id),
+      end_of_text_(parts.end_of_text >= 0 ? parts.end_of_text : parts.byte_id[0]),
+      contractions_(true) {
+  for (const TokenizerParts::Merge& m : parts.merges)
+    merge_.emplace(key(m.left, m.right), Merge{static_cast<int32_t>(merge_.size()), m.id});
 }
 
 int32_t Tokenizer::add_pair(int32_t left, int32_t right) {
   const auto id = static_cast<int32_t>(bytes_.size());
   bytes_.push_back(bytes_[static_cast<size_t>(left)] + bytes_[static_cast<size_t>(right)]);
-  pair_id_[key(left, right)] = id;
+  merge_[key(left, right)] = {id, id};
   return id;
 }
 
@@ -175,18 +198,18 @@ Tokenizer Tokenizer::train(std::string_view text, int entries) {
 // Merges pairs in the order of training, as training itself did.
 std::vector<int32_t> Tokenizer::encode_word(std::string_view word) const {
   std::vector<int32_t> ids;
-  for (char c : word) ids.push_back(static_cast<unsigned char>(c));
+  for (char c : word) ids.push_back(byte_id_[static_cast<unsigned char>(c)]);
   while (ids.size() > 1) {
-    int32_t lowest = INT32_MAX;
+    Merge lowest{INT32_MAX, 0};
     size_t at = 0;
     for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const auto it = pair_id_.find(key(ids[i], ids[i + 1]));
-      if (it == pair_id_.end() || it->second >= lowest) continue;
+      const auto it = merge_.find(key(ids[i], ids[i + 1]));
+      if (it == merge_.end() || it->second.rank >= lowest.rank) continue;
       lowest = it->second;
       at = i;
     }
-    if (lowest == INT32_MAX) break;
-    ids[at] = lowest;
+    if (lowest.rank == INT32_MAX) break;
+    ids[at] = lowest.id;
     ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(at) + 1);
   }
   return ids;
@@ -196,7 +219,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   constexpr size_t kLongestCached = 64;  // a megabyte of one letter must not fill the cache
   std::unordered_map<std::string_view, std::vector<int32_t>> cache;
   std::vector<int32_t> ids;
-  for_each_word(text, [&](std::string_view word) {
+  for_each_word(text, contractions_, [&](std::string_view word) {
     while (!word.empty()) {  // long runs go in pieces: encode_word is quadratic
       const std::string_view piece = word.substr(0, kLongestCached);
       word.remove_prefix(piece.size());

@@ -87,6 +87,8 @@ void add_converge(CLI::App* app, Program* program) {
                   "  ./tigon converge\n"
                   "  ./tigon converge --dtype f32 --steps 50 --data README.md\n"
                   "  ./tigon converge --untied --seed 7\n"
+                  "  ./tigon converge --data alpaca.jsonl --pad --tokenizer tokenizer.json "
+                  "--vocabulary 50257\n"
                   "  ./tigon converge --checkpoint-every 20 --out results/mine\n"
                   "  ./tigon converge --resume results/mine\n"
                   "  ./tigon converge --all                  the papers' claims, one table\n"
@@ -105,7 +107,13 @@ void add_converge(CLI::App* app, Program* program) {
   command->add_option("--seed", options->request.seed, "seed of weights and batches (default: 1)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--data", options->request.data,
-                      "a text file or a folder (default: licence texts of this system)");
+                      "a text file, a folder of them, examples (.jsonl) or token ids (.bin, .npy); "
+                      "default: licence texts of this system");
+  command->add_option("--tokenizer", options->request.tokenizer,
+                      "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
+                      "one is trained on the data");
+  command->add_flag("--pad", options->request.padded,
+                    "each example of a .jsonl in a row of its own; else they are packed");
   command->add_option("--sequence", options->sequence, "tokens of one sequence");
   command->add_option("--batch", options->batch, "sequences per step");
   command->add_option("--vocabulary", options->vocabulary, "rows of the embedding");

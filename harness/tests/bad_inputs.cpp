@@ -71,6 +71,7 @@ std::vector<BadInput> command_lines() {
       {{"converge", "--experiment", "rms_nrom"}, 2, "rms_norm"},
       {{"converge", "--experiment", "8b", "--all"}, 2, "--all"},
       {{"converge", "--checkpoint-every", "-1"}, 2, "--checkpoint-every"},
+      {{"converge", "--json", "/dev/null", "--tokenizer", "/no/such.json"}, 2, "/no/such.json"},
       {{"run", "--stages", "check,cook"}, 2, "stage"},
       {{"run", "--steps", "x"}, 2, "--steps"},
       {{"report", "no_such_run"}, 4, "no_such_run"},
