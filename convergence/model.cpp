@@ -501,6 +501,15 @@ double Model<P>::evaluate(const Batch& batch) {
   return loss;
 }
 
+template <class P>
+std::vector<float> Model<P>::hidden_states(const Batch& batch) {
+  upload(batch);
+  forward();
+  std::vector<Elem> host(static_cast<size_t>(tokens() * hidden()));
+  device_download(host.data(), b_.normed, host.size() * sizeof(Elem), stream_);
+  return std::vector<float>(host.begin(), host.end());
+}
+
 template class Model<F32>;
 template class Model<BF16>;
 

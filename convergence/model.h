@@ -54,6 +54,8 @@ class Model {
   StepResult step(const Batch& batch, const UpdateSettings& update);
   // Mean loss in nats, without gradients.
   double evaluate(const Batch& batch);
+  // What the head reads: the last layer's output after the final norm, [tokens, hidden].
+  std::vector<float> hidden_states(const Batch& batch);
 
   int64_t planned_bytes() const { return static_cast<int64_t>(arena_.bytes()); }
   const ParameterLayout& layout() const { return layout_; }

@@ -202,6 +202,19 @@ uint64_t TokenData::fingerprint() const {
   return hash;
 }
 
+void Batch::list_equal_tokens() {
+  const auto n = static_cast<int32_t>(input.size());
+  const auto id = [&](int32_t place) { return input[static_cast<size_t>(place)]; };
+  order.resize(input.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return id(a) < id(b); });
+  first.clear();
+  for (int32_t i = 0; i < n; ++i)
+    if (i == 0 || id(order[static_cast<size_t>(i)]) != id(order[static_cast<size_t>(i - 1)]))
+      first.push_back(i);
+  first.resize(input.size() + 1, n);
+}
+
 Batch TokenData::windows(const Tokens& tokens, const std::vector<int64_t>& starts) const {
   Batch batch;
   for (int64_t start : starts)
@@ -211,17 +224,7 @@ Batch TokenData::windows(const Tokens& tokens, const std::vector<int64_t>& start
       batch.input.push_back(tokens.ids[static_cast<size_t>(at)]);
       batch.target.push_back(ignored ? kIgnored : tokens.ids[next]);
     }
-  const auto n = static_cast<int32_t>(batch.input.size());
-  const auto id = [&](int32_t place) { return batch.input[static_cast<size_t>(place)]; };
-  batch.order.resize(batch.input.size());
-  std::iota(batch.order.begin(), batch.order.end(), 0);
-  std::stable_sort(batch.order.begin(), batch.order.end(),
-                   [&](int32_t a, int32_t b) { return id(a) < id(b); });
-  for (int32_t i = 0; i < n; ++i)
-    if (i == 0 ||
-        id(batch.order[static_cast<size_t>(i)]) != id(batch.order[static_cast<size_t>(i - 1)]))
-      batch.first.push_back(i);
-  batch.first.resize(batch.input.size() + 1, n);
+  batch.list_equal_tokens();
   return batch;
 }
 

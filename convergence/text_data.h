@@ -34,6 +34,9 @@ struct Batch {
   std::vector<int64_t> input, target;  // [N]; target is the next token
   std::vector<int32_t> order;          // [N] places of `input`, sorted by id, then by place
   std::vector<int32_t> first;  // [N + 1] in `order`: begin of each distinct id; the rest is N
+
+  // Fills `order` and `first` from `input`.
+  void list_equal_tokens();
 };
 
 // A target that is not learnt, as the losses take it.

@@ -193,9 +193,11 @@ std::vector<Choice> law(const Place& at, const Habits& habits) {
 }
 
 std::vector<Learner> certified_learners(const Course& course, int count, uint64_t seed) {
-  // A learner joins anywhere but at the end and goes on for a while; the far enough are certified.
+  // A learner begins at the start, or late anywhere but at the end, and goes on for a while; those
+  // who come far enough are certified.
   const auto units = static_cast<uint32_t>(course.units);
   const uint32_t longest = units / 3, certified = units / 7;
+  constexpr uint32_t kLate = 20;  // percent
   std::vector<Learner> learners;
   for (uint64_t i = 0; static_cast<int>(learners.size()) < count; ++i) {
     Draws draws(seed, i);
@@ -203,7 +205,8 @@ std::vector<Learner> certified_learners(const Course& course, int count, uint64_
     const uint32_t goes_on = draws.below(longest + 1);
     if (goes_on < certified) continue;
     Place at;
-    at.unit = at.frontier = static_cast<int32_t>(draws.below(units - goes_on - 5));
+    if (draws.below(100) < kLate)
+      at.unit = at.frontier = static_cast<int32_t>(draws.below(units - goes_on - 5));
     const int32_t last = at.unit + static_cast<int32_t>(goes_on);
     Learner learner;
     learner.actions.push_back(at.resource());

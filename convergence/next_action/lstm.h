@@ -1,0 +1,48 @@
+// LSTM (Hochreiter and Schmidhuber 1997, with forget gates) over learners' actions, on the cores of
+// a CPU. The public half of this header is all that others know: a GPU's LSTM may stand behind it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "convergence/next_action/floats.h"
+#include "convergence/next_action/sequences.h"
+
+namespace tigon::convergence::next_action {
+
+struct LstmSettings {
+  int layers = 1;  // 1 or 2
+  int embedding = 64;
+  int hidden = 64;  // 64 to 256
+  int lanes = 16;   // learners side by side; a multiple of 4
+  int window = 32;  // steps that gradients go back
+  int epochs = 6;
+  double rate = 1.5e-2;  // of Adam, for the tables; falls to a twentieth along a cosine
+  double clip = 1.0;     // largest norm of a gradient
+  uint64_t seed = 1;
+};
+
+class Lstm {
+ public:
+  Lstm(int32_t vocabulary, const LstmSettings& settings);
+  ~Lstm();
+
+  // Trains on all of it. `on_epoch` hears the epoch, from 0, and its mean loss in nats, and says
+  // whether to go on.
+  void train(const std::vector<Sequence>& learners,
+             const std::function<bool(int, double)>& on_epoch);
+
+  std::vector<Hits> score(const std::vector<Sequence>& learners);
+
+  int64_t parameters() const;
+  // Mean loss of one window of the first learners and its gradient, for tests.
+  double gradient(const std::vector<Sequence>& learners, Floats& gradient);
+  Floats& weights();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tigon::convergence::next_action

@@ -1,0 +1,82 @@
+// Training and scoring of the transformer.
+#include "convergence/next_action/transformer.h"
+
+#include <fmt/format.h>
+
+#include "convergence/converge.h"
+#include "convergence/next_action/head.h"
+#include "convergence/next_action/windows.h"
+#include "convergence/train.h"
+
+namespace tigon::convergence::next_action {
+namespace {
+
+std::vector<Hits> score(Model<F32>& model, const ModelConfig& config,
+                        const std::vector<Sequence>& learners) {
+  const std::vector<float> weights = model.weights();
+  const Head head{weights.data() + model.layout().head, nullptr, config.vocabulary, config.hidden};
+  const std::vector<Window> windows = scoring_windows(learners, config.sequence);
+  std::vector<Hits> hits(learners.size());
+  for (size_t first = 0; first < windows.size(); first += static_cast<size_t>(config.batch)) {
+    const Batch batch = batch_of(learners, windows, first, config.batch, config.sequence);
+    const std::vector<float> hidden = model.hidden_states(batch);
+    const std::vector<int32_t> targets(batch.target.begin(), batch.target.end());
+    const std::vector<int> rank = ranks(head, hidden.data(), targets);
+    for (size_t i = 0; i < targets.size(); ++i)
+      if (targets[i] >= 0)
+        hits[windows[first + i / static_cast<size_t>(config.sequence)].learner].add(rank[i]);
+  }
+  return hits;
+}
+
+}  // namespace
+
+ModelConfig transformer_config(int32_t vocabulary) {
+  ModelConfig c;
+  c.name = "next_action";
+  c.layers = 1;
+  c.hidden = 64;
+  c.heads = c.kv_heads = 2;
+  c.head_size = 32;
+  c.intermediate = 128;
+  c.vocabulary = vocabulary;
+  c.sequence = 128;
+  c.batch = 8;
+  c.steps = 1000;
+  c.dtypes = {DType::kF32};
+  c.logits_bytes = int64_t{4} << 20;
+  c.learning_rate = 1e-2;
+  c.warm_up = 20;
+  c.weight_decay = 0.01;
+  return c;
+}
+
+TransformerResult transformer(const Sequences& sequences, const ModelConfig& config, uint64_t seed,
+                              const std::function<bool(int, double)>& on_step) {
+  TransformerResult result;
+  result.parameters = config.parameters();
+  try {
+    const Ops<F32> ops = fused_ops<F32>();
+    Model<F32>::tune(config, ops);
+    Model<F32> model(config, ops);
+    model.set_weights(initial_weights(config, seed));
+    std::vector<Window> windows;
+    size_t next = 0;
+    uint64_t epoch = 0;
+    for (int step = 0; step < config.steps; ++step, next += static_cast<size_t>(config.batch)) {
+      if (next >= windows.size()) {
+        windows = training_windows(sequences.train, config.sequence, seed, epoch++);
+        next = 0;
+      }
+      const Batch batch = batch_of(sequences.train, windows, next, config.batch, config.sequence);
+      const StepResult done = model.step(batch, {step, learning_rate(config, step, config.steps)});
+      if (!on_step(step, done.loss)) return result;
+    }
+    result.hits = score(model, config, sequences.held_out);
+  } catch (const DeviceError& e) {
+    throw ConvergeError(5, fmt::format("transformer: {}", e.what()));
+  }
+  return result;
+}
+
+}  // namespace tigon::convergence::next_action
