@@ -156,7 +156,7 @@ void TokenData::tokenize(const Corpus& corpus, int most_entries, const DataOptio
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? trained() : load_tokenizer(options.tokenizer);
   entries_ = tokenizer.size();
-  if (entries_ > most_entries)
+  if (!options.tokenizer.empty() && entries_ > most_entries)
     fail(fmt::format("{} has {} ids, the model {} entries: give --vocabulary {}", options.tokenizer,
                      entries_, most_entries, entries_));
   train_.ids = tokenizer.encode(corpus.train);
