@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "convergence/compare.h"
+#include "convergence/gradients.h"
 #include "convergence/judge.h"
 #include "convergence/train.h"
 
@@ -76,26 +77,39 @@ bool run_side(const Comparison& c, const Ops<P>& ops, TrainSettings settings,
   return report.complete;
 }
 
+template <class P>
+void check_first_steps(const Ops<P>& fused, uint64_t seed, const ConvergeObserver& observer,
+                       ConvergeResult& result) {
+  GradientOracle oracle;
+  result.gradients.push_back(check_gradients<P>(fused, seed, oracle));
+  if (observer.on_gradients) observer.on_gradients(result.gradients.back());
+}
+
 }  // namespace
 
 template <class P>
 void compare(const Comparison& c, const Ops<P>& naive, const Ops<P>& fused,
              ConvergeResult& result) {
-  const size_t first = result.runs.size();
-  TrainSettings settings;
-  settings.steps = c.config.steps;
-  settings.side = Side::kNaive;
-  if (!run_side<P>(c, naive, settings, result)) return;
-  settings.side = Side::kFused;
-  if (!run_side<P>(c, fused, settings, result)) return;
-  settings.side = Side::kNoise;
   constexpr bool kF32 = std::is_same_v<P, F32>;
-  if (kF32) settings.steps = std::min(settings.steps, kF32TwinSteps);
-  const int twins = kF32 ? kF32Twins : kBF16Twins;
-  for (settings.twin = 0; settings.twin < twins; ++settings.twin)
-    if (!run_side<P>(c, naive, settings, result)) return;
+  const size_t first = result.runs.size();
+  const auto run = [&](Side side, int twin) {
+    TrainSettings settings;
+    settings.side = side;
+    settings.twin = twin;
+    settings.steps = c.config.steps;
+    if (kF32 && side == Side::kNoise) settings.steps = std::min(settings.steps, kF32TwinSteps);
+    return run_side<P>(c, side == Side::kFused ? fused : naive, settings, result);
+  };
+  if (!run(Side::kNaive, 0) || !run(Side::kFused, 0)) return;
+  for (int twin = 0; twin < (kF32 ? kF32Twins : kBF16Twins); ++twin)
+    if (!run(Side::kNoise, twin)) return;
+  for (int twin = 1; twin <= (kF32 ? 0 : kBF16FusedTwins); ++twin)
+    if (!run(Side::kFused, twin)) return;
   Trial trial{&result.runs[first], &result.runs[first + 1], {}};
-  for (size_t i = first + 2; i < result.runs.size(); ++i) trial.twins.push_back(&result.runs[i]);
+  for (size_t i = first + 2; i < result.runs.size(); ++i) {
+    const RunReport& twin = result.runs[i];
+    (twin.side == Side::kNoise ? trial.twins : trial.fused_twins).push_back(&twin);
+  }
   result.verdicts.push_back(judge(trial));
   if (c.observer.on_verdict) c.observer.on_verdict(result.verdicts.back());
 }
@@ -122,19 +136,24 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
   for (DType type : config.dtypes) {
     if (stopped(stop)) result.interrupted = true;
     if (result.interrupted) break;
-    if (type == DType::kF32)
+    if (type == DType::kF32) {
+      check_first_steps<F32>(fused_ops<F32>(), request.seed, observer, result);
       compare<F32>(comparison, naive_ops<F32>(), fused_ops<F32>(), result);
-    else
+    } else {
+      check_first_steps<BF16>(fused_ops<BF16>(), request.seed, observer, result);
       compare<BF16>(comparison, naive_ops<BF16>(), fused_ops<BF16>(), result);
+    }
   }
   return result;
 }
 
 int ConvergeResult::exit_code() const {
   if (interrupted) return 130;
-  const bool passed = std::all_of(verdicts.begin(), verdicts.end(),
-                                  [](const VerdictReport& v) { return v.verdict == "passed"; });
-  return passed && !verdicts.empty() ? 0 : 1;
+  const auto passed = [](const auto& reports) {
+    return std::all_of(reports.begin(), reports.end(),
+                       [](const auto& r) { return r.verdict == "passed"; });
+  };
+  return passed(verdicts) && passed(gradients) && !verdicts.empty() ? 0 : 1;
 }
 
 }  // namespace tigon::convergence

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "convergence/equivalence.h"
 #include "convergence/model_config.h"
 #include "kernels/signature/dtype.h"
 
@@ -32,7 +33,7 @@ constexpr const char* name_of(Side side) {
 struct StepReport {
   DType dtype = DType::kF32;
   Side side = Side::kNaive;
-  int twin = 0;  // of the noise side: 0, 1, ...
+  int twin = 0;  // of the noise side: 0, 1, ...; of the fused side 0: unmoved, 1, ...: as noise
   int step = 0;  // from 0
   int steps = 0;
   double loss = 0;       // mean over the step's tokens, before the update; nats
@@ -96,12 +97,31 @@ struct VerdictReport {
   double largest_difference = 0;  // of the largest share of its budget
   double budget = 0;              // at that step
   int step_of_largest = -1;
+  int first_step_over = -1;         // its budget
   std::vector<double> differences;  // per step, as judge.h defines them for the dtype
   std::vector<double> budgets;
+  std::vector<Equivalence> equivalence;  // of bf16
   double held_out_difference = 0;
   double held_out_budget = 0;
   double memory_ratio = 0;  // peak bytes, fused over naive
   double speed_ratio = 0;   // tokens/s, fused over naive
+};
+
+// Error of one parameter's gradient at one step, from 1.
+struct ParameterError {
+  int step;
+  std::string parameter;
+  double error, budget;  // norm of the difference over the norm of the oracle's gradient
+};
+
+// Gradients of a small model against the oracle in double (gradients.h).
+struct GradientReport {
+  std::string config;
+  DType dtype = DType::kF32;
+  std::string verdict;  // "passed" or "incorrect_numerical"
+  std::string reason;   // empty when passed
+  int first_step = 0;   // that failed, from 1; 0: none
+  std::vector<ParameterError> parameters;
 };
 
 // Called on the calling thread as things happen; each may be left out.
@@ -110,11 +130,13 @@ struct ConvergeObserver {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const RunReport&)> on_run;
   std::function<void(const VerdictReport&)> on_verdict;
+  std::function<void(const GradientReport&)> on_gradients;
 };
 
 struct ConvergeResult {
   std::vector<RunReport> runs;
   std::vector<VerdictReport> verdicts;
+  std::vector<GradientReport> gradients;  // one per dtype
   bool interrupted = false;
   // 0 all passed, 1 some parted, 130 interrupted.
   int exit_code() const;

@@ -40,6 +40,12 @@ std::vector<const RunReport*> naive_runs(const Trial& t) {
   return runs;
 }
 
+std::vector<const RunReport*> fused_runs(const Trial& t) {
+  std::vector<const RunReport*> runs = {t.fused};
+  runs.insert(runs.end(), t.fused_twins.begin(), t.fused_twins.end());
+  return runs;
+}
+
 void judge_f32(const Trial& t, VerdictReport& v) {
   const double u = unit_roundoff(DType::kF32);
   const Curve& loss = t.naive->loss;
@@ -71,8 +77,27 @@ Curve windowed(const Curve& d) {
   return r;
 }
 
+double last_quarter(const Curve& loss) {
+  const size_t n = std::max<size_t>(1, loss.size() / 4);
+  double sum = 0;
+  for (double x : std::span(loss).last(n)) sum += x;
+  return sum / static_cast<double>(n);
+}
+
+// Of both groups of runs, by a number of each run.
+template <class F>
+Equivalence equivalence(const char* what, const Trial& t, F number) {
+  std::vector<double> naive, fused;
+  for (const RunReport* r : naive_runs(t)) naive.push_back(number(*r));
+  for (const RunReport* r : fused_runs(t)) fused.push_back(number(*r));
+  return two_one_sided_tests(what, naive, fused, kMargin * naive.front(), kConfidence);
+}
+
 void judge_bf16(const Trial& t, VerdictReport& v) {
   const std::vector<const RunReport*> runs = naive_runs(t);
+  v.equivalence = {
+      equivalence("last quarter", t, [](const RunReport& r) { return last_quarter(r.loss); }),
+      equivalence("held out", t, [](const RunReport& r) { return r.held_out_loss; })};
   Curve squares(t.naive->loss.size(), 0.0), held_out;
   double pairs = 0;
   for (size_t a = 0; a < runs.size(); ++a)
@@ -88,11 +113,10 @@ void judge_bf16(const Trial& t, VerdictReport& v) {
 
 // The reason names the first step that is over; the largest share is reported beside it.
 void compare_with_budgets(VerdictReport& v) {
-  int first_over = -1;
   double share = -1;
   for (size_t i = 0; i < v.differences.size(); ++i) {
     const int step = static_cast<int>(i);
-    if (!(v.differences[i] <= v.budgets[i]) && first_over < 0) first_over = step;
+    if (!(v.differences[i] <= v.budgets[i]) && v.first_step_over < 0) v.first_step_over = step;
     const double s = v.differences[i] / v.budgets[i];
     if (s <= share) continue;
     share = s;
@@ -100,14 +124,21 @@ void compare_with_budgets(VerdictReport& v) {
     v.largest_difference = v.differences[i];
     v.budget = v.budgets[i];
   }
-  if (first_over >= 0) {
-    const auto at = static_cast<size_t>(first_over);
+  if (v.first_step_over >= 0) {
+    const auto at = static_cast<size_t>(v.first_step_over);
     v.reason = fmt::format("losses differ by {:.3g} at step {}, {:.3g} is allowed",
-                           v.differences[at], first_over, v.budgets[at]);
+                           v.differences[at], v.first_step_over + 1, v.budgets[at]);
   } else if (!(v.held_out_difference <= v.held_out_budget)) {
     v.reason = fmt::format("held-out losses differ by {:.3g}, {:.3g} is allowed",
                            v.held_out_difference, v.held_out_budget);
   }
+  for (const Equivalence& e : v.equivalence)
+    if (v.reason.empty() && !e.shown())
+      v.reason = fmt::format(
+          "{} loss not shown to be equivalent: fused - naive within {:.3g} to {:.3g}, {:.3g} is "
+          "the "
+          "margin",
+          e.what, e.lower, e.upper, e.margin);
   v.verdict = v.reason.empty() ? "passed" : "incorrect_numerical";
 }
 
@@ -120,16 +151,28 @@ bool complete(const Trial& t) {
   };
   return steps > 0 && whole(t.naive, steps) && whole(t.fused, steps) &&
          t.twins.size() >= static_cast<size_t>(f32 ? kF32Twins : kBF16Twins) &&
+         t.fused_twins.size() >= static_cast<size_t>(f32 ? 0 : kBF16FusedTwins) &&
+         std::all_of(t.fused_twins.begin(), t.fused_twins.end(),
+                     [&](const RunReport* r) { return whole(r, steps); }) &&
          std::all_of(t.twins.begin(), t.twins.end(),
                      [&](const RunReport* r) { return whole(r, twin_steps); });
 }
 
 bool finite(const Trial& t) {
   std::vector<const RunReport*> runs = naive_runs(t);
-  runs.push_back(t.fused);
+  for (const RunReport* r : fused_runs(t)) runs.push_back(r);
   const bool losses =
       std::all_of(runs.begin(), runs.end(), [](const RunReport* r) { return all_finite(r->loss); });
   return losses && std::isfinite(t.naive->held_out_loss) && std::isfinite(t.fused->held_out_loss);
+}
+
+int first_nonfinite(const Trial& t) {
+  std::vector<const RunReport*> runs = naive_runs(t);
+  for (const RunReport* r : fused_runs(t)) runs.push_back(r);
+  for (size_t i = 0; i < t.naive->loss.size(); ++i)
+    for (const RunReport* r : runs)
+      if (i < r->loss.size() && !std::isfinite(r->loss[i])) return static_cast<int>(i);
+  return -1;
 }
 
 }  // namespace
@@ -147,7 +190,10 @@ VerdictReport judge(const Trial& t) {
     v.reason = "a run ended early";
   } else if (!finite(t)) {
     v.verdict = "nonfinite";
-    v.reason = "a loss is not finite";
+    v.first_step_over = first_nonfinite(t);
+    v.reason = v.first_step_over < 0
+                   ? "a held-out loss is not finite"
+                   : fmt::format("a loss is not finite at step {}", v.first_step_over + 1);
   } else {
     v.dtype == DType::kF32 ? judge_f32(t, v) : judge_bf16(t, v);
     compare_with_budgets(v);

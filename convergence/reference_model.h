@@ -1,6 +1,7 @@
 // The model's forward pass once more in double, in plain loops: the oracle of losses and, over the
 // numbers of tape.h, of gradients.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -56,12 +57,16 @@ class ReferenceModel {
         linear(w, layout_.head, c_.vocabulary, norm(w, layout_.final_norm, x), c_.hidden);
     S sum = 0;
     for (size_t t = 0; t < n; ++t) {
+      if (batch.target[first + t] == kIgnored) continue;
       const S* row = &logits[t * at(c_.vocabulary)];
       S total = 0;
       for (int v = 0; v < c_.vocabulary; ++v) total += exp(row[v]);
       sum += log(total) - row[batch.target[first + t]];
     }
-    return sum / S(static_cast<double>(batch.input.size()));
+    const auto counted = static_cast<double>(
+        batch.target.size() -
+        static_cast<size_t>(std::count(batch.target.begin(), batch.target.end(), kIgnored)));
+    return sum / S(counted);
   }
 
   template <class S>

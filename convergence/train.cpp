@@ -138,7 +138,8 @@ std::string identity_of(const ModelConfig& config, const TokenData& data, const 
 template <class P>
 void set_first_weights(Model<P>& model, const ModelConfig& config, const TrainSettings& s) {
   std::vector<float> weights = initial_weights(config, s.seed);
-  if (s.side == Side::kNoise) add_noise(weights, dtype_of<typename P::Elem>, s.seed, s.twin);
+  if (s.side == Side::kNoise || s.twin > 0)
+    add_noise(weights, dtype_of<typename P::Elem>, s.seed, s.twin);
   model.set_weights(weights);
 }
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "convergence/safetensors.h"
-#include "convergence/tests/micro.h"
+#include "convergence/micro.h"
 #include "convergence/train.h"
 #include "harness/tests/temporary_folder.h"
 

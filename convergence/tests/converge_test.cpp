@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "convergence/compare.h"
+#include "convergence/gradients.h"
 #include "convergence/judge.h"
 #include "convergence/tests/faults.h"
 #include "convergence/train.h"
@@ -76,17 +77,25 @@ RunReport run(const Ops<P>& ops, Side side, int twin = 0) {
 // The naive run and its twins, once for all tests.
 template <class P>
 const std::vector<RunReport>& naive_runs() {
-  static const std::vector<RunReport> runs = {run<P>(naive_ops<P>(), Side::kNaive),
-                                              run<P>(naive_ops<P>(), Side::kNoise, 0),
-                                              run<P>(naive_ops<P>(), Side::kNoise, 1)};
+  static const std::vector<RunReport> runs = [] {
+    std::vector<RunReport> all = {run<P>(naive_ops<P>(), Side::kNaive)};
+    const int twins = std::is_same_v<P, F32> ? kF32Twins : kBF16Twins;
+    for (int i = 0; i < twins; ++i) all.push_back(run<P>(naive_ops<P>(), Side::kNoise, i));
+    return all;
+  }();
   return runs;
 }
 
 template <class P>
 VerdictReport verdict_of(const Ops<P>& fused) {
   const std::vector<RunReport>& naive = naive_runs<P>();
-  const RunReport report = run<P>(fused, Side::kFused);
-  return judge({&naive[0], &report, {&naive[1], &naive[2]}});
+  std::vector<RunReport> runs;
+  const int twins = std::is_same_v<P, F32> ? 0 : kBF16FusedTwins;
+  for (int i = 0; i <= twins; ++i) runs.push_back(run<P>(fused, Side::kFused, i));
+  Trial trial{&naive[0], &runs[0], {}};
+  for (size_t i = 1; i < naive.size(); ++i) trial.twins.push_back(&naive[i]);
+  for (size_t i = 1; i < runs.size(); ++i) trial.fused_twins.push_back(&runs[i]);
+  return judge(trial);
 }
 
 TEST(Compare, NaiveAndFusedAgreeInF32) {
@@ -103,6 +112,12 @@ TEST(Compare, NaiveAndFusedAgreeInF32) {
 TEST(Compare, NaiveAndFusedAgreeInBF16) {
   const VerdictReport v = verdict_of(fused_ops<BF16>());
   EXPECT_EQ(v.verdict, "passed") << v.reason;
+  ASSERT_EQ(v.equivalence.size(), 2u);
+  for (const Equivalence& e : v.equivalence) {
+    EXPECT_TRUE(e.shown()) << e.what;
+    EXPECT_GT(e.margin, 0) << e.what;
+    EXPECT_LT(e.lower, e.upper) << e.what;
+  }
 }
 
 // The losses fall from ln 512 = 6.24 towards the text's entropy.
@@ -198,6 +213,31 @@ TEST(Train, NoiseIsOneUnitInTheLastPlace) {
   }
 }
 
+template <class P>
+void expect_gradients_within_budget(uint64_t seed) {
+  GradientOracle oracle;
+  const GradientReport r = check_gradients<P>(fused_ops<P>(), seed, oracle);
+  EXPECT_EQ(r.verdict, "passed") << r.reason;
+  EXPECT_EQ(r.parameters.size(), 3u * ParameterLayout(gradient_config()).parameters.size());
+  double worst = 0;
+  for (const ParameterError& p : r.parameters) worst = std::max(worst, p.error / p.budget);
+  EXPECT_LT(worst, 0.7);
+  EXPECT_GT(worst, 0.02) << "the budget says nothing";
+}
+TEST(Gradients, EveryParameterIsWithinItsBudget) {
+  for (uint64_t seed : {1, 2}) {
+    expect_gradients_within_budget<F32>(seed);
+    expect_gradients_within_budget<BF16>(seed);
+  }
+}
+
+TEST(Gradients, AFaultIsFoundAtItsFirstStep) {
+  GradientOracle oracle;
+  const GradientReport f = check_gradients<F32>(Faults<F32>::off_by_one_mean(), 1, oracle);
+  EXPECT_EQ(f.verdict, "incorrect_numerical");
+  EXPECT_EQ(f.first_step, 1);
+}
+
 RunReport made_up_run(DType type, double offset) {
   RunReport r;
   r.dtype = type;
@@ -213,21 +253,37 @@ TEST(Judge, FailsClosed) {
   for (DType type : {DType::kF32, DType::kBF16}) {
     const RunReport naive = made_up_run(type, 0), close = made_up_run(type, 1e-6);
     const RunReport one = made_up_run(type, 1e-6), two = made_up_run(type, -1e-6);
+    const auto verdict_of = [&](const RunReport& fused) {
+      return judge({&naive, &fused, {&one, &two, &one, &two, &one}, {&one, &two}}).verdict;
+    };
+    EXPECT_EQ(verdict_of(close), "passed");
     RunReport bad = close;
-    EXPECT_EQ(judge({&naive, &close, {&one, &two}}).verdict, "passed");
     bad.loss[15] = std::numeric_limits<double>::quiet_NaN();
-    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "nonfinite");
+    EXPECT_EQ(verdict_of(bad), "nonfinite");
     bad = close;
     bad.held_out_loss = 4.1;
-    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "incorrect_numerical");
+    EXPECT_EQ(verdict_of(bad), "incorrect_numerical");
     bad = close;
     bad.loss[19] += 0.1;
-    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "incorrect_numerical");
+    EXPECT_EQ(verdict_of(bad), "incorrect_numerical");
     bad = close;
     bad.complete = false;
-    EXPECT_EQ(judge({&naive, &bad, {&one, &two}}).verdict, "not_run");
+    EXPECT_EQ(verdict_of(bad), "not_run");
     EXPECT_EQ(judge({&naive, &close, {}}).verdict, "not_run");
   }
+}
+
+// Naive runs that spread widely hide any difference: the spread passes, equivalence does not.
+TEST(Judge, AWideSpreadIsNoEquivalence) {
+  const auto moved = [](double by) {
+    RunReport r = made_up_run(DType::kBF16, 0);
+    for (double& x : r.loss) x += by;
+    return r;
+  };
+  const RunReport naive = moved(0), fused = moved(0.1), a = moved(0.3), b = moved(-0.3);
+  const VerdictReport v = judge({&naive, &fused, {&a, &b, &a, &b, &a}, {&a, &b}});
+  EXPECT_EQ(v.verdict, "incorrect_numerical");
+  EXPECT_NE(v.reason.find("not shown to be equivalent"), std::string::npos) << v.reason;
 }
 
 TEST(Converge, RefusesWhatItCannotTrain) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "convergence/reference_model.h"
-#include "convergence/tests/micro.h"
+#include "convergence/micro.h"
 #include "convergence/train.h"
 
 namespace tigon::convergence {

@@ -68,6 +68,8 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
     for (const Json* verdict : session.resumed()->all("converge_verdict"))
       if (verdict->value("config", "") == request.config)
         listener.count_record("converge_verdict", *verdict);
+    for (const Json* gradients : session.resumed()->all("converge_gradients"))
+      listener.count_record("converge_gradients", *gradients);
     return listener.tally().exit_code();
   }
   return run_unit(
@@ -93,6 +95,7 @@ void add_converge(CLI::App* app, Program* program) {
                   "  ./tigon converge --resume results/mine\n"
                   "  ./tigon converge --all                  the papers' claims, one table\n"
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
+                  "  ./tigon converge --controls             planted faults must make it fail\n"
                   "Fails (exit code 1) when the two runs part by more than rounding explains. A "
                   "claim that does\n"
                   "not hold is a finding and no failure.",
@@ -129,7 +132,12 @@ void add_converge(CLI::App* app, Program* program) {
                                                          fmt::join(cv::experiment_names(), ", ")))
                                 ->allow_extra_args(false)
                                 ->delimiter(',');
-  command->add_flag("--all", options->all, "every experiment")->excludes(experiment);
+  CLI::Option* controls =
+      command->add_flag("--controls", options->controls,
+                        "faults planted in the kernels: each must make the evidence fail");
+  command->add_flag("--all", options->all, "every experiment, and the controls")
+      ->excludes(experiment)
+      ->excludes(controls);
   add_output(command, output.get());
   add_resume(command);
   command->callback([=] {
@@ -137,11 +145,15 @@ void add_converge(CLI::App* app, Program* program) {
     const std::vector<std::string> names =
         options->all ? cv::experiment_names() : options->experiments;
     require_known("experiment", names, cv::experiment_names());
-    if (!names.empty()) {
+    if (options->all || options->controls) require_controls_program();
+    if (!names.empty() || options->controls) {
       const cv::ExperimentSettings settings{request.quick, request.seed, request.data};
       program->exit_code =
-          run_session(session_options(*program, *output, request.seed),
-                      [&](Session& s) { return experiments_stage(s, names, settings); });
+          run_session(session_options(*program, *output, request.seed), [&](Session& s) {
+            const int code =
+                options->controls || options->all ? controls_stage(s) : static_cast<int>(kExitOk);
+            return combined(code, experiments_stage(s, names, settings));
+          });
       return;
     }
     program->exit_code = run_session(session_options(*program, *output, request.seed),

@@ -48,6 +48,19 @@ Json run_fields_of(const cv::RunReport& r) {
           {"executor", r.executor}};
 }
 
+Json equivalence_fields(const std::vector<cv::Equivalence>& equivalence) {
+  Json list = Json::array();
+  for (const cv::Equivalence& e : equivalence)
+    list.push_back({{"what", e.what},
+                    {"difference", e.difference},
+                    {"lower", e.lower},
+                    {"upper", e.upper},
+                    {"margin", e.margin},
+                    {"confidence", e.confidence},
+                    {"shown", e.shown()}});
+  return list;
+}
+
 Json verdict_fields(const cv::VerdictReport& v) {
   return {{"config", v.config},
           {"dtype", name_of(v.dtype)},
@@ -58,10 +71,20 @@ Json verdict_fields(const cv::VerdictReport& v) {
           {"step_of_largest", v.step_of_largest},
           {"differences", v.differences},
           {"budgets", v.budgets},
+          {"equivalence", equivalence_fields(v.equivalence)},
           {"held_out_difference", v.held_out_difference},
           {"held_out_budget", v.held_out_budget},
           {"memory_ratio", v.memory_ratio},
           {"speed_ratio", v.speed_ratio}};
+}
+
+Json gradient_fields(const cv::GradientReport& g) {
+  Json parameters = Json::array();
+  for (const cv::ParameterError& p : g.parameters)
+    parameters.push_back(
+        {{"step", p.step}, {"parameter", p.parameter}, {"error", p.error}, {"budget", p.budget}});
+  return {{"config", g.config}, {"dtype", name_of(g.dtype)},  {"verdict", g.verdict},
+          {"reason", g.reason}, {"first_step", g.first_step}, {"parameters", parameters}};
 }
 
 Json claim_fields(const cv::ClaimReport& r) {
@@ -103,8 +126,46 @@ std::string claim_line(const Json& r) {
   return line;
 }
 
+std::string equivalence_line(const Json& e) {
+  return fmt::format("{} loss: fused - naive lies within {} to {}, margin {}, confidence {}: {}",
+                     text_of(e, "what"), show(e["lower"]), show(e["upper"]), show(e["margin"]),
+                     show(e["confidence"]), e["shown"] ? "equivalent" : "NOT shown equivalent");
+}
+
+std::string control_line(const Json& r) {
+  const std::string outcome = text_of(r, "outcome");
+  return fmt::format("{} {}: {}: {}",
+                     colored(outcome, outcome == "caught" ? Color::kGreen : Color::kRed),
+                     text_of(r, "mutant"), text_of(r, "what"), text_of(r, "reason")) +
+         (r.contains("dtype")
+              ? fmt::format(" ({}, step {})", text_of(r, "dtype"), r["step"].get<int>())
+              : "");
+}
+
+std::string gradient_line(const Json& r) {
+  double worst = 0, budget = 0;
+  std::string where = "-";
+  int steps = 0;
+  for (const Json& p : r["parameters"]) {
+    steps = p["step"];
+    if (!p["error"].is_number() || p["error"] < worst) continue;
+    worst = p["error"];
+    budget = p["budget"];
+    where = fmt::format("{} at step {}", text_of(p, "parameter"), steps);
+  }
+  const bool passed = r["verdict"] == "passed";
+  return fmt::format(
+      "{} gradients of steps 1 to {} against the oracle: {}{}{}; largest error {:.3g} of {:.3g}, "
+      "{}",
+      text_of(r, "dtype"), steps,
+      colored(text_of(r, "verdict"), passed ? Color::kGreen : Color::kRed), passed ? "" : ": ",
+      text_of(r, "reason"), worst, budget, where);
+}
+
 std::string line_of(const std::string& kind, const Json& r) {
   if (kind == "claim") return claim_line(r);
+  if (kind == "converge_gradients") return gradient_line(r);
+  if (kind == "mutant") return control_line(r);
   const std::string head =
       fmt::format("{} {}", r["config"].get<std::string>(), r["dtype"].get<std::string>());
   if (kind == "converge")
@@ -115,12 +176,14 @@ std::string line_of(const std::string& kind, const Json& r) {
                        show(r["tokens_per_s"]), on_gpu() ? "" : " (host executor)",
                        show(r["seconds_s"]));
   const bool passed = r["verdict"] == "passed";
-  return fmt::format(
-      "{}: {}{}{}; largest difference {} of budget {} at step {}, memory x{}{}", head,
-      colored(r["verdict"].get<std::string>(), passed ? Color::kGreen : Color::kRed),
-      passed ? "" : ": ", r["reason"].get<std::string>(), show(r["largest_difference"]),
-      show(r["budget"]), r["step_of_largest"].get<int>(), show(r["memory_ratio"]),
-      on_gpu() ? fmt::format(", speed x{}", show(r["speed_ratio"])) : "");
+  std::string line =
+      fmt::format("{}: {}{}{}; largest difference {} of budget {} at step {}, memory x{}{}", head,
+                  colored(r["verdict"].get<std::string>(), passed ? Color::kGreen : Color::kRed),
+                  passed ? "" : ": ", r["reason"].get<std::string>(), show(r["largest_difference"]),
+                  show(r["budget"]), r["step_of_largest"].get<int>() + 1, show(r["memory_ratio"]),
+                  on_gpu() ? fmt::format(", speed x{}", show(r["speed_ratio"])) : "");
+  for (const Json& e : r["equivalence"]) line += "\n  " + equivalence_line(e);
+  return line;
 }
 
 }  // namespace
@@ -134,6 +197,9 @@ cv::ConvergeObserver observer_of(const Emit& emit) {
   observer.on_run = [&](const cv::RunReport& r) { emit(tagged("converge", run_fields_of(r))); };
   observer.on_verdict = [&](const cv::VerdictReport& v) {
     emit(tagged("converge_verdict", verdict_fields(v)));
+  };
+  observer.on_gradients = [&](const cv::GradientReport& g) {
+    emit(tagged("converge_gradients", gradient_fields(g)));
   };
   return observer;
 }
@@ -171,7 +237,11 @@ void ConvergeListener::record(const std::string& kind, const Json& fields, const
 
 void ConvergeListener::count_record(const std::string& kind, const Json& fields) {
   const std::string verdict = fields.value("verdict", "");
-  if (kind == "converge_verdict") count(parse_verdict(verdict).value_or(Verdict::kRuntimeError));
+  if (kind == "converge_verdict" || kind == "converge_gradients")
+    count(parse_verdict(verdict).value_or(Verdict::kRuntimeError));
+  if (kind == "mutant")
+    count(fields.value("outcome", "") == "caught" ? Verdict::kPassed
+                                                  : Verdict::kIncorrectNumerical);
   // Whether a claim holds is a finding; what can fail is its measurement.
   if (kind == "claim") count(verdict == "not measured here" ? Verdict::kSkipped : Verdict::kPassed);
 }

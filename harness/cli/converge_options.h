@@ -13,7 +13,8 @@ struct ConvergeOptions {
   std::vector<std::string> dtypes;
   bool tied = false, untied = false;
   std::vector<std::string> experiments;         // of the papers' claims, in place of the training
-  bool all = false;                             // all of them
+  bool all = false;                             // all of them, and the controls
+  bool controls = false;                        // the negative controls
   int sequence = 0, batch = 0, vocabulary = 0;  // 0: the config's
 };
 

@@ -13,4 +13,8 @@ namespace tigon::cli {
 int experiments_stage(Session& session, const std::vector<std::string>& names,
                       const convergence::ExperimentSettings& settings);
 
+// The negative controls, and whether their program was built: throws MissingData.
+void require_controls_program();
+int controls_stage(Session& session);
+
 }  // namespace tigon::cli

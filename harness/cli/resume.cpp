@@ -51,11 +51,13 @@ std::string training_of(const Json& r) {
 std::string key_of(const Json& r) {
   const std::string kind = text(r, "record");
   const std::string executor = kind == "check" ? text(r, "executor") : "";
-  const std::string id = kind == "sealed"             ? text(r, "unit")
-                         : kind == "converge"         ? training_of(r)
-                         : kind == "converge_verdict" ? text(r, "config") + " " + text(r, "dtype")
-                         : kind == "claim" ? text(r, "experiment") + " " + text(r, "claim")
-                                           : text(r, "case_id");
+  const std::string id = kind == "sealed"     ? text(r, "unit")
+                         : kind == "converge" ? training_of(r)
+                         : kind == "converge_verdict" || kind == "converge_gradients"
+                             ? text(r, "config") + " " + text(r, "dtype")
+                         : kind == "claim"  ? text(r, "experiment") + " " + text(r, "claim")
+                         : kind == "mutant" ? text(r, "mutant") + " " + text(r, "case_id")
+                                            : text(r, "case_id");
   return key_of(kind, executor, text(r, "basis"), id);
 }
 

@@ -315,8 +315,27 @@ TEST(TigonProgram, a_short_training_leaves_valid_records) {
   const Lines lines = records_in(folder.path() / "records.jsonl");
   EXPECT_EQ(schema_violation(lines), "");
   const auto kinds = kinds_of(lines);
-  for (const char* kind : {"converge_step", "converge", "converge_verdict"})
+  for (const char* kind : {"converge_gradients", "converge_step", "converge", "converge_verdict"})
     EXPECT_TRUE(kinds.count(kind)) << kind;
+}
+
+TEST(TigonProgram, every_negative_control_is_caught_at_a_step) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon({"converge", "--controls", "--out", folder.path().string()});
+  if (run.out.find("no program tigon-controls") != std::string::npos ||
+      run.err.find("no program tigon-controls") != std::string::npos)
+    GTEST_SKIP() << run.err;
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  int caught = 0;
+  for (const auto& line : lines) {
+    if (line["record"] != "mutant") continue;
+    EXPECT_EQ(line["outcome"], "caught") << line.dump();
+    EXPECT_GE(line["step"], 1) << line.dump();
+    ++caught;
+  }
+  EXPECT_GE(caught, 8);
 }
 
 TEST(TigonProgram, an_experiment_ends_with_a_table_of_its_claims) {

@@ -29,6 +29,7 @@ REQUIRED = {
     "ceiling": {"name": TEXT, "value": NUMBER, "unit": TEXT},
     "converge": dict.fromkeys(("config", "impl", "dtype"), TEXT),
     "converge_verdict": dict.fromkeys(("config", "dtype", "verdict"), TEXT),
+    "converge_gradients": {**dict.fromkeys(("config", "dtype", "verdict"), TEXT), "parameters": LIST},
     "claim": {**dict.fromkeys(("experiment", "claim", "paper", "source", "measured", "on", "verdict"), TEXT),
               "value": NUMBER},
 }
@@ -57,6 +58,7 @@ NAMES = {
     "converge_step": ("config", "impl", "dtype", "twin", "step"),
     "converge": ("config", "impl", "dtype", "twin", "seed"),
     "converge_verdict": ("config", "dtype"),
+    "converge_gradients": ("config", "dtype"),
     "claim": ("experiment", "claim"),
     "sealed": ("unit",),
 }

@@ -1,0 +1,58 @@
+// Two one-sided tests and the quantile that they need.
+#include "convergence/equivalence.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace tigon::convergence {
+namespace {
+
+double mean(const std::vector<double>& v) {
+  return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+}
+
+double squares_about(const std::vector<double>& v, double centre) {
+  double sum = 0;
+  for (double x : v) sum += (x - centre) * (x - centre);
+  return sum;
+}
+
+// Probability that |t| < x: the closed sums of Abramowitz and Stegun 26.7.3 and 26.7.4.
+double probability_within(double x, int freedom) {
+  const double angle = std::atan(x / std::sqrt(static_cast<double>(freedom)));
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const bool odd = freedom % 2 == 1;
+  double term = odd ? cosine : 1.0, sum = freedom == 1 ? 0.0 : term;
+  for (int k = odd ? 3 : 2; k < freedom; k += 2) {
+    term *= cosine * cosine * (k - 1) / k;
+    sum += term;
+  }
+  return odd ? 2.0 / std::numbers::pi * (angle + sine * sum) : sine * sum;
+}
+
+}  // namespace
+
+double student_t(double p, int freedom) {
+  double low = 0, high = 1;
+  while (probability_within(high, freedom) < 2 * p - 1) high *= 2;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = 0.5 * (low + high);
+    (probability_within(middle, freedom) < 2 * p - 1 ? low : high) = middle;
+  }
+  return high;
+}
+
+Equivalence two_one_sided_tests(std::string what, const std::vector<double>& first,
+                                const std::vector<double>& second, double margin,
+                                double confidence) {
+  const double a = mean(first), b = mean(second);
+  const int freedom = static_cast<int>(first.size() + second.size()) - 2;
+  const double variance = (squares_about(first, a) + squares_about(second, b)) / freedom;
+  const double error = std::sqrt(variance * (1.0 / static_cast<double>(first.size()) +
+                                             1.0 / static_cast<double>(second.size())));
+  const double reach = student_t(confidence, freedom) * error;
+  return {std::move(what), b - a, b - a - reach, b - a + reach, margin, confidence};
+}
+
+}  // namespace tigon::convergence
