@@ -56,11 +56,20 @@ def claim(claim, verdict, value=None, measured="-", reason=""):
 
 def host_run():
     verdict = {"record": "converge_verdict", "config": "tiny", "dtype": "bf16", "verdict": "passed", "reason": "",
-               "largest_difference": 0.002, "budget": 0.01, "differences": [0.0, 0.002], "budgets": [0.001, 0.01]}
+               "largest_difference": 0.002, "budget": 0.01, "differences": [0.0, 0.002], "budgets": [0.001, 0.01],
+               "equivalence": [{"what": "held out", "difference": 0.001, "lower": -0.01, "upper": 0.012, "margin": 0.1,
+                                "confidence": 0.95, "shown": True}]}
+    gradients = {"record": "converge_gradients", "config": "micro", "dtype": "bf16", "verdict": "passed", "reason": "",
+                 "first_step": 0, "parameters": [
+                     {"step": 1, "parameter": "head", "error": 0.004, "budget": 0.02},
+                     {"step": 1, "parameter": "layers.0.qkv", "error": 0.006, "budget": 0.02}]}
+    control = {"record": "mutant", "mutant": "rope.sin_sign", "group": "training", "what": "turned the other way",
+               "outcome": "caught", "reason": "gradient of head is off", "step": 2, "dtype": "f32"}
     return [header(), check(), check(impl="naive", error=0.9), check(dtype="f32", error=0.1), trace(),
             bench("fused", 64, 1024, 0.01, "fast", "wall"), memory("naive", 64, 1024, 1 << 20),
             memory("naive", 64, 2048, 1 << 21), memory("fused", 64, 1024, 256), memory("fused", 64, 2048, 256),
             converge("naive", [8.3, 7.1]), converge("fused", [8.3, 7.102]), verdict,
+            {**converge("fused", [8.3, 7.2]), "twin": 1}, gradients, control,
             claim("throughput", "not measured here", reason="no GPU here"), claim("memory", "holds", 0.61, "-61%"),
             {"record": "end", "passed": 3, "failed": 0, "skipped": 0, "exit_code": 0, "seconds_s": 9,
              "interrupted": False}]

@@ -61,6 +61,18 @@ class ReportTest(unittest.TestCase):
             self.assertIn(text, table)
         self.assertIn("| train | memory | +20% | -61% | holds |", (self.folder / "summary.md").read_text())
 
+    def test_evidence_of_a_training_is_shown(self):
+        self.write(sample.host_run())
+        self.assertEqual(self.report(), (0, ""))
+        section = (self.folder / "index.html").read_text().split('id="convergence"')[1].split("</section>")[0]
+        controls = section.split("Negative controls")[1].split("</table>")[0]
+        for text in ("1 of 1 did", "rope.sin_sign", '<td class="n">2</td>'):
+            self.assertIn(text, controls)
+        self.assertIn("layers.0.qkv", section)  # the worst parameter of its step
+        self.assertNotIn("<td>head</td>", section)
+        self.assertIn("confidence 95", section)
+        self.assertIn("7.102", section)  # the fused run itself and not its twin
+
     def test_recorded_run_is_named_with_machine_and_date(self):
         self.write(sample.host_run())
         (self.folder / "recorded").mkdir()

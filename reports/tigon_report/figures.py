@@ -262,11 +262,12 @@ def convergence_figure(figures, config, dtype, entry):
         return None
 
     def drawing(panels, theme):
+        for index, twin in enumerate(entry["twins"]):
+            panels[0].plot(range(1, len(twin["loss"]) + 1), twin["loss"], color=colour(theme, "noise"), linestyle=":",
+                           linewidth=1, label=None if index else f"{len(entry['twins'])} runs, weights moved by one ulp")
         for impl, run in runs.items():
-            label = "naive, weights moved by one ulp" if impl == "noise" else impl
-            panels[0].plot(range(1, len(run["loss"]) + 1), run["loss"], color=colour(theme, impl), label=label,
-                           linestyle={"naive": "--", "noise": ":"}.get(impl, "-"),
-                           linewidth=2 if impl == "fused" else 1.4)
+            panels[0].plot(range(1, len(run["loss"]) + 1), run["loss"], color=colour(theme, impl), label=impl,
+                           linestyle="--" if impl == "naive" else "-", linewidth=2 if impl == "fused" else 1.4)
         panels[0].set_xlabel("step")
         panels[0].set_ylabel("loss")
         panels[0].legend(fontsize=8)

@@ -30,7 +30,7 @@ def sections(run, figures):
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
-        "claims": run.of("claim"),
+        "claims": run.of("claim"), "gradients": tables.gradients(run), "controls": tables.controls(run),
         "environment": tables.environment(run), "mutants": tables.mutants(run),
         "faults": tables.faults(run), "soak": tables.soak(run),
         "gates": gates.of(run),

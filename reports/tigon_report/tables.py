@@ -102,7 +102,8 @@ def traffic(run):
 
 GROUPS_OF_FAULTS = {
     "numeric": "wrong numbers", "memory_sync": "wrong accesses, missing synchronisation",
-    "comparator": "rules of the comparator broken", "cheat": "plug-in kernels that cheat"}
+    "comparator": "rules of the comparator broken", "cheat": "plug-in kernels that cheat",
+    "training": "faults in kernels that a training ran on"}
 
 
 def mutants(run):
@@ -165,14 +166,39 @@ def soak(run):
 
 
 def convergence(run):
-    """One entry per configuration and dtype: the runs, their verdict and the steps."""
+    """One entry per configuration and dtype: the naive and the fused run, the twins of both, their verdict."""
     entries = collections.OrderedDict()
+
+    def entry_of(record):
+        return entries.setdefault((record["config"], record["dtype"]), {"runs": {}, "twins": [], "verdict": None})
+
     for record in run.of("converge"):
-        entry = entries.setdefault((record["config"], record["dtype"]), {"runs": {}, "verdict": None})
-        entry["runs"][record["impl"]] = record
+        entry = entry_of(record)
+        if record["impl"] == "noise" or record.get("twin"):
+            entry["twins"].append(record)
+        else:
+            entry["runs"][record["impl"]] = record
     for record in run.of("converge_verdict"):
-        entries.setdefault((record["config"], record["dtype"]), {"runs": {}, "verdict": None})["verdict"] = record
+        entry_of(record)["verdict"] = record
     return entries
+
+
+def gradients(run):
+    """Per dtype: the verdict of the gradients of the first steps, and the worst parameter of each step."""
+    rows = []
+    for record in run.of("converge_gradients"):
+        worst = {}
+        for parameter in record["parameters"]:
+            share = float("inf") if parameter["error"] is None else parameter["error"] / parameter["budget"]
+            if share >= worst.get(parameter["step"], (-1,))[0]:
+                worst[parameter["step"]] = (share, parameter)
+        rows.append({**record, "worst": [parameter for _, (_, parameter) in sorted(worst.items())]})
+    return rows
+
+
+def controls(run):
+    """Faults planted in kernels that a training ran on, and the step at which its evidence failed."""
+    return [record for record in run.of("mutant") if record["group"] == "training"]
 
 
 def environment(run):
