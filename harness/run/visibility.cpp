@@ -93,6 +93,13 @@ class Looker {
       if (!sight->right()) over_cases(known(set), sight, f);
   }
 
+  // The case leaves this tensor out.
+  bool lacks(const Case& c, const std::string& tensor) const {
+    return std::any_of(pass_.tensors.begin(), pass_.tensors.end(), [&](const TensorInfo& t) {
+      return t.name == tensor && is_left_out(t, c.options);
+    });
+  }
+
   // The options of a set that this pass has.
   OptionSet known(const OptionSet& set) const {
     OptionSet part;
@@ -144,6 +151,7 @@ class Looker {
   void look_at_input(const std::string& name) {
     Sight sight = start("input " + name);
     over_option_sets(&sight, [&](const Case& c) {
+      if (lacks(c, name)) return;
       const Known plain = know(make_problem(c));
       Problem changed = plain.problem;
       for (CaseTensor& t : changed.tensors)
@@ -197,6 +205,7 @@ class Looker {
   void impostor(const std::string& output, const std::string& of_what, F values) {
     Sight sight = start(fmt::format("output {} is not {}", output, of_what));
     over_option_sets(&sight, [&](const Case& c) {
+      if (lacks(c, output)) return;
       const Known k = know(make_problem(c));
       for (const CaseTensor& t : k.problem.tensors) {
         if (t.info->name != output || !t.is_output) continue;
