@@ -45,84 +45,171 @@ S log_sum_exp(const Row<S>& x) {
 
 inline bool is_class(int64_t y, int64_t vocabulary) { return y >= 0 && y < vocabulary; }
 
+// What class weights, one each where there are none, and the reduction make of rows.
 template <class S>
-S row_loss(const Row<S>& x, const S& lse, int64_t y, const LossOptions& o) {
+struct Weighting {
+  Row<S> of;           // [V]
+  S all;               // their sum
+  S share;             // of a row in the loss: 1 / sum of the weights of rows that count, or 1
+  S z_loss;            // such that z_loss share is the option's divided by the rows that count
+  double plain_share;  // of a row in what has no weight: 1 / rows that count, or 1
+
+  S of_class(int64_t y) const { return is_class(y, of.size()) ? S(of[y]) : S(0); }
+};
+
+template <class Args>
+Weighting<typename Args::Elem> weighting(const Args& a, int64_t vocabulary) {
+  using S = typename Args::Elem;
+  Weighting<S> w{Row<S>::Constant(vocabulary, S(1)), S(0), S(1), S(a.z_loss), 1};
+  if (a.class_weight) w.of = array(a.class_weight);
+  w.all = w.of.sum();
+  if (a.reduction != Reduction::kMean) return w;
+  double rows = 0;
+  S sum(0);
+  for (int64_t t = 0; t < a.target.shape[0]; ++t) {
+    const int64_t y = a.target.data[t];
+    if (y == a.ignore_index) continue;
+    ++rows;
+    sum += a.class_weight ? w.of_class(y) : S(1);
+  }
+  w.plain_share = rows > 0 ? 1 / rows : 0;
+  w.share = sum != S(0) ? S(S(1) / sum) : S(0);
+  if (a.class_weight) w.z_loss = S(a.z_loss) * sum * S(w.plain_share);
+  return w;
+}
+
+template <class S>
+S row_loss(const Row<S>& x, const S& lse, int64_t y, const LossOptions& o, const Weighting<S>& w) {
   if (!is_class(y, x.size())) return S(std::numeric_limits<double>::quiet_NaN());
   const double smoothing = o.label_smoothing;
-  S loss = S(1 - smoothing) * (lse - x[y]) + S(o.z_loss) * lse * lse;
-  if (smoothing != 0) loss += S(smoothing) * (lse - x.mean());  // the mean may be -inf
+  S loss = S(1 - smoothing) * w.of[y] * (lse - x[y]) + w.z_loss * lse * lse;
+  if (smoothing != 0)  // the mean may be -inf
+    loss += S(smoothing / double(x.size())) * (w.all * lse - (w.of * x).sum());
   return loss;
+}
+
+// (1 - a) w_y + a / V sum w + 2 z lse: what multiplies p.
+template <class S>
+S probability_factor(const S& lse, int64_t y, const LossOptions& o, const Weighting<S>& w) {
+  const double smoothing = o.label_smoothing;
+  return S(1 - smoothing) * w.of_class(y) + S(smoothing / double(w.of.size())) * w.all +
+         S(2) * w.z_loss * lse;
 }
 
 // dloss/dlogits of one row, for an upstream gradient of 1.
 template <class S>
-Row<S> row_gradient(const Row<S>& logits, const S& lse, int64_t y, const LossOptions& o) {
+Row<S> row_gradient(const Row<S>& logits, const S& lse, int64_t y, const LossOptions& o,
+                    const Weighting<S>& w) {
   if (!is_class(y, logits.size()))
     return Row<S>::Constant(logits.size(), S(std::numeric_limits<double>::quiet_NaN()));
   const double smoothing = o.label_smoothing;
   const Row<S> p = (softcapped(logits, o.softcap) - lse).exp();
-  Row<S> g = p * (S(1) + S(2.0 * o.z_loss) * lse) - S(smoothing / logits.size());
-  g[y] -= S(1 - smoothing);
+  Row<S> g = p * probability_factor(lse, y, o, w) - S(smoothing / double(logits.size())) * w.of;
+  g[y] -= S(1 - smoothing) * w.of[y];
   return g * softcap_slope(logits, o.softcap);
 }
 
-// What one row adds to the loss: 1 / rows that are not ignored for the mean, else 1.
-inline double row_share(const View<const int64_t, 1>& target, const LossOptions& o) {
-  if (o.reduction != Reduction::kMean) return 1;
-  const double rows = (array(target) != o.ignore_index).count();
-  return rows > 0 ? 1 / rows : 0;
+// 1 where y is the first class with the largest logit; a NaN is larger than nothing.
+template <class S>
+double row_accuracy(const Row<S>& logits, int64_t y) {
+  if (!is_class(y, logits.size())) return std::numeric_limits<double>::quiet_NaN();
+  bool right = logits[y] == logits[y];
+  for (int64_t i = 0; i < logits.size(); ++i)
+    right = right && !(logits[i] > logits[y] || (i < y && logits[i] == logits[y]));
+  return right ? 1 : 0;
+}
+
+// -sum p log p, where 0 log 0 = 0.
+template <class S>
+S row_entropy(const Row<S>& x, const S& lse) {
+  const Row<S> p = (x - lse).exp();
+  S sum(0);
+  for (int64_t i = 0; i < x.size(); ++i)
+    if (!(p[i] == S(0))) sum -= p[i] * (x[i] - lse);
+  return sum;
 }
 
 // dL/d(row loss) [T].
 template <class Args>
-Row<typename Args::Elem> upstream(const Args& a) {
+Row<typename Args::Elem> upstream(const Args& a, const Weighting<typename Args::Elem>& w) {
   using S = typename Args::Elem;
-  Row<S> u = Row<S>::Constant(a.target.shape[0], S(row_share(a.target, a)));
+  Row<S> u = Row<S>::Constant(a.target.shape[0], w.share);
   for (int64_t t = 0; t < u.size(); ++t)
     if (a.dloss) u[t] *= a.dloss.data[a.reduction == Reduction::kNone ? t : 0];
   return u;
 }
 
-// row_loss [T] is 0 for an ignored row.
+// A row's loss and what is returned beside it; all 0 for an ignored row.
+template <class S>
+struct RowResults {
+  Row<S> loss, z_part, accuracy, entropy;
+  explicit RowResults(int64_t rows) { loss = z_part = accuracy = entropy = Row<S>::Zero(rows); }
+};
+
 template <class Args, class S>
-void write_loss(const Args& a, const Row<S>& row_loss) {
-  if (a.reduction == Reduction::kNone)
-    array(a.loss) = row_loss;
-  else
-    a.loss.data[0] = row_loss.sum() * S(row_share(a.target, a));
+void write_results(const Args& a, const RowResults<S>& rows, const Weighting<S>& w) {
+  const auto write = [&](const auto& out, const Row<S>& values, const S& share) {
+    if (!out) return;
+    if (a.reduction == Reduction::kNone)
+      array(out) = values;
+    else
+      out.data[0] = values.sum() * share;
+  };
+  write(a.loss, rows.loss, w.share);
+  write(a.z_part, rows.z_part, S(w.plain_share));
+  write(a.accuracy, rows.accuracy, S(w.plain_share));
+  write(a.entropy, rows.entropy, S(w.plain_share));
 }
 
 template <class P>
 void forward(const Forward<P>& a) {
   using S = typename P::Elem;
-  Row<S> loss = Row<S>::Zero(a.target.shape[0]);
+  const Weighting<S> w = weighting(a, a.logits.shape[1]);
+  RowResults<S> rows(a.target.shape[0]);
   array(a.lse).setZero();
-  for (int64_t t = 0; t < loss.size(); ++t) {
-    if (a.target.data[t] == a.ignore_index) continue;
-    const Row<S> x = softcapped<S>(array(a.logits).row(t), a.softcap);
-    a.lse.data[t] = log_sum_exp(x);
-    loss[t] = row_loss(x, a.lse.data[t], a.target.data[t], a);
+  for (int64_t t = 0; t < rows.loss.size(); ++t) {
+    const int64_t y = a.target.data[t];
+    if (y == a.ignore_index) continue;
+    const Row<S> logits = array(a.logits).row(t), x = softcapped<S>(logits, a.softcap);
+    const S lse = a.lse.data[t] = log_sum_exp(x);
+    rows.loss[t] = row_loss(x, lse, y, a, w);
+    rows.z_part[t] = S(a.z_loss) * lse * lse;
+    rows.accuracy[t] = row_accuracy(logits, y);
+    if (a.entropy) rows.entropy[t] = row_entropy(x, lse);
   }
-  write_loss(a, loss);
+  write_results(a, rows, w);
 }
 
 template <class P>
 void backward(const Backward<P>& a) {
   using S = typename P::Elem;
-  const Row<S> g = upstream(a);
+  const Weighting<S> w = weighting(a, a.logits.shape[1]);
+  const Row<S> g = upstream(a, w);
   for (int64_t t = 0; t < g.size(); ++t) {
     auto row = array(a.logits).row(t);
     if (a.target.data[t] == a.ignore_index)
       row.setZero();
     else
-      row = g[t] * row_gradient<S>(row, a.lse.data[t], a.target.data[t], a);
+      row = g[t] * row_gradient<S>(row, a.lse.data[t], a.target.data[t], a, w);
+  }
+}
+
+// Takes what is returned beside the loss, and class weights.
+template <class From, class To>
+void take_extras(const From& from, To* to) {
+  static_cast<LossOptions&>(*to) = from;
+  to->class_weight = from.class_weight;
+  if constexpr (requires { to->entropy; }) {
+    to->z_part = from.z_part;
+    to->accuracy = from.accuracy;
+    to->entropy = from.entropy;
   }
 }
 
 template <class P>
 Forward<P> forward_part(const ForwardBackward<P>& a) {
   Forward<P> f;
-  static_cast<LossOptions&>(f) = a;
+  take_extras(a, &f);
   f.logits = as_const(a.logits);
   f.target = a.target;
   f.loss = a.loss;
@@ -133,7 +220,7 @@ Forward<P> forward_part(const ForwardBackward<P>& a) {
 template <class P>
 Backward<P> backward_part(const ForwardBackward<P>& a) {
   Backward<P> b;
-  static_cast<LossOptions&>(b) = a;
+  take_extras(a, &b);
   b.logits = a.logits;
   b.target = a.target;
   b.lse = as_const(a.lse);
@@ -162,12 +249,44 @@ S lse_scale(const Row<S>& x, const S& lse) {
   return abs(largest(x)) + abs(lse) + S(1);
 }
 
+// The same factor of absolute values.
 template <class S>
-S row_loss_scale(const Row<S>& x, const S& lse, int64_t y, const LossOptions& o) {
+S probability_factor_scale(const S& lse, int64_t y, const LossOptions& o, const Weighting<S>& w) {
   using std::abs;
-  S scale = lse_scale(x, lse) * (S(1) + S(2.0 * o.z_loss) * abs(lse));
-  if (is_class(y, x.size())) scale += abs(x[y]);
-  if (o.label_smoothing != 0) scale += S(o.label_smoothing) * x.abs().mean();
+  const double smoothing = o.label_smoothing;
+  return S(1 - smoothing) * abs(w.of_class(y)) + S(smoothing) * w.of.abs().mean() +
+         S(2) * abs(w.z_loss) * lse;
+}
+
+template <class S>
+S row_loss_scale(const Row<S>& x, const S& lse, int64_t y, const LossOptions& o,
+                 const Weighting<S>& w) {
+  using std::abs;
+  S scale = lse_scale(x, lse) * probability_factor_scale(S(abs(lse)), y, o, w);
+  if (is_class(y, x.size())) scale += abs(w.of[y] * x[y]);
+  if (o.label_smoothing != 0) scale += S(o.label_smoothing) * (w.of * x).abs().mean();
+  return scale;
+}
+
+template <class S>
+S z_part_scale(const S& lse, const S& lse_scale, const LossOptions& o) {
+  using std::abs;
+  return S(std::abs(o.z_loss)) * abs(lse) * (S(2) * lse_scale + abs(lse));
+}
+
+// log sum exp(x - m) - sum p (x - m): p is off by its exponent's roundings, those of x in a softcap
+// among them.
+template <class S>
+S row_entropy_scale(const Row<S>& x, const S& lse) {
+  using std::abs;
+  const S m = largest(x);
+  const Row<S> p = (x - lse).exp();
+  S scale = S(1) + abs(lse - m);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (p[i] == S(0)) continue;
+    const S below = abs(x[i] - m);
+    scale += p[i] * (below * (S(1) + below) + abs(x[i]) * (S(1) + below + abs(lse - m)));
+  }
   return scale;
 }
 
@@ -188,40 +307,48 @@ Row<S> probability_scale(const Row<S>& x, const S& lse) {
 // (p + q + 2 z |lse| p) |softcap'|; the softcap's derivative is 1 - tanh^2, so its scale 1 +
 // tanh^2.
 template <class S>
-Row<S> row_gradient_scale(const Row<S>& logits, const S& lse, int64_t y, const LossOptions& o) {
+Row<S> row_gradient_scale(const Row<S>& logits, const S& lse, int64_t y, const LossOptions& o,
+                          const Weighting<S>& w) {
   using std::abs;
+  const double smoothing = o.label_smoothing;
   const Row<S> x = softcapped(logits, o.softcap);
-  Row<S> g = probability_scale(x, lse) * (S(1) + S(2.0 * o.z_loss) * (abs(lse) + S(1)));
-  g += S(double(o.label_smoothing) / x.size());
-  if (is_class(y, x.size())) g[y] += S(1 - double(o.label_smoothing));
+  Row<S> g = probability_scale(x, lse) * probability_factor_scale(S(abs(lse) + S(1)), y, o, w);
+  g += S(smoothing / double(x.size())) * w.of.abs();
+  if (is_class(y, x.size())) g[y] += S(1 - smoothing) * abs(w.of[y]);
   return g * (S(2) - softcap_slope(logits, o.softcap));
 }
 
 template <class P>
 void forward_scale(const Forward<P>& a) {
   using S = typename P::Elem;
-  Row<S> loss = Row<S>::Zero(a.target.shape[0]);
+  const Weighting<S> w = weighting(a, a.logits.shape[1]);
+  RowResults<S> rows(a.target.shape[0]);
   array(a.lse).setZero();
-  for (int64_t t = 0; t < loss.size(); ++t) {
-    if (a.target.data[t] == a.ignore_index) continue;
-    const Row<S> x = softcapped<S>(array(a.logits).row(t), a.softcap);
+  for (int64_t t = 0; t < rows.loss.size(); ++t) {
+    const int64_t y = a.target.data[t];
+    if (y == a.ignore_index) continue;
+    const Row<S> logits = array(a.logits).row(t), x = softcapped<S>(logits, a.softcap);
     const S lse = log_sum_exp(x);
     a.lse.data[t] = lse_scale(x, lse);
-    loss[t] = row_loss_scale(x, lse, a.target.data[t], a);
+    rows.loss[t] = row_loss_scale(x, lse, y, a, w);
+    rows.z_part[t] = z_part_scale(lse, a.lse.data[t], a);
+    rows.accuracy[t] = row_accuracy(logits, y);
+    if (a.entropy) rows.entropy[t] = row_entropy_scale(x, lse);
   }
-  write_loss(a, loss);
+  write_results(a, rows, w);
 }
 
 template <class P>
 void backward_scale(const Backward<P>& a) {
   using S = typename P::Elem;
-  const Row<S> g = upstream(a).abs();
+  const Weighting<S> w = weighting(a, a.logits.shape[1]);
+  const Row<S> g = upstream(a, w).abs();
   for (int64_t t = 0; t < g.size(); ++t) {
     auto row = array(a.logits).row(t);
     if (a.target.data[t] == a.ignore_index)
       row.setZero();
     else
-      row = g[t] * row_gradient_scale<S>(row, a.lse.data[t], a.target.data[t], a);
+      row = g[t] * row_gradient_scale<S>(row, a.lse.data[t], a.target.data[t], a, w);
   }
 }
 

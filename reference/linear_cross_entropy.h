@@ -38,7 +38,7 @@ void forward(const Forward<P>& a) {
   using S = typename P::Elem;
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));  // [T, V]
   cross_entropy::Forward<P> f;
-  static_cast<LossOptions&>(f) = a;
+  cross_entropy::take_extras(a, &f);
   f.logits = view(z.data(), z.rows(), z.cols());
   f.target = a.target;
   f.loss = a.loss;
@@ -52,7 +52,7 @@ Rows<typename P::Elem> logits_gradient(const ForwardBackward<P>& a) {
   using S = typename P::Elem;
   Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
   cross_entropy::ForwardBackward<P> f;
-  static_cast<LossOptions&>(f) = a;
+  cross_entropy::take_extras(a, &f);
   f.logits = view(z.data(), z.rows(), z.cols());
   f.target = a.target;
   f.dloss = a.dloss;
@@ -72,32 +72,35 @@ void forward_backward(const ForwardBackward<P>& a) {
 
 // ---- how one row's loss, lse and gradient follow its logits -------------------------------------
 
-// To first order, a change dz of the logits moves the loss by gradient . dz, lse by
-// lse_gradient . dz and the gradient by hessian dz, with hessian = diag(d) + c v v^T.
+// To first order, a change dz of the logits moves the loss by gradient . dz, lse and the entropy by
+// theirs . dz and the gradient by hessian dz, with hessian = diag(d) + c v v^T.
 template <class S>
 struct Sensitivity {
   S lse;
-  Row<S> gradient, lse_gradient;
+  Row<S> gradient, lse_gradient, entropy_gradient;
   Row<S> d, v;
   S c;
 
   Row<S> hessian_diagonal() const { return d + c * v.square(); }
 };
 
-// With s and s' the first and second derivative of the softcap, k = 1 + 2 z_loss lse and
-// e = k p - q the gradient in x: gradient = s e, so d/dz_j of entry i is
-// [i = j] (s_i^2 k p_i + s'_i e_i) + s_i p_i (2 z_loss - k) p_j s_j.
+// With s and s' the first and second derivative of the softcap, k = 1 + 2 z_loss lse (with class
+// weights cross_entropy's probability_factor) and e = k p - q the gradient in x: gradient = s e, so
+// d/dz_j of entry i is [i = j] (s_i^2 k p_i + s'_i e_i) + s_i p_i (2 z_loss - k) p_j s_j.
 template <class S>
-Sensitivity<S> sensitivity(const Row<S>& z, int64_t y, const LossOptions& o) {
+Sensitivity<S> sensitivity(const Row<S>& z, int64_t y, const LossOptions& o,
+                           const cross_entropy::Weighting<S>& w) {
   LossOptions uncapped = o;
   uncapped.softcap = 0;
   const Row<S> x = cross_entropy::softcapped(z, o.softcap);
   const Row<S> s = cross_entropy::softcap_slope(z, o.softcap);
   const S lse = cross_entropy::log_sum_exp(x);
-  const S k = S(1) + S(2.0 * o.z_loss) * lse;
+  const S k = cross_entropy::probability_factor(lse, y, o, w);
   const Row<S> p = (x - lse).exp();
-  const Row<S> e = cross_entropy::row_gradient(x, lse, y, uncapped);
-  Sensitivity<S> r{lse, s * e, s * p, s.square() * k * p, s * p, S(2.0 * o.z_loss) - k};
+  const Row<S> e = cross_entropy::row_gradient(x, lse, y, uncapped, w);
+  const S entropy = cross_entropy::row_entropy(x, lse);
+  const Row<S> surprise = (p == S(0)).select(Row<S>::Zero(p.size()), p * (lse - x - entropy));
+  Sensitivity<S> r{lse, s * e, s * p, s * surprise, s.square() * k * p, s * p, S(2) * w.z_loss - k};
   if (o.softcap > 0) r.d -= S(2) * x / S(double(o.softcap) * o.softcap) * s * e;
   return r;
 }
@@ -111,24 +114,44 @@ Rows<S> finite_part(const Rows<S>& z) {
   return z.isFinite().select(z, Rows<S>::Zero(z.rows(), z.cols()));
 }
 
+// The accuracy's S where rounding the logits may change it: then any accuracy is right.
+inline constexpr double kDoubtful = 0x1p22;
+inline constexpr double kStep = 0x1p-7;  // of bf16, the largest, relative to a value
+
+template <class S>
+bool is_doubtful(const Row<S>& z, const Row<S>& z_scale, int64_t y) {
+  using std::abs;
+  if (!cross_entropy::is_class(y, z.size())) return false;
+  for (int64_t i = 0; i < z.size(); ++i) {
+    const S size = S(kStep) * (abs(z[i]) + abs(z[y])) + S(0x1p-12) * (z_scale[i] + z_scale[y]);
+    if (i != y && abs(z[i] - z[y]) <= size) return true;
+  }
+  return false;
+}
+
 // Beside cross_entropy's own S: a logit is off by the roundings of its sum, Z_j = sum |x_h w_jh|.
 template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
   const Rows<S> z_scale = finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
-  Row<S> loss = Row<S>::Zero(z.rows());
+  const auto w = cross_entropy::weighting(a, z.cols());
+  cross_entropy::RowResults<S> rows(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     const int64_t y = a.target.data[t];
     if (y == a.ignore_index) continue;
     const Row<S> x = cross_entropy::softcapped<S>(z.row(t), a.softcap);
-    const auto of = sensitivity<S>(z.row(t), y, a);
+    const auto of = sensitivity<S>(z.row(t), y, a, w);
     a.lse.data[t] = cross_entropy::lse_scale(x, of.lse) + (of.lse_gradient * z_scale.row(t)).sum();
-    loss[t] =
-        cross_entropy::row_loss_scale(x, of.lse, y, a) + (of.gradient.abs() * z_scale.row(t)).sum();
+    rows.loss[t] = cross_entropy::row_loss_scale(x, of.lse, y, a, w) +
+                   (of.gradient.abs() * z_scale.row(t)).sum();
+    rows.z_part[t] = cross_entropy::z_part_scale(of.lse, a.lse.data[t], a);
+    rows.accuracy[t] = is_doubtful<S>(z.row(t), z_scale.row(t), y) ? kDoubtful : 1;
+    rows.entropy[t] = cross_entropy::row_entropy_scale(x, of.lse) +
+                      (of.entropy_gradient.abs() * z_scale.row(t)).sum();
   }
-  cross_entropy::write_loss(a, loss);
+  cross_entropy::write_results(a, rows, w);
 }
 
 template <class P>
@@ -143,15 +166,16 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   loss_scale(a);
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
   const Rows<S> z_scale = finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
-  const Row<S> g = cross_entropy::upstream(a).abs();
+  const auto w = cross_entropy::weighting(a, z.cols());
+  const Row<S> g = cross_entropy::upstream(a, w).abs();
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
   for (int64_t t = 0; t < z.rows(); ++t) {
     const int64_t y = a.target.data[t];
     if (y == a.ignore_index) continue;
-    const auto of = sensitivity<S>(z.row(t), y, a);
+    const auto of = sensitivity<S>(z.row(t), y, a, w);
     const Row<S> vz = of.v * z_scale.row(t), diagonal = of.hessian_diagonal().abs();
     const Row<S> others = S(abs(of.c)) * of.v * (vz.sum() - vz);
-    d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a) +
+    d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a, w) +
                        diagonal * z_scale.row(t) + others);
   }
   if (a.dx) array(a.dx) = times<S>(d, array(a.w).abs());
@@ -172,8 +196,6 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 // Logits that lie within a step of their type of each other are rounded alike: their deltas are not
 // independent. There S2 is at least a quarter of the 1-norm, with which the budget's 4 u_T S2 is
 // the bound of all roundings at their worst.
-inline constexpr double kStep = 0x1p-7;  // of bf16, the largest, relative to a value
-
 template <class S>
 bool rounded_alike(const Row<S>& z) {
   const S spread = (z - z.mean()).square().mean(), step = S(kStep) * z.abs().maxCoeff();
@@ -194,23 +216,35 @@ S squared_norm(const Row<S>& factors, bool alike) {
 
 template <class Args>
 void loss_intermediate(const Args& a) {
+  using std::abs;
   using std::sqrt;
   using S = typename Args::Elem;
   const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
   const Rows<S> finite = finite_part(z);
-  Row<S> loss = Row<S>::Zero(z.rows());
+  const auto w = cross_entropy::weighting(a, z.cols());
+  cross_entropy::RowResults<S> rows(z.rows());  // squares
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
-    const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
+    const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
     const bool alike = rounded_alike<S>(finite.row(t));
-    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * finite.row(t), alike));
-    loss[t] = sqrt(squared_norm<S>(of.gradient * finite.row(t), alike));
+    const S lse = squared_norm<S>(of.lse_gradient * finite.row(t), alike);
+    a.lse.data[t] = sqrt(lse);
+    rows.loss[t] = squared_norm<S>(of.gradient * finite.row(t), alike);
+    rows.z_part[t] = S(4.0 * a.z_loss * a.z_loss) * of.lse * of.lse * lse;
+    rows.entropy[t] = squared_norm<S>(of.entropy_gradient * finite.row(t), alike);
   }
-  if (a.reduction == Reduction::kNone)
-    array(a.loss) = loss;
-  else
-    a.loss.data[0] = sqrt(loss.square().sum()) * S(cross_entropy::row_share(a.target, a));
+  const auto write = [&](const auto& out, const Row<S>& squares, const S& share) {
+    if (!out) return;
+    if (a.reduction == Reduction::kNone)
+      array(out) = squares.sqrt();
+    else
+      out.data[0] = sqrt(squares.sum()) * share;
+  };
+  write(a.loss, rows.loss, w.share);
+  write(a.z_part, rows.z_part, S(w.plain_share));
+  write(a.accuracy, rows.accuracy, S(w.plain_share));
+  write(a.entropy, rows.entropy, S(w.plain_share));
 }
 
 template <class P>
@@ -225,12 +259,13 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
   const Rows<S> z = times_transpose<S>(x, w);
   const Rows<S> finite = finite_part(z);
-  const Row<S> g = cross_entropy::upstream(a);
+  const auto weights = cross_entropy::weighting(a, z.cols());
+  const Row<S> g = cross_entropy::upstream(a, weights);
   Rows<S> dx2 = Rows<S>::Zero(x.rows(), x.cols());
   Rows<S> d2 = Rows<S>::Zero(z.rows(), z.cols());  // squared change of D
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
-    const auto of = sensitivity<S>(z.row(t), a.target.data[t], a);
+    const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, weights);
     const Row<S> stored = (g[t] * of.gradient).square();
     const bool alike = rounded_alike<S>(finite.row(t));
     if (a.dx) {

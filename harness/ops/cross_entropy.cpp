@@ -32,10 +32,14 @@ std::vector<InputSet> inputs() {
   return sets;
 }
 
-std::vector<Property> row_properties() {
+const OptionSet kWeighted = {
+    {"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}};
+
+// `everything`: all that may be given of the pass.
+std::vector<Property> row_properties(const OptionSet& everything) {
   return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
                        row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
-          ignored_rows("T", "target"), padding("V", "logits")};
+          with_options({{}, everything}, ignored_rows("T", "target")), padding("V", "logits")};
 }
 
 // Softmax minus one-hot sums to 0.
@@ -47,10 +51,10 @@ std::vector<Property> gradient_properties() {
 
 OpSpec contract() {
   constexpr auto policies = types<F32, BF16, F16>;
-  const Expr loss_terms = Expr(V) + T;
+  const Expr loss_terms = Expr(V) + T, gradient_terms = Expr(V) + weight_terms(T, V);
   const OutputBudget loss{.reduction = loss_terms, .elementary = 16};
   const OutputBudget lse{.reduction = V, .elementary = 16};
-  const OutputBudget gradient{.reduction = V, .elementary = 24};
+  const OutputBudget gradient{.reduction = gradient_terms, .elementary = 24};
   return {
       .name = "cross_entropy",
       .summary = "loss = lse(x) - x_target, with label smoothing, z-loss, softcap, ignore_index",
@@ -86,12 +90,12 @@ OpSpec contract() {
                                                           [](auto& a, Stream s) {
                                                             return naive::cross_entropy::forward(a, s);
                                                           }))},
-                   .budget = {{"loss", loss}, {"lse", lse}},
+                   .budget = {{"loss", loss}, {"lse", lse}, {"z_part", loss}, {"accuracy", loss}, {"entropy", loss}},
                    .flops = 4 * Expr(T) * V,
                    .strided = {"logits"},
-                   .properties = joined({row_properties(), loss_properties(),
+                   .properties = joined({row_properties(with_results(kWeighted)), loss_properties(),
                                          {shift_invariance({"logits"}, {.shifted = {"lse"},
-                                                                        .near = {"loss"}})}})}),
+                                                                        .near = {"loss"}}), first_of_equals()}})}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::cross_entropy::backward(a); }),
@@ -109,7 +113,7 @@ OpSpec contract() {
                    .flops = 5 * Expr(T) * V,
                    .inputs_from = "forward",
                    .strided = {"logits"},
-                   .properties = joined({row_properties(), loss_properties(),
+                   .properties = joined({row_properties(kWeighted), loss_properties(),
                                          loss_gradient_properties(), gradient_properties(),
                                          {shift_invariance({"logits", "lse"}, {.same = {"logits"}})}})}),
               pass<ForwardBackward>(
@@ -128,13 +132,13 @@ OpSpec contract() {
                                      [](auto& a, Stream s) {
                                        return naive::cross_entropy::forward_backward(a, s);
                                      }))},
-                   .budget = {{"logits", gradient}, {"loss", loss}, {"lse", lse}},
+                   .budget = {{"logits", gradient}, {"loss", loss}, {"lse", lse}, {"z_part", loss}, {"accuracy", loss}, {"entropy", loss}},
                    .flops = 9 * Expr(T) * V,
                    .strided = {"logits"},
-                   .properties = joined({row_properties(), loss_properties(),
+                   .properties = joined({row_properties(with_results(kWeighted)), loss_properties(),
                                          loss_gradient_properties(), gradient_properties(),
                                          {shift_invariance({"logits"}, {.shifted = {"lse"},
-                                                                        .near = {"loss"}})}})}),
+                                                                        .near = {"loss"}}), first_of_equals()}})}),
           },
   };
 }

@@ -54,8 +54,8 @@ auto column_norms(const Rows& a) {
 template <class Args>
 void underflow(const Args& a) {
   const auto x = reference::array(a.x), w = reference::array(a.w);
-  reference::array(a.loss).setOnes();
-  reference::array(a.lse).setOnes();
+  for (const auto* out : {&a.loss, &a.lse, &a.z_part, &a.accuracy, &a.entropy})
+    if (*out) reference::array(*out).setOnes();
   if (a.dx) reference::array(a.dx).rowwise() = column_norms(w);
   if (a.dw) reference::array(a.dw).rowwise() = column_norms(x);
 }
@@ -69,6 +69,8 @@ std::vector<OptionSet> option_sets() {
                   {"z_loss", "0.01"},
                   {"softcap", "10"},
                   {"reduction", "none"}});
+  sets.push_back(
+      with_results({{"logits_bytes", "2600"}, {"class_weight", "given"}, {"reduction", "none"}}));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
@@ -78,10 +80,13 @@ std::vector<OptionSet> option_sets() {
 constexpr const char* kChunks = "how rows are cut into chunks; property chunk_size";
 
 // Where a row lies in a product, and of how many rows it is, may change the order of its sums.
+const OptionSet kEverything =
+    with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}});
+
 std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
   return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
                        row_independence("T", kAllRowTrials | kWithinBudgets)),
-          ignored_rows("T", "target", std::move(sums_of_rows)),
+          with_options({{}, kEverything}, ignored_rows("T", "target", std::move(sums_of_rows))),
           same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {}),
           row_gaps(false)};
 }
@@ -93,6 +98,8 @@ OpSpec contract() {
   // The sums on the way: x w^T over H, the softmax over V, a reduced loss and dw over T. Logits and
   // their gradient are stored in the element type.
   const Expr row_terms = Expr(H) + V, all_terms = Expr(H) + V + T;
+  const OutputBudget gradient{
+      .reduction = row_terms + weight_terms(T, V), .elementary = 24, .intermediate_roundings = 1};
   const OutputBudget of_row{.reduction = row_terms, .elementary = 24, .intermediate_roundings = 1};
   const OutputBudget of_all{.reduction = all_terms, .elementary = 24, .intermediate_roundings = 1};
   // What its kernels move: the logits come from one product and their gradient goes to two more,
@@ -145,7 +152,11 @@ OpSpec contract() {
                                                    return naive::linear_cross_entropy::forward(a,
                                                                                                s);
                                                  }))},
-                   .budget = {{"loss", of_all}, {"lse", of_row}},
+                   .budget = {{"loss", of_all},
+                              {"lse", of_row},
+                              {"z_part", of_all},
+                              {"accuracy", of_all},
+                              {"entropy", of_all}},
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
                    .properties = joined({row_properties({}), loss_properties()}),
@@ -181,7 +192,13 @@ OpSpec contract() {
                                    [](auto& a, Stream s) {
                                      return naive::linear_cross_entropy::forward_backward(a, s);
                                    }))},
-                   .budget = {{"loss", of_all}, {"lse", of_row}, {"dx", of_row}, {"dw", of_all}},
+                   .budget = {{"loss", of_all},
+                              {"lse", of_row},
+                              {"dx", gradient},
+                              {"dw", of_all},
+                              {"z_part", of_all},
+                              {"accuracy", of_all},
+                              {"entropy", of_all}},
                    .flops = 6 * Expr(T) * H * V,
                    .bytes = 2 * logits_bytes,
                    .upstream = "dloss",

@@ -6,11 +6,18 @@
 
 #include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
+#include "harness/spec/experiment.h"
 #include "harness/spec/op_spec.h"
 #include "harness/spec/properties.h"
 #include "reference/naive/eager.h"
 
 namespace tigon {
+
+// The options, and everything that is returned beside the loss.
+inline OptionSet with_results(OptionSet options) {
+  for (const char* result : {"z_part", "accuracy", "entropy"}) options[result] = "given";
+  return options;
+}
 
 // Every option of LossOptions alone at a value that shows, several at once, and no upstream
 // gradient.
@@ -25,17 +32,20 @@ inline std::vector<OptionSet> loss_option_sets() {
           {{"dloss", "absent"}},
           {{"reduction", "none"}, {"dloss", "absent"}},
           {{"label_smoothing", "0.2"}, {"z_loss", "0.001"}, {"softcap", "30"}},
-          {{"label_smoothing", "0.1"},
-           {"z_loss", "0.01"},
-           {"softcap", "10"},
-           {"reduction", "none"},
-           {"ignore_index", "0"}}};
+          with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
+          with_results({{"class_weight", "given"},
+                        {"label_smoothing", "0.1"},
+                        {"z_loss", "0.01"},
+                        {"softcap", "10"},
+                        {"reduction", "none"},
+                        {"ignore_index", "0"}})};
 }
 
 // Sets that differ in the targets, on top of the plans of the default set. The upstream gradient is
 // never one: a kernel that forgets it must show.
 inline std::vector<InputSet> loss_input_sets(std::vector<InputPlan> defaults) {
   defaults.push_back({"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
+  defaults.push_back({"class_weight", "normal", {{"mean", 1.5}, {"scale", 0.2}}});
   const auto with_targets = [&](const char* name, std::map<std::string, double> parameters) {
     InputSet set{name, defaults};
     set.plans.push_back({"target", "targets", std::move(parameters)});
@@ -56,15 +66,37 @@ inline Implementation naive_loss(Implementation chain) {
   return rounding(with_softcap(40, 4), std::move(chain), with_softcap(naive::tanh_error(), 0));
 }
 
+// Rows whose sum a mean divides by, and classes whose sum smoothing takes, with class weights.
+inline Expr weight_terms(Axis rows, Axis classes) {
+  return {"(class_weight ? T+V : 0)", [=](const Binding& b) {
+            return b.at("class_weight") != 0 ? b.at(rows.symbol) + b.at(classes.symbol) : 0.0;
+          }};
+}
+
+inline Property of_one_shape(Property property) {
+  property.one_shape = true;
+  return property;
+}
+
 // Promises of every pass of a loss, and of those that compute a gradient.
 inline std::vector<Property> loss_properties() {
   const std::vector<std::string> none = {};  // another way to the same numbers
   return {permutation("V", "target"),
           dtype_twin(),
+          of_one_shape(same_results(
+              "neutral_class_weight", {},
+              {.options = {{"class_weight", "given"}}, .fill = {{"class_weight", 1}}}, none)),
           same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}}),
           same_results("neutral_softcap", {}, {.options = {{"softcap", "1000000"}}}, none),
           same_results("neutral_smoothing", {}, {.options = {{"label_smoothing", "1e-30"}}}, none),
           same_results("neutral_z_loss", {}, {.options = {{"z_loss", "1e-30"}}}, none)};
+}
+// What accuracy means by the largest logit.
+inline Property first_of_equals() {
+  const auto check = [](Experiment& e) { e.judge(e.base(), e.base_outputs()); };
+  return of_one_shape(on_inputs(
+      "equal_rows", with_options({{{"accuracy", "given"}, {"reduction", "none"}}},
+                                 {"first_of_equals", "of equal logits the first counts", check})));
 }
 inline std::vector<Property> loss_gradient_properties() {
   return {

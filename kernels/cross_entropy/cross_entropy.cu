@@ -33,11 +33,18 @@ Status check(const Args& a) {
     return invalid("cross_entropy: target and lse must be [T]");
   if (is_missing(a.logits) || is_missing(a.target) || is_missing(a.lse))
     return invalid("cross_entropy: logits, target and lse must not be null");
+  if (a.class_weight && !has_shape(a.class_weight, columns))
+    return invalid("cross_entropy: class_weight must be [V]");
   if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
     return invalid("cross_entropy: label_smoothing must be in [0, 1]");
   if constexpr (WritesLoss<Args>) {
     if (!has_shape(a.loss, losses) || is_missing(a.loss))
       return invalid("cross_entropy: loss must be [T] with reduction none, else [1]");
+    for (const auto* result : {&a.z_part, &a.accuracy, &a.entropy})
+      if (*result && !has_shape(*result, losses))
+        return invalid(
+            "cross_entropy: z_part, accuracy and entropy must be [T] with reduction none, else "
+            "[1]");
   }
   if constexpr (ReadsUpstream<Args>) {
     if (a.dloss && !has_shape(a.dloss, losses))
@@ -47,8 +54,9 @@ Status check(const Args& a) {
 }
 
 struct Layout {
-  int64_t* counted = nullptr;  // [1], with reduction mean
-  float* row_loss = nullptr;   // [T], where the loss is reduced
+  LossTotals* totals = nullptr;  // [1]
+  // [T] each, where they are reduced.
+  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
   size_t bytes = 0;
 };
 
@@ -56,9 +64,18 @@ template <class Args>
 Layout layout(const Args& a, void* data) {
   ScratchParts parts(data);
   Layout l;
-  if (a.reduction == Reduction::kMean) l.counted = parts.take<int64_t>(1);
-  if (WritesLoss<Args> && a.reduction != Reduction::kNone)
-    l.row_loss = parts.take<float>(a.logits.shape[0]);
+  if (needs_totals(a, static_cast<bool>(a.class_weight))) l.totals = parts.take<LossTotals>(1);
+  if constexpr (WritesLoss<Args>) {
+    const auto take = [&](bool wanted) {
+      return wanted ? parts.take<float>(a.logits.shape[0]) : nullptr;
+    };
+    if (a.reduction != Reduction::kNone) {
+      l.loss = take(true);
+      l.z_part = take(static_cast<bool>(a.z_part));
+      l.accuracy = take(static_cast<bool>(a.accuracy));
+      l.entropy = take(static_cast<bool>(a.entropy));
+    }
+  }
   l.bytes = parts.bytes();
   return l;
 }
@@ -79,20 +96,26 @@ Status run(LossPass pass, const Args& a, Stream stream) {
           const_cast<Elem*>(a.logits.data),  // forward's are const, and it does not write them
       .stride = a.logits.stride[0],
       .target = a.target.data,
-      .counted = l.counted,
+      .class_weight = a.class_weight.data,
+      .totals = l.totals,
       .lse = const_cast<float*>(a.lse.data),  // likewise backward's lse
   };
   if constexpr (ReadsUpstream<Args>) rows.dloss = a.dloss.data;
-  if constexpr (WritesLoss<Args>)
-    rows.loss = a.reduction == Reduction::kNone ? a.loss.data : l.row_loss;
-  if (a.reduction == Reduction::kMean) {
-    const Status s = count_rows(a.target.data, rows.rows, a.ignore_index, l.counted, stream);
+  if constexpr (WritesLoss<Args>) {
+    const bool none = a.reduction == Reduction::kNone;
+    rows.loss = none ? a.loss.data : l.loss;
+    rows.z_part = none ? a.z_part.data : l.z_part;
+    rows.accuracy = none ? a.accuracy.data : l.accuracy;
+    rows.entropy = none ? a.entropy.data : l.entropy;
+  }
+  if (l.totals != nullptr) {
+    const Status s = count_rows(a.target.data, rows.rows, a, a.class_weight.data, rows.columns,
+                                l.totals, stream);
     if (!s.ok()) return s;
   }
   if (const Status s = loss_rows(rows, stream); !s.ok()) return s;
   if constexpr (WritesLoss<Args>) {
-    if (a.reduction != Reduction::kNone)
-      return reduce_loss(l.row_loss, rows.rows, l.counted, a.loss.data, stream);
+    if (a.reduction != Reduction::kNone) return reduce_results(a, rows, stream);
   }
   return {};
 }

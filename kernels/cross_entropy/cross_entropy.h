@@ -15,12 +15,14 @@ struct Forward : LossOptions {
   View<const int64_t, 1> target;
   View<Accum, 1> loss;  // [1], or [T] with reduction none
   View<Accum, 1> lse;   // of the softcapped logits; kept for backward; 0 for an ignored row
+  View<const Accum, 1> class_weight;         // left out: 1 each
+  View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
         std::tuple{in(&Forward::logits, "logits", {T, V}), in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
-        loss_options());
+        loss_weights<Forward>(V), loss_results<Forward>(T), loss_options());
   }
 };
 
@@ -33,13 +35,14 @@ struct Backward : LossOptions {
   View<const int64_t, 1> target;
   View<const Accum, 1> lse;    // from forward
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
+  View<const Accum, 1> class_weight;
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
         std::tuple{inout(&Backward::logits, "logits", {T, V}), in(&Backward::target, "target", {T}),
                    in(&Backward::lse, "lse", {T}),
                    optional(in(&Backward::dloss, "dloss", {loss_length(T)}))},
-        loss_options());
+        loss_weights<Backward>(V), loss_options());
   }
 };
 
@@ -53,6 +56,8 @@ struct ForwardBackward : LossOptions {
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
   View<Accum, 1> loss;         // [1], or [T] with reduction none
   View<Accum, 1> lse;
+  View<const Accum, 1> class_weight;
+  View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
@@ -61,7 +66,7 @@ struct ForwardBackward : LossOptions {
                    optional(in(&ForwardBackward::dloss, "dloss", {loss_length(T)})),
                    out(&ForwardBackward::loss, "loss", {loss_length(T)}),
                    out(&ForwardBackward::lse, "lse", {T})},
-        loss_options());
+        loss_weights<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options());
   }
 };
 
@@ -72,7 +77,8 @@ Status backward(const Backward<P>& args, Stream stream);
 template <class P>
 Status forward_backward(const ForwardBackward<P>& args, Stream stream);
 
-// Bytes of scratch: the normaliser and, for a reduced loss, one loss per row.
+// Bytes of scratch: the normaliser and, where they are reduced, one loss and one of each further
+// result per row.
 template <class P>
 size_t workspace(const Forward<P>& args);
 template <class P>

@@ -2,6 +2,7 @@
 //   lse = log sum_i exp(x_i)
 //   loss = (1 - a) (lse - x_y) + a (lse - mean(x)) + z lse^2
 //   dloss/dx_i = ((1 + 2 z lse) p_i - a / V - (1 - a) [i = y]) (1 - tanh^2),  p_i = exp(x_i - lse)
+// and with class weights as LossOptions says.
 // A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
 // shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
 // SM), and its gradient is written once over it. Statistics are fp32 and online.
@@ -13,7 +14,7 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
-#include "kernels/device/exp_sum.h"
+#include "kernels/device/loss_forms.h"
 #include "kernels/device/row_slice.h"
 
 namespace tigon {
@@ -29,59 +30,20 @@ constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
 constexpr int kBatch = 3;
 constexpr int kReduceThreads = 1024;
 
-// Sums over some columns: of exponentials, and of the logits themselves.
-struct Statistics {
-  ExpSum exp;
-  float sum = 0.0f;
-};
-
-template <int kCount>
-TIGON_DEVICE void add(Statistics& s, const float (&x)[kCount]) {
-  add(s.exp, x);
-  TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) s.sum += x[j];
-}
-
-struct Join {
-  TIGON_DEVICE Statistics operator()(const Statistics& a, const Statistics& b) const {
-    return {JoinExpSums{}(a.exp, b.exp), a.sum + b.sum};
-  }
-};
-
 // The statistics of all blocks of the cluster, joined in the same order in each of them.
-TIGON_DEVICE Statistics join_cluster(const Statistics& block) {
-  TIGON_SHARED(Statistics, mine, [1]);
+template <LossForm kForm>
+TIGON_DEVICE Statistics<kForm> join_cluster(const Statistics<kForm>& block) {
+  using Sums = Statistics<kForm>;
+  TIGON_SHARED(Sums, mine, [1]);
   if (threadIdx.x == 0) mine[0] = block;
   if (!planted("loss.no_cluster_sync_before")) cluster_sync();
-  Statistics all = *cluster_map(&mine[0], 0);
+  Sums all = *cluster_map(&mine[0], 0);
   for (unsigned rank = 1; rank < cluster_size(); ++rank)
-    all = Join{}(all, *cluster_map(&mine[0], rank));
+    all = JoinStatistics<kForm>{}(all, *cluster_map(&mine[0], rank));
   // Nobody leaves while others read its shared memory.
   if (!planted("loss.cluster_leaves_early")) cluster_sync();
   return all;
 }
-
-template <bool kSoftcap>
-struct Softcap {
-  float cap, inverse;
-  TIGON_DEVICE float operator()(float x) const {
-    return kSoftcap ? cap * fast_tanh(x * inverse) : x;
-  }
-};
-
-// Gradient of a column with logit x; `at_target` is taken off before the softcap's derivative.
-template <bool kSoftcap>
-struct Gradient {
-  Softcap<kSoftcap> softcap;
-  float lse, scale, offset;
-  TIGON_DEVICE float operator()(float x, float at_target) const {
-    if (planted("loss.other_gradients_zero") && at_target == 0.0f) return 0.0f;
-    if constexpr (!kSoftcap) return scale * fast_exp_flushed(x - lse) - offset - at_target;
-    const float t = fast_tanh(x * softcap.inverse);
-    const float slope = planted("loss.softcap_slope_missing") ? 1.0f : 1.0f - t * t;
-    return (scale * fast_exp_flushed(softcap.cap * t - lse) - offset - at_target) * slope;
-  }
-};
 
 template <class T, int kThreads>
 TIGON_DEVICE void fill_zero(T* x, const Slice& s, int columns, unsigned rank) {
@@ -94,11 +56,11 @@ TIGON_DEVICE void fill_zero(T* x, const Slice& s, int columns, unsigned rank) {
 }
 
 // First sweep: the row's statistics; the first `kept` vectors of the slice stay in shared memory.
-template <int kThreads, bool kSoftcap, class T>
-TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsigned rank,
-                                 Vec<T>* keep, int kept, const Softcap<kSoftcap>& softcap) {
+template <int kThreads, LossForm kForm, class T>
+TIGON_DEVICE Statistics<kForm> read_row(const T* x, const Slice& s, int columns, unsigned rank,
+                                        Vec<T>* keep, int kept, const AddLogits<kForm>& add) {
   constexpr int kWidth = kVec<T>;
-  Statistics statistics;
+  Statistics<kForm> statistics;
   for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kBatch * kThreads) {
     const T* const from = x + s.head + i * kWidth;
     Vec<T>* const to = keep + (i - s.first);
@@ -112,14 +74,12 @@ TIGON_DEVICE Statistics read_row(const T* x, const Slice& s, int columns, unsign
       if (i + b * kThreads - s.first < kept) to[b * kThreads] = batch[b];
       float f[kWidth];
       unpack(batch[b], f);
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) f[j] = softcap(f[j]);
-      add(statistics, f);
+      add(statistics, f, s.head + (i + b * kThreads) * kWidth);
     }
   }
   for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
-    const float f[1] = {softcap(to_float(load(x + c)))};
-    add(statistics, f);
+    float f[1] = {to_float(load(x + c))};
+    add(statistics, f, c);
   });
   return statistics;
 }
@@ -132,9 +92,9 @@ TIGON_DEVICE float after_rounding(float gradient, float at_target) {
 
 // Second sweep: the gradient over the logits. y is the target's column. One loop for the vectors in
 // shared memory and one for those that are read again: a choice in the loop costs 15 instructions.
-template <int kThreads, bool kSoftcap, class T>
+template <int kThreads, LossForm kForm, class T>
 TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
-                                 const Vec<T>* keep, int kept, const Gradient<kSoftcap>& gradient,
+                                 const Vec<T>* keep, int kept, const LossGradient<kForm>& gradient,
                                  int y, float at_target) {
   constexpr int kWidth = kVec<T>;
   const auto write = [&](int i, const Vec<T>& logits) {
@@ -143,11 +103,11 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
     unpack(logits, f);
     if (y < column || y >= column + kWidth) {
       TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f);
+      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f, column + j);
     } else {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) {
-        f[j] = gradient(f[j], column + j == y ? at_target : 0.0f);
+        f[j] = gradient(f[j], column + j == y ? at_target : 0.0f, column + j);
         if (planted("loss.target_gradient_rounded") && column + j == y)
           f[j] = after_rounding<T>(f[j], at_target);
       }
@@ -159,34 +119,72 @@ TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned ran
   for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
   for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
   for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
-    float f = gradient(to_float(load(x + c)), c == y ? at_target : 0.0f);
+    float f = gradient(to_float(load(x + c)), c == y ? at_target : 0.0f, c);
     if (planted("loss.target_gradient_rounded") && c == y) f = after_rounding<T>(f, at_target);
     store(x + c, from_float<T>(f));
   });
 }
 
-template <class T>
-TIGON_DEVICE float upstream(const LossRows<T>& a, int64_t row) {
-  float g = 1.0f;
+// What class weights and the mean make of a row's loss and gradient.
+struct RowFactors {
+  float upstream;    // of the gradient
+  float weight;      // of the target's class
+  float z_loss;      // so that the division by the weights is one by the rows
+  float class_mean;  // mean of all class weights, for smoothing
+};
+
+template <LossForm kForm, class T>
+TIGON_DEVICE RowFactors factors_of(const LossRows<T>& a, int64_t row, int64_t target) {
+  const bool mean = a.options.reduction == Reduction::kMean;
+  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f};
   const bool per_row =
       a.options.reduction == Reduction::kNone && !planted("loss.dloss_of_first_row");
-  if (a.dloss != nullptr && !planted("loss.dloss_ignored")) g = load(a.dloss + (per_row ? row : 0));
-  if (a.options.reduction == Reduction::kMean) g /= static_cast<float>(load(a.counted));
-  return g;
+  if (a.dloss != nullptr && !planted("loss.dloss_ignored"))
+    f.upstream = load(a.dloss + (per_row ? row : 0));
+  if (mean) f.upstream /= static_cast<float>(load(&a.totals->rows));
+  if (kForm != LossForm::kGeneral || a.class_weight == nullptr) return f;
+  f.weight = load(a.class_weight + target);
+  if (a.options.label_smoothing != 0.0f)
+    f.class_mean = load(&a.totals->all_classes) / static_cast<float>(a.columns);
+  if (!mean || planted("loss.weights_divided_by_rows")) return f;
+  const float weight = load(&a.totals->weight);
+  const float mean_weight = weight / static_cast<float>(load(&a.totals->rows));
+  f.upstream = weight != 0.0f ? f.upstream / mean_weight : 0.0f;
+  if (!planted("loss.z_loss_divided_by_weights")) f.z_loss *= mean_weight;
+  return f;
 }
 
-template <class T>
-TIGON_DEVICE float row_loss(const LossRows<T>& a, const Statistics& s, float lse, float target) {
+// s.sum is of the logits times their weights.
+template <class T, class Sums>
+TIGON_DEVICE float row_loss(const LossRows<T>& a, const RowFactors& f, const Sums& s, float lse,
+                            float target) {
   const float smoothing = a.options.label_smoothing;
-  float loss = (1.0f - smoothing) * (lse - target) + a.options.z_loss * lse * lse;
+  float loss = (1.0f - smoothing) * f.weight * (lse - target) + f.z_loss * lse * lse;
   // Only then, because the mean of a row with a logit of -inf is -inf.
   const float sum = planted("loss.smoothing_sum_missing") ? 0.0f : s.sum;
-  if (smoothing != 0.0f) loss += smoothing * (lse - sum / static_cast<float>(a.columns));
+  if (smoothing != 0.0f)
+    loss += smoothing * (f.class_mean * lse - sum / static_cast<float>(a.columns));
   return loss;
 }
 
-template <class T, int kThreads, int kBlocks, bool kSoftcap>
-TIGON_KERNEL(kThreads, kBlocks - (kSoftcap && kBlocks > 1))
+// Stores what is asked for beside loss and lse; `right` is NaN for an invalid target.
+template <class T>
+TIGON_DEVICE void write_results(const LossRows<T>& a, int64_t row,
+                                const Statistics<LossForm::kGeneral>& s, float lse, float right) {
+  if (a.z_part != nullptr) store(a.z_part + row, a.options.z_loss * lse * lse);
+  if (a.accuracy != nullptr) store(a.accuracy + row, s.beaten ? 0.0f * right : right);
+  if (a.entropy != nullptr) store(a.entropy + row, logf(s.exp.sum) - s.moment / s.exp.sum);
+}
+
+// Blocks per multiprocessor that the registers must leave room for.
+constexpr int blocks_of(int blocks, LossForm form) {
+  return blocks == 1 || form == LossForm::kGeneral ? 1
+         : form == LossForm::kPlain                ? blocks
+                                                   : blocks - 1;
+}
+
+template <class T, int kThreads, int kBlocks, LossForm kForm>
+TIGON_KERNEL(kThreads, blocks_of(kBlocks, kForm))
 loss_rows_kernel(LossRows<T> a, int kept) {
   TIGON_DYNAMIC_SHARED(Vec<T>, keep);
   const unsigned blocks = cluster_size(), rank = cluster_rank();
@@ -205,63 +203,98 @@ loss_rows_kernel(LossRows<T> a, int kept) {
     if (forward && writes_row) {
       store(a.loss + row, 0.0f);
       store(a.lse + row, 0.0f);
+      if (kForm == LossForm::kGeneral && !planted("loss.ignored_results_kept"))
+        for (float* result : {a.z_part, a.accuracy, a.entropy})
+          if (result != nullptr) store(result + row, 0.0f);
     }
     return;
   }
   if (planted("loss.target_off_by_one") && target + 1 < a.columns) ++target;
-  const bool valid = target >= 0 && target < a.columns;
-  const Softcap<kSoftcap> softcap = {a.options.softcap, 1.0f / a.options.softcap};
+  const int y = target >= 0 && target < a.columns ? static_cast<int>(target) : -1;  // -1: invalid
+  const bool valid = y >= 0;
+  const Softcap<kForm> softcap = {a.options.softcap, 1.0f / a.options.softcap};
+  const float* const weight = a.options.label_smoothing != 0.0f ? a.class_weight : nullptr;
   float lse;
   if (forward) {
     // Read before the first barrier: after it, the gradient takes the logit's place.
-    float x_y = writes_row && valid ? softcap(to_float(load(x + target))) : NAN;
-    if (planted("loss.target_without_softcap") && writes_row && valid)
-      x_y = to_float(load(x + target));
-    Statistics s = read_row<kThreads>(x, slice, columns, rank, keep, kept, softcap);
-    s = block_reduce<kThreads>(s, Join{});
+    const bool reads_target = valid && (kForm == LossForm::kGeneral || writes_row);
+    const float target_logit = reads_target ? to_float(load(x + y)) : NAN;
+    float x_y = planted("loss.target_without_softcap") ? target_logit : softcap(target_logit);
+    const AddLogits<kForm> add = {softcap, weight, target_logit, y};
+    Statistics<kForm> s = read_row<kThreads>(x, slice, columns, rank, keep, kept, add);
+    s = block_reduce<kThreads>(s, JoinStatistics<kForm>{});
     if (planted("loss.target_read_late") && writes_row && valid)
-      x_y = softcap(to_float(load(x + target)));
+      x_y = softcap(to_float(load(x + y)));
     if (blocks > 1 && !planted("loss.cluster_not_joined")) s = join_cluster(s);
     lse = s.exp.max + logf(s.exp.sum);
     if (writes_row) {
+      RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f};  // x_y of an invalid target is NaN
+      if (kForm == LossForm::kGeneral && valid) f = factors_of<kForm>(a, row, y);
       store(a.lse + row, lse);
-      store(a.loss + row, row_loss(a, s, lse, x_y));
+      store(a.loss + row, row_loss(a, f, s, lse, x_y));
+      if constexpr (kForm == LossForm::kGeneral)
+        write_results(a, row, s, lse, !valid ? NAN : x_y == x_y ? 1.0f : 0.0f);
     }
   } else {
     lse = load(a.lse + row);
   }
   if (!backward) return;
-  float g = valid ? upstream(a, row) : NAN;  // an invalid target makes the row NaN
-  if (planted("loss.invalid_target_ignored") && !valid) g = 0.0f;
-  const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : a.options.z_loss;
-  const float smoothing = a.options.label_smoothing;
-  const Gradient<kSoftcap> gradient = {
-      softcap, lse, g * (1.0f + 2.0f * z_loss * lse),
-      g * (planted("loss.smoothing_slope_missing") ? 0.0f
-                                                   : smoothing / static_cast<float>(columns))};
-  write_gradient<kThreads>(x, slice, columns, rank, keep, forward ? kept : 0, gradient,
-                           valid ? static_cast<int>(target) : -1,
-                           g * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing));
+  RowFactors f = {NAN, 1.0f, 0.0f, 0.0f};  // an invalid target makes the row NaN
+  if (valid) f = factors_of<kForm>(a, row, y);
+  if (planted("loss.weight_not_in_gradient")) f.weight = 1.0f;
+  if (planted("loss.invalid_target_ignored") && !valid) f.upstream = 0.0f;
+  const float g = f.upstream, smoothing = a.options.label_smoothing;
+  const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : f.z_loss;
+  const float per_class = smoothing / static_cast<float>(columns);
+  const bool weighted = kForm == LossForm::kGeneral && a.class_weight != nullptr;
+  const float probability =
+      weighted ? (1.0f - smoothing) * f.weight + smoothing * f.class_mean : 1.0f;
+  const LossGradient<kForm> gradient = {
+      softcap, lse, g * (probability + 2.0f * z_loss * lse),
+      g * (planted("loss.smoothing_slope_missing") ? 0.0f : per_class), weight};
+  write_gradient<kThreads>(
+      x, slice, columns, rank, keep, forward ? kept : 0, gradient, y,
+      g * f.weight * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing));
   if (planted("loss.row_overrun") && writes_row) store(x + columns, from_float<T>(0.0f));
 }
 
 TIGON_KERNEL(kReduceThreads)
-count_rows_kernel(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted) {
+count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
+                  const float* class_weight, int64_t columns, LossTotals* totals) {
   int64_t n = 0;
-  for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads)
-    n += load(target + i) != ignore_index || planted("loss.ignored_counted") ? 1 : 0;
+  float weight = 0.0f, all_classes = 0.0f;
+  for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) {
+    const int64_t y = load(target + i);
+    if (y == options.ignore_index && !planted("loss.ignored_counted")) continue;
+    ++n;
+    if (class_weight != nullptr && y >= 0 && y < columns) weight += load(class_weight + y);
+  }
+  if (class_weight != nullptr && options.label_smoothing != 0.0f)
+    for (int64_t i = threadIdx.x; i < columns; i += kReduceThreads)
+      all_classes += load(class_weight + i);
   n = block_reduce<kReduceThreads>(n, Sum{});
-  if (threadIdx.x == 0) store(counted, n);
+  weight = block_sum<kReduceThreads>(weight);
+  all_classes = block_sum<kReduceThreads>(all_classes);
+  if (threadIdx.x != 0) return;
+  store(&totals->rows, n);
+  store(&totals->weight, weight);
+  store(&totals->all_classes, all_classes);
 }
 
 TIGON_KERNEL(kReduceThreads)
-reduce_loss_kernel(const float* row_loss, int64_t rows, const int64_t* counted, float* loss) {
+reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
+                   float* out) {
   float sum = 0.0f;
-  for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) sum += load(row_loss + i);
+  for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) sum += load(values + i);
   sum = block_sum<kReduceThreads>(sum);
   if (threadIdx.x != 0) return;
-  const int64_t n = counted != nullptr && !planted("loss.sum_for_mean") ? load(counted) : 1;
-  store(loss, n != 0 ? sum / static_cast<float>(n) : 0.0f);
+  float n = 1.0f;
+  if (planted("loss.sum_for_mean")) divisor = DivideBy::kNothing;
+  if (divisor == DivideBy::kRows) n = static_cast<float>(load(&totals->rows));
+  if (divisor == DivideBy::kWeight)
+    n = planted("loss.weights_divided_by_rows") ? static_cast<float>(load(&totals->rows))
+                                                : load(&totals->weight);
+  store(out, n != 0.0f ? sum / n : sum * 0.0f);  // 0, or NaN
 }
 
 // Blocks per row and the bytes of a block's slice that it keeps in shared memory.
@@ -297,9 +330,13 @@ Status launch_rows(const LossRows<Elem>& a, const Placement& p, Stream stream) {
                       sizeof(Vec<Elem>),
       .stream = stream,
       .cluster = p.cluster};
+  const bool general = a.class_weight != nullptr || a.z_part != nullptr || a.accuracy != nullptr ||
+                       a.entropy != nullptr;
+  if (general)
+    return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, LossForm::kGeneral>, a, kept);
   if (a.options.softcap > 0.0f)
-    return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, true>, a, kept);
-  return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, false>, a, kept);
+    return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, LossForm::kSoftcap>, a, kept);
+  return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, LossForm::kPlain>, a, kept);
 }
 
 }  // namespace
@@ -314,17 +351,17 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   return launch_rows<kLargeThreads, kLargeBlocks>(a, p, stream);
 }
 
-Status count_rows(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted,
-                  Stream stream) {
+Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,
+                  const float* class_weight, int64_t columns, LossTotals* totals, Stream stream) {
   if (planted("loss.count_skipped")) return {};
   return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
-                count_rows_kernel, target, rows, ignore_index, counted);
+                count_rows_kernel, target, rows, options, class_weight, columns, totals);
 }
 
-Status reduce_loss(const float* row_loss, int64_t rows, const int64_t* counted, float* loss,
-                   Stream stream) {
+Status reduce_rows(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
+                   float* out, Stream stream) {
   return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
-                reduce_loss_kernel, row_loss, rows, counted, loss);
+                reduce_rows_kernel, values, rows, totals, divisor, out);
 }
 
 template Status loss_rows<float>(const LossRows<float>&, Stream);

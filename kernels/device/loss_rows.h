@@ -11,32 +11,64 @@ enum class LossPass : int {
   kForwardBackward,  // writes loss and lse; the gradient takes the place of the logits
 };
 
+// Of the rows that are not ignored, and of all classes.
+struct LossTotals {
+  int64_t rows;
+  float weight;       // sum of their targets' class weights
+  float all_classes;  // sum of all class weights, with label smoothing
+};
+
 // Rows of logits and what belongs to them, in device memory. T rows, V columns.
 template <class Elem>
 struct LossRows {
   LossPass pass = LossPass::kForward;
   LossOptions options;
   int64_t rows = 0, columns = 0;
-  Elem* logits = nullptr;            // [T, V]
-  int64_t stride = 0;                // elements from one row of logits to the next
-  const int64_t* target = nullptr;   // [T]
-  const int64_t* counted = nullptr;  // [1], from count_rows(); read with reduction mean only
-  const float* dloss = nullptr;      // [T] with reduction none, else [1]; nullptr: 1
-  float* loss = nullptr;             // [T], not divided by the number of rows
-  float* lse = nullptr;              // [T]
+  Elem* logits = nullptr;               // [T, V]
+  int64_t stride = 0;                   // elements from one row of logits to the next
+  const int64_t* target = nullptr;      // [T]
+  const float* class_weight = nullptr;  // [V]; nullptr: 1 each
+  const LossTotals* totals = nullptr;   // [1], from count_rows(), where needs_totals()
+  const float* dloss = nullptr;         // [T] with reduction none, else [1]; nullptr: 1
+  float* loss = nullptr;                // [T], not divided by the number of rows
+  float* lse = nullptr;                 // [T]
+  float *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;  // [T]; nullptr: not computed
 };
+
+// The mean is over rows that are counted, and smoothing with weights takes the sum of these.
+inline bool needs_totals(const LossOptions& o, bool has_weights) {
+  return o.reduction == Reduction::kMean || (has_weights && o.label_smoothing != 0.0f);
+}
 
 // Enqueues the pass for all rows; kUnsupported for 2^31 columns or more.
 template <class Elem>
 Status loss_rows(const LossRows<Elem>& rows, Stream stream);
 
-// Enqueues counted[0] = number of targets that are not ignore_index.
-Status count_rows(const int64_t* target, int64_t rows, int64_t ignore_index, int64_t* counted,
-                  Stream stream);
+// Enqueues the totals of these targets; class_weight [columns] may be nullptr.
+Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,
+                  const float* class_weight, int64_t columns, LossTotals* totals, Stream stream);
 
-// Enqueues loss[0] = sum of row_loss, divided by counted[0] (0 when that is 0) unless counted is
-// nullptr. Always adds in the same order.
-Status reduce_loss(const float* row_loss, int64_t rows, const int64_t* counted, float* loss,
-                   Stream stream);
+enum class DivideBy { kNothing, kRows, kWeight };
+
+// Enqueues out[0] = sum of values [rows], divided by one of the totals (0 where that is 0, or NaN).
+// Always adds in the same order.
+Status reduce_rows(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
+                   float* out, Stream stream);
+
+// The same for the loss and what is returned beside it, of a pass with these rows.
+template <class Args, class Elem>
+Status reduce_results(const Args& a, const LossRows<Elem>& rows, Stream stream) {
+  const bool mean = a.reduction == Reduction::kMean;
+  const DivideBy by_rows = mean ? DivideBy::kRows : DivideBy::kNothing;
+  const DivideBy by_weight = mean && a.class_weight ? DivideBy::kWeight : by_rows;
+  const auto reduce = [&](const float* values, DivideBy divisor, const auto& out) {
+    if (!out) return Status{};
+    return reduce_rows(values, rows.rows, rows.totals, divisor, out.data, stream);
+  };
+  if (const Status s = reduce(rows.loss, by_weight, a.loss); !s.ok()) return s;
+  if (const Status s = reduce(rows.z_part, by_rows, a.z_part); !s.ok()) return s;
+  if (const Status s = reduce(rows.accuracy, by_rows, a.accuracy); !s.ok()) return s;
+  return reduce(rows.entropy, by_rows, a.entropy);
+}
 
 }  // namespace tigon

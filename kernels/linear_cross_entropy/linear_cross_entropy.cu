@@ -59,10 +59,11 @@ int64_t chunk_rows(const Args& a) {
 template <class Elem>
 struct Plan {
   int64_t chunk = 0, chunks = 0, stride = 0;
-  int64_t* counted = nullptr;  // [1], with reduction mean
-  float* row_loss = nullptr;   // [T], where the loss is reduced
-  Elem* logits = nullptr;      // [chunk, stride]
-  float* dw_sum = nullptr;     // [V, H], where dw is summed over chunks and is not fp32 itself
+  LossTotals* totals = nullptr;  // [1], where needs_totals()
+  // [T] each, where they are reduced.
+  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
+  Elem* logits = nullptr;   // [chunk, stride]
+  float* dw_sum = nullptr;  // [V, H], where dw is summed over chunks and is not fp32 itself
   bool sums_dw = false;
   Scratch gemm;
   size_t bytes = 0;
@@ -162,8 +163,14 @@ PlanOf<Args> plan(const Args& a, void* data) {
   p.chunks = ceil_div(rows, p.chunk);
   p.stride = logits_stride(a);
   ScratchParts parts(data);
-  if (a.reduction == Reduction::kMean) p.counted = parts.take<int64_t>(1);
-  if (a.reduction != Reduction::kNone) p.row_loss = parts.take<float>(rows);
+  if (needs_totals(a, static_cast<bool>(a.class_weight))) p.totals = parts.take<LossTotals>(1);
+  const auto take = [&](bool wanted) { return wanted ? parts.take<float>(rows) : nullptr; };
+  if (a.reduction != Reduction::kNone) {
+    p.loss = take(true);
+    p.z_part = take(static_cast<bool>(a.z_part));
+    p.accuracy = take(static_cast<bool>(a.accuracy));
+    p.entropy = take(static_cast<bool>(a.entropy));
+  }
   if (rows > 0) p.logits = parts.take<Elem>(p.chunk * p.stride);
   if constexpr (WritesGradients<Args>) {
     p.sums_dw = a.dw && p.chunks > 1 && !std::is_same_v<Elem, float> &&
@@ -245,6 +252,13 @@ Status check(const Args& a) {
     return invalid("linear_cross_entropy: x, w, target and lse must not be null");
   if (!has_shape(a.loss, losses) || is_missing(a.loss))
     return invalid("linear_cross_entropy: loss must be [T] with reduction none, else [1]");
+  for (const auto* result : {&a.z_part, &a.accuracy, &a.entropy})
+    if (*result && !has_shape(*result, losses))
+      return invalid(
+          "linear_cross_entropy: z_part, accuracy and entropy must be [T] with reduction none, "
+          "else [1]");
+  if (a.class_weight && !has_shape(a.class_weight, columns))
+    return invalid("linear_cross_entropy: class_weight must be [V]");
   if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
     return invalid("linear_cross_entropy: label_smoothing must be in [0, 1]");
   if constexpr (WritesGradients<Args>) {
@@ -256,10 +270,14 @@ Status check(const Args& a) {
   return {};
 }
 
-// The row sweep of one chunk.
+// What the row sweep of a chunk works on.
 template <class Args>
-Status sweep(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
+LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chunk c) {
   const bool none = a.reduction == Reduction::kNone;
+  const auto at = [&](float* reduced, const View<float, 1>& out) {
+    float* const first = none ? out.data : reduced;
+    return first != nullptr ? first + c.first : nullptr;
+  };
   LossRows<typename Args::Elem> rows{
       .pass = LossPass::kForward,
       .options = a,
@@ -269,22 +287,26 @@ Status sweep(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
       .stride = planted("linear_cross_entropy.padding_ignored") ? a.w.shape[0] : p.stride,
       .target =
           a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.first),
-      .counted = p.counted,
-      .loss = (none ? a.loss.data : p.row_loss) + c.first,
+      .class_weight = a.class_weight.data,
+      .totals = p.totals,
+      .loss = at(p.loss, a.loss),
       .lse = a.lse.data + c.first,
+      .z_part = at(p.z_part, a.z_part),
+      .accuracy = at(p.accuracy, a.accuracy),
+      .entropy = at(p.entropy, a.entropy),
   };
   if constexpr (WritesGradients<Args>) {
     if (a.dx || a.dw) rows.pass = LossPass::kForwardBackward;
     const bool moves = none && !planted("linear_cross_entropy.dloss_of_first_chunk");
     if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.first : 0);
   }
-  return loss_rows(rows, stream);
+  return rows;
 }
 
 template <class Args>
 Status run_chunk(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
   if (const Status s = gemm(logits_gemm(a, p, c), p.gemm, stream); !s.ok()) return s;
-  if (const Status s = sweep(a, p, c, stream); !s.ok()) return s;
+  if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
   return for_gradient_gemms(a, p, c, [&](const Gemm& g) { return gemm(g, p.gemm, stream); });
 }
 
@@ -295,8 +317,9 @@ Status run(const Args& a, Stream stream) {
   if (a.scratch.bytes < p.bytes || (p.bytes > 0 && a.scratch.data == nullptr))
     return invalid("linear_cross_entropy: scratch is smaller than workspace()");
   const int64_t rows = a.x.shape[0];
-  if (a.reduction == Reduction::kMean) {
-    const Status s = count_rows(a.target.data, rows, a.ignore_index, p.counted, stream);
+  if (p.totals != nullptr) {
+    const Status s =
+        count_rows(a.target.data, rows, a, a.class_weight.data, a.w.shape[0], p.totals, stream);
     if (!s.ok()) return s;
   }
   const bool loses_rest = planted("linear_cross_entropy.last_chunk_lost") && rows % p.chunk != 0;
@@ -309,7 +332,7 @@ Status run(const Args& a, Stream stream) {
     }
   }
   if (a.reduction == Reduction::kNone) return {};
-  return reduce_loss(p.row_loss, rows, p.counted, a.loss.data, stream);
+  return reduce_results(a, rows_of(a, p, {0, rows}), stream);
 }
 
 template <class Args>

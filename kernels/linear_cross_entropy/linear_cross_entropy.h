@@ -20,13 +20,16 @@ struct Forward : LossOptions, ChunkOptions {
   View<const int64_t, 1> target;
   View<Accum, 1> loss;  // [1], or [T] with reduction none
   View<Accum, 1> lse;
+  View<const Accum, 1> class_weight;         // left out: 1 each
+  View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
         std::tuple{in(&Forward::x, "x", {T, H}), in(&Forward::w, "w", {V, H}),
                    in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
-        loss_options(), std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
+        loss_weights<Forward>(V), loss_results<Forward>(T), loss_options(),
+        std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }
 };
 
@@ -44,6 +47,8 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   View<Accum, 1> lse;
   View<Elem, 2> dx;  // left out: not computed
   View<Elem, 2> dw;  // left out: not computed
+  View<const Accum, 1> class_weight;
+  View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
@@ -54,7 +59,8 @@ struct ForwardBackward : LossOptions, ChunkOptions {
                    out(&ForwardBackward::lse, "lse", {T}),
                    optional(out(&ForwardBackward::dx, "dx", {T, H})),
                    optional(out(&ForwardBackward::dw, "dw", {V, H}))},
-        loss_options(), std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
+        loss_weights<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
+        std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }
 };
 

@@ -8,12 +8,21 @@ enum class Reduction : int { kMean, kSum, kNone };
 
 // With x the row's logits, y its target, p = softmax(x), lse = log sum exp(x), a = label_smoothing:
 //   x <- softcap * tanh(x / softcap)                          when softcap > 0, before everything
-//   else loss = (1 - a) (lse - x_y) + a (lse - mean(x)) + z_loss * lse^2 dloss/dx_i = (1 + 2 z_loss
-//   lse) p_i - a / V - (1 - a) [i = y], times the softcap's derivative
+//   loss = (1 - a) (lse - x_y) + a (lse - mean(x)) + z_loss * lse^2
+//   dloss/dx_i = (1 + 2 z_loss lse) p_i - a / V - (1 - a) [i = y], times the softcap's derivative
 // mean divides by the number of rows that are not ignored; when all are ignored, loss and gradient
 // are 0. An ignored row gives loss 0 and gradient 0 and its logits do not matter. A target that is
 // neither ignore_index nor in [0, V) is never used as an index: its row's loss and gradient are
 // NaN.
+//
+// With class_weight w:
+//   loss = (1 - a) w_y (lse - x_y) + a / V sum_i w_i (lse - x_i) + z_loss * lse^2
+// and mean divides by the sum of w_y over the rows that are not ignored (loss and gradient are 0
+// where that is 0), but z_loss * lse^2, which has no weight, by their number.
+//
+// Beside the loss, as [T] with reduction none, else added or averaged over the rows that are not
+// ignored: z_part = z_loss lse^2; accuracy, 1 where y is the first class with the largest logit,
+// else 0 (NaN for an invalid y); entropy = -sum_i p_i log p_i. They have no gradient.
 struct LossOptions {
   int64_t ignore_index = -100;
   float label_smoothing = 0.0f;
@@ -36,6 +45,19 @@ inline Expr loss_length(Axis tokens) {
   return {"L", [t](const Binding& b) {
             return b.at("reduction") == static_cast<double>(Reduction::kNone) ? b.at(t) : 1.0;
           }};
+}
+
+// Class weights [V], and what is returned beside the loss, of a signature that has them.
+template <class Args>
+auto loss_weights(Axis vocabulary) {
+  return std::tuple{on_request(in(&Args::class_weight, "class_weight", {vocabulary}))};
+}
+template <class Args>
+auto loss_results(Axis tokens) {
+  const Expr length = loss_length(tokens);
+  return std::tuple{on_request(out(&Args::z_part, "z_part", {length})),
+                    on_request(out(&Args::accuracy, "accuracy", {length})),
+                    on_request(out(&Args::entropy, "entropy", {length}))};
 }
 
 }  // namespace tigon

@@ -13,6 +13,7 @@ struct Problem {
   int64_t rows = 3, columns = 40;
   int64_t padding = 0, offset = 0;  // elements after each row and before the first
   bool upstream = true;
+  bool weighted = false, results = false;  // class weights; what is returned beside the loss
 };
 
 template <class P>
@@ -26,6 +27,8 @@ class CrossEntropy : public testing::Test {
     logits_ = random_values<Elem>(static_cast<size_t>(p_.rows * stride_), scale, 1);
     targets_ = random_targets(p_.rows, p_.columns, p_.options.ignore_index);
     upstream_ = random_values<float>(static_cast<size_t>(losses()), 1.0f, 2);
+    weights_ = random_values<float>(static_cast<size_t>(p_.columns), 0.2f, 3);
+    for (float& w : weights_) w += 1.5f;
   }
   int64_t losses() const { return p_.options.reduction == Reduction::kNone ? p_.rows : 1; }
   Elem& logit(int64_t row, int64_t column) {
@@ -49,9 +52,29 @@ class CrossEntropy : public testing::Test {
   }
 
   struct Outputs {
-    std::vector<float> loss, lse;
+    std::vector<float> loss, lse, z_part, accuracy, entropy;
     std::vector<Elem> logits;
   };
+
+  // Memory of class weights and of what is returned beside the loss.
+  struct Extras {
+    DeviceArray<float> weights, z_part, accuracy, entropy;
+  };
+  Extras extras() const {
+    const std::vector<float> poison(static_cast<size_t>(losses()), -1.0f);
+    return {DeviceArray<float>(weights_), DeviceArray<float>(poison), DeviceArray<float>(poison),
+            DeviceArray<float>(poison)};
+  }
+  template <class Args>
+  void bind(Args& a, const Extras& e) const {
+    if (p_.weighted) a.class_weight = view(static_cast<const float*>(e.weights.data()), p_.columns);
+    if constexpr (requires { a.entropy; }) {
+      if (!p_.results) return;
+      a.z_part = view(e.z_part.data(), losses());
+      a.accuracy = view(e.accuracy.data(), losses());
+      a.entropy = view(e.entropy.data(), losses());
+    }
+  }
 
   template <class Args>
   void bind(Args& a, const DeviceArray<Elem>& logits, const DeviceArray<int64_t>& target) {
@@ -78,8 +101,11 @@ class CrossEntropy : public testing::Test {
     bind(a, logits, target);
     a.loss = view(loss.data(), losses());
     a.lse = view(lse.data(), p_.rows);
+    const Extras e = extras();
+    bind(a, e);
     launch(a, forward<P>);
-    return {loss.download(), lse.download(), logits.download()};
+    return {loss.download(),       lse.download(),       e.z_part.download(),
+            e.accuracy.download(), e.entropy.download(), logits.download()};
   }
 
   Outputs run_forward_backward() {
@@ -93,8 +119,11 @@ class CrossEntropy : public testing::Test {
     if (p_.upstream) a.dloss = view(static_cast<const float*>(dloss.data()), losses());
     a.loss = view(loss.data(), losses());
     a.lse = view(lse.data(), p_.rows);
+    const Extras e = extras();
+    bind(a, e);
     launch(a, forward_backward<P>);
-    return {loss.download(), lse.download(), logits.download()};
+    return {loss.download(),       lse.download(),       e.z_part.download(),
+            e.accuracy.download(), e.entropy.download(), logits.download()};
   }
 
   std::vector<Elem> run_backward(const std::vector<float>& saved_lse) {
@@ -105,6 +134,8 @@ class CrossEntropy : public testing::Test {
     bind(a, logits, target);
     if (p_.upstream) a.dloss = view(static_cast<const float*>(dloss.data()), losses());
     a.lse = view(static_cast<const float*>(lse.data()), p_.rows);
+    const Extras e = extras();
+    bind(a, e);
     launch(a, backward<P>);
     return logits.download();
   }
@@ -114,12 +145,26 @@ class CrossEntropy : public testing::Test {
     for (int64_t t = 0; t < p_.rows; ++t) {
       std::vector<double> x;
       for (int64_t v = 0; v < p_.columns; ++v) x.push_back(static_cast<double>(logit(t, v)));
-      rows.push_back(row_reference(x, targets_[static_cast<size_t>(t)], p_.options));
+      std::vector<double> weights;
+      if (p_.weighted) weights.assign(weights_.begin(), weights_.end());
+      const double z_share = share() > 0 ? row_share() / share() : 1;
+      rows.push_back(
+          row_reference(x, targets_[static_cast<size_t>(t)], p_.options, weights, z_share));
     }
     return rows;
   }
 
+  // Of a row in the loss.
   double share() const {
+    if (p_.options.reduction != Reduction::kMean || !p_.weighted) return row_share();
+    double sum = 0;
+    for (const int64_t y : targets_)
+      if (y != p_.options.ignore_index && y >= 0 && y < p_.columns)
+        sum += static_cast<double>(weights_[static_cast<size_t>(y)]);
+    return sum > 0 ? 1 / sum : 0;
+  }
+  // Of a row in what has no class weight.
+  double row_share() const {
     if (p_.options.reduction != Reduction::kMean) return 1;
     const auto counted =
         static_cast<double>(p_.rows) -
@@ -143,6 +188,30 @@ class CrossEntropy : public testing::Test {
     if (p_.options.reduction != Reduction::kNone) {
       EXPECT_TRUE(is_close<float>(got.loss[0], sum, size, n))
           << "loss " << got.loss[0] << ", want " << sum;
+    }
+    if (p_.results) compare_results(got, rows);
+  }
+
+  void compare_results(const Outputs& got, const std::vector<RowReference>& rows) {
+    const bool none = p_.options.reduction == Reduction::kNone;
+    const auto n = static_cast<double>(p_.columns + p_.rows);
+    double z = 0, accuracy = 0, entropy = 0, z_size = 0, entropy_size = 0;
+    for (size_t t = 0; t < rows.size(); ++t) {
+      if (none) z = accuracy = entropy = z_size = entropy_size = 0;
+      z += row_share() * rows[t].z_part;
+      z_size +=
+          row_share() * p_.options.z_loss * rows[t].lse_size * 4 * (1 + std::abs(rows[t].lse));
+      accuracy += row_share() * rows[t].accuracy;
+      entropy += row_share() * rows[t].entropy;
+      entropy_size += row_share() * rows[t].entropy_size;
+      if (!none && t + 1 < rows.size()) continue;
+      const size_t i = none ? t : 0;
+      EXPECT_TRUE(is_close<float>(got.z_part[i], z, z_size, n))
+          << "z_part " << got.z_part[i] << ", want " << z;
+      EXPECT_TRUE(is_close<float>(got.accuracy[i], accuracy, accuracy, n))
+          << "accuracy " << got.accuracy[i] << ", want " << accuracy;
+      EXPECT_TRUE(is_close<float>(got.entropy[i], entropy, entropy_size, n))
+          << "entropy " << got.entropy[i] << ", want " << entropy;
     }
   }
 
@@ -171,7 +240,7 @@ class CrossEntropy : public testing::Test {
   int64_t stride_ = 0;
   std::vector<Elem> logits_;
   std::vector<int64_t> targets_;
-  std::vector<float> upstream_;
+  std::vector<float> upstream_, weights_;
 };
 
 using Policies = testing::Types<F32, BF16, F16>;
@@ -190,6 +259,39 @@ TYPED_TEST(CrossEntropy, Options) {
       }
     }
   }
+}
+
+TYPED_TEST(CrossEntropy, ClassWeightsAndResults) {
+  LossOptions plain, all{.label_smoothing = 0.1f, .z_loss = 1e-2f, .softcap = 5.0f};
+  LossOptions smoothed{.label_smoothing = 0.2f};
+  for (LossOptions o : {plain, smoothed, all}) {
+    for (const Reduction r : {Reduction::kMean, Reduction::kSum, Reduction::kNone}) {
+      o.reduction = r;
+      for (const bool results : {false, true}) {
+        this->make({.options = o, .padding = 3, .weighted = true, .results = results});
+        this->expect_right();
+      }
+      this->make({.options = o, .results = true});
+      this->targets_[0] = 0;
+      this->logit(0, 0) = this->logit(0, 7) = typename TypeParam::Elem(20.0f);
+      this->expect_right();  // the first of two equal logits
+      this->targets_[0] = 7;
+      this->expect_right();
+    }
+  }
+}
+
+// The same where a cluster of blocks shares a row.
+TYPED_TEST(CrossEntropy, ClassWeightsAndResultsOfLongRows) {
+  const int64_t columns = static_cast<int64_t>(200001 / sizeof(typename TypeParam::Elem));
+  this->make({.options = {.label_smoothing = 0.1f, .z_loss = 1e-2f},
+              .rows = 2,
+              .columns = columns,
+              .offset = 1,
+              .weighted = true,
+              .results = true});
+  this->targets_ = {columns - 1, columns / 2};
+  this->expect_right();
 }
 
 TYPED_TEST(CrossEntropy, SizesAndAlignments) {
@@ -329,6 +431,9 @@ TYPED_TEST(CrossEntropy, RefusesBadArguments) {
   EXPECT_TRUE(refused([](A& a) { a.logits.stride[1] = 2; }));
   EXPECT_TRUE(refused([](A& a) { a.loss.shape[0] = 2; }));
   EXPECT_TRUE(refused([](A& a) { a.lse.data = nullptr; }));
+  const float weights[7] = {};
+  EXPECT_TRUE(refused([&](A& a) { a.class_weight = view(&weights[0], 7); }));
+  EXPECT_TRUE(refused([&](A& a) { a.entropy = view(loss.data(), 2); }));
   EXPECT_TRUE(refused([](A& a) { a.label_smoothing = 1.5f; }));
   EXPECT_TRUE(refused([](A& a) { a.label_smoothing = std::nanf(""); }));
 }

@@ -63,15 +63,21 @@ inline std::vector<int64_t> random_targets(int64_t rows, int64_t columns, int64_
 // of absolute values.
 struct RowReference {
   double loss = 0, loss_size = 0, lse = 0, lse_size = 0;
+  double z_part = 0, accuracy = 0, entropy = 0, entropy_size = 0;
   std::vector<double> gradient, gradient_size;
 };
 
-inline RowReference row_reference(std::vector<double> x, int64_t y, const LossOptions& o) {
+// Class weights may be empty: 1 each. `z_share` multiplies z_loss in loss and gradient.
+inline RowReference row_reference(std::vector<double> x, int64_t y, const LossOptions& o,
+                                  std::vector<double> weights = {}, double z_share = 1) {
   const auto columns = static_cast<double>(x.size());
+  if (weights.empty()) weights.assign(x.size(), 1.0);
   RowReference r;
   r.gradient.assign(x.size(), 0.0);
   r.gradient_size.assign(x.size(), 0.0);
   if (y == o.ignore_index) return r;
+  const bool valid = y >= 0 && y < static_cast<int64_t>(x.size());
+  r.accuracy = valid ? std::max_element(x.begin(), x.end()) - x.begin() == y : kNaN;
   std::vector<double> slope(x.size(), 1.0);
   if (o.softcap > 0) {
     for (size_t i = 0; i < x.size(); ++i) {
@@ -80,29 +86,38 @@ inline RowReference row_reference(std::vector<double> x, int64_t y, const LossOp
       slope[i] = 1 - t * t;
     }
   }
-  double max = -kInfinity, sum = 0, total = 0, total_size = 0;
+  double max = -kInfinity, sum = 0, total = 0, total_size = 0, all_weights = 0;
   for (const double v : x) max = std::max(max, v);
   for (const double v : x) {
     if (v != -kInfinity || max == -kInfinity) sum += std::exp(v - max);
-    total += v;
-    total_size += std::abs(v);
   }
-  const double a = o.label_smoothing, z = o.z_loss;
-  const bool valid = y >= 0 && y < static_cast<int64_t>(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    all_weights += weights[i];
+    total += weights[i] * x[i];
+    total_size += std::abs(weights[i] * x[i]);
+  }
+  const double a = o.label_smoothing, z = o.z_loss * z_share;
+  const double weight = valid ? weights[static_cast<size_t>(y)] : kNaN;
   const double target = valid ? x[static_cast<size_t>(y)] : kNaN;
   r.lse = max == -kInfinity ? max : max + std::log(sum);
   r.lse_size = std::abs(max) + std::abs(r.lse) + 1;
-  r.loss = (1 - a) * (r.lse - target) + z * r.lse * r.lse;
-  if (a != 0) r.loss += a * (r.lse - total / columns);
-  r.loss_size = r.lse_size * (1 + 2 * z * std::abs(r.lse)) + std::abs(target);
+  const double factor = (1 - a) * weight + a * all_weights / columns;
+  r.loss = (1 - a) * weight * (r.lse - target) + z * r.lse * r.lse;
+  if (a != 0) r.loss += a * (all_weights * r.lse - total) / columns;
+  r.loss_size = r.lse_size * (factor + 2 * z * std::abs(r.lse)) + std::abs(weight * target);
   if (a != 0) r.loss_size += a * total_size / columns;
+  r.z_part = o.z_loss * r.lse * r.lse;
+  r.entropy_size = r.lse_size;
   for (size_t i = 0; i < x.size(); ++i) {
-    const double hit = static_cast<int64_t>(i) == y ? 1 - a : 0;
+    const double hit = static_cast<int64_t>(i) == y ? (1 - a) * weight : 0;
     const double p = std::exp(x[i] - r.lse);
-    r.gradient[i] = valid ? ((1 + 2 * z * r.lse) * p - a / columns - hit) * slope[i] : kNaN;
+    r.gradient[i] =
+        valid ? ((factor + 2 * z * r.lse) * p - a * weights[i] / columns - hit) * slope[i] : kNaN;
     const double exponent = 1 + (std::abs(x[i]) + r.lse_size) / 24;
-    r.gradient_size[i] = p > 0 ? std::abs(1 + 2 * z * r.lse) * p * exponent : 0;
-    r.gradient_size[i] += a / columns + hit;
+    r.gradient_size[i] = p > 0 ? std::abs(factor + 2 * z * r.lse) * p * exponent : 0;
+    r.gradient_size[i] += a * weights[i] / columns + hit;
+    if (p > 0) r.entropy -= p * (x[i] - r.lse);
+    if (p > 0) r.entropy_size += p * (1 + std::abs(x[i])) * (1 + std::abs(x[i] - max));
   }
   return r;
 }

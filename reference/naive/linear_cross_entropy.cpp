@@ -26,6 +26,10 @@ Loss loss_pass(const Args& a, const Tensor& logits) {
   c.target = a.target;
   c.loss = a.loss;
   c.lse = a.lse;
+  c.class_weight = a.class_weight;
+  c.z_part = a.z_part;
+  c.accuracy = a.accuracy;
+  c.entropy = a.entropy;
   return c;
 }
 

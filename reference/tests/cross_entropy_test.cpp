@@ -50,6 +50,56 @@ TEST(CrossEntropy, HandComputedSoftcap) {
   expect_close(out.at("logits"), {-p, 0.75 * p}, 1e-15, "gradient");
 }
 
+// p = 1/4, 3/4 and 1/2, 1/2; weights 2 and 6 of the targets.
+TEST(CrossEntropy, HandComputedClassWeights) {
+  const Values in{
+      {"logits", {0, std::log(3.0), 5, 5}}, {"target", {1, 0}}, {"class_weight", {2, 6}}};
+  const double first = std::log(4.0 / 3), second = std::log(2.0);
+  const Values mean = run({{"T", 2}, {"V", 2}}, in);
+  expect_close(mean.at("loss"), {(6 * first + 2 * second) / 8}, 1e-15, "loss");
+  expect_close(mean.at("logits"), {6. / 8 / 4, -6. / 8 / 4, -2. / 8 / 2, 2. / 8 / 2}, 1e-15,
+               "gradient");
+  const Values sum = run({{"T", 2}, {"V", 2}, {"reduction", kSum}}, in);
+  expect_close(sum.at("loss"), {6 * first + 2 * second}, 1e-15, "loss");
+  // a / V sum_i w_i (lse - x_i) is half of it; the z-loss is divided by two rows.
+  const double lse = std::log(4.0), lse2 = 5 + second;
+  const double smoothed =
+      0.5 * (6 * first + 2 * second) + 0.25 * (2 * lse + 6 * first + 8 * second);
+  const Values all = run({{"T", 2}, {"V", 2}, {"label_smoothing", 0.5}, {"z_loss", 0.25}}, in);
+  expect_close(all.at("loss"), {smoothed / 8 + 0.25 * (lse * lse + lse2 * lse2) / 2}, 1e-15,
+               "loss");
+}
+
+TEST(CrossEntropy, ClassWeightsThatSumToNothing) {
+  const Values in{{"logits", {0, 1}}, {"target", {1}}, {"class_weight", {1, 0}}};
+  const Values out = run({{"T", 1}, {"V", 2}}, in);
+  expect_close(out.at("loss"), {0}, 0, "loss");
+  expect_close(out.at("logits"), {0, 0}, 0, "gradient");
+}
+
+TEST(CrossEntropy, HandComputedResults) {
+  // Rows: right; a tie that the first class wins; ignored; invalid.
+  const Values in{{"logits", {0, std::log(3.0), 5, 5, 7, 8, 1, 2}}, {"target", {1, 1, -100, 9}}};
+  Binding setting{{"T", 4}, {"V", 2}, {"z_loss", 0.25}, {"reduction", kNone}};
+  for (const char* result : {"z_part", "accuracy", "entropy"}) setting[result] = 1;
+  Call<Forward<F64>> none(setting, in);
+  cross_entropy::forward(none.args);
+  expect_close(none.get("accuracy"), {1, 0, 0, kNaN}, 0, "accuracy");
+  const double entropy = std::log(4.0) - 0.75 * std::log(3.0);
+  const std::vector<double> entropies = none.get("entropy");
+  expect_close({entropies[0], entropies[1], entropies[2]}, {entropy, std::log(2.0), 0}, 1e-15,
+               "entropy");
+  const double z = std::log(4.0);
+  EXPECT_NEAR(none.get("z_part")[0], 0.25 * z * z, 1e-15);
+  Values counted = in;
+  counted["target"] = {1, 1, -100, -100};
+  setting["reduction"] = kMean;
+  Call<Forward<F64>> mean(setting, counted);
+  cross_entropy::forward(mean.args);
+  expect_close(mean.get("accuracy"), {0.5}, 0, "accuracy");
+  expect_close(mean.get("entropy"), {(entropy + std::log(2.0)) / 2}, 1e-15, "entropy");
+}
+
 TEST(CrossEntropy, EqualLogits) {
   const Values in{{"logits", {7, 7, 7, 7}}, {"target", {3}}};
   const Values out = run({{"T", 1}, {"V", 4}}, in);
@@ -175,6 +225,7 @@ class CrossEntropyOptions : public testing::TestWithParam<LossCase> {
     Values in{{"logits", random.normal(kT * kV, size)}, {"target", random.targets(kT, kV, 2)}};
     for (double& z : in["logits"]) z += offset;
     if (std::get<4>(GetParam())) in["dloss"] = loss_upstream(GetParam(), kT);
+    add_class_weights(GetParam(), kV, &in);
     return in;
   }
 };
@@ -210,6 +261,10 @@ TEST_P(CrossEntropyOptions, ScaleBoundsFp32) {
     cross_entropy::forward_backward(fp32.args);
     for (const auto& [t, c0] : {std::pair{"loss", 16}, {"lse", 16}, {"logits", 24}})
       expect_scale(value.at(t), scale.get(t), as_double(fp32.get(t)), kV, c0, t);
+    Call<ForwardBackward<F64>> results(setting_, in);
+    cross_entropy::forward_backward(results.args);
+    for (const char* t : {"z_part", "accuracy", "entropy"})
+      expect_scale(results.get(t), scale.get(t), as_double(fp32.get(t)), kV, 16, t);
   }
 }
 

@@ -1,0 +1,120 @@
+// What loss_rows.cu computes of one logit at a time, in three forms: a kernel has the instructions
+// and registers of those options only that it is used for.
+#pragma once
+#include "kernels/device/device.h"
+#include "kernels/device/exp_sum.h"
+
+namespace tigon {
+
+enum class LossForm : int {
+  kPlain,    // neither of what follows
+  kSoftcap,  // a softcap
+  kGeneral,  // everything: maybe a softcap, class weights, results beside the loss
+};
+
+template <LossForm kForm>
+struct Softcap {
+  float cap, inverse;
+  TIGON_DEVICE float operator()(float x) const {
+    if (kForm == LossForm::kPlain || (kForm == LossForm::kGeneral && !(cap > 0.0f))) return x;
+    return cap * fast_tanh(x * inverse);
+  }
+};
+
+// Sums over some columns: of exponentials, and of the logits themselves.
+template <LossForm kForm>
+struct Statistics {
+  ExpSum exp;
+  float sum = 0.0f;
+};
+// The logits times their class weights; sum of exp(x - max) (x - max); and whether another class
+// comes before the target.
+template <>
+struct Statistics<LossForm::kGeneral> {
+  ExpSum exp;
+  float sum = 0.0f, moment = 0.0f;
+  int beaten = 0;
+};
+
+// The moment of `s` about another maximum. Of nothing it is 0, whatever the maximum was.
+TIGON_DEVICE float moment_about(float max, const Statistics<LossForm::kGeneral>& s) {
+  if (s.exp.sum == 0.0f) return 0.0f;
+  const float shift = planted("loss.entropy_not_shifted") ? 0.0f : s.exp.max - max;
+  return fast_exp_flushed(s.exp.max - max) * (s.moment + shift * s.exp.sum);
+}
+
+template <LossForm kForm>
+struct JoinStatistics {
+  TIGON_DEVICE Statistics<kForm> operator()(const Statistics<kForm>& a,
+                                            const Statistics<kForm>& b) const {
+    Statistics<kForm> both;
+    both.exp = JoinExpSums{}(a.exp, b.exp);
+    both.sum = a.sum + b.sum;
+    if constexpr (kForm == LossForm::kGeneral) {
+      both.moment = moment_about(both.exp.max, a) + moment_about(both.exp.max, b);
+      both.beaten = a.beaten | b.beaten;
+    }
+    return both;
+  }
+};
+
+// Adds the logits of kCount columns from `column` on.
+template <LossForm kForm>
+struct AddLogits {
+  Softcap<kForm> softcap;
+  const float* weight;  // of the classes, with smoothing; nullptr: 1 each
+  float target;         // logit before the softcap, which might make others equal to it
+  int target_column;
+
+  template <int kCount>
+  TIGON_DEVICE void operator()(Statistics<kForm>& s, float (&x)[kCount], int column) const {
+    if constexpr (kForm == LossForm::kGeneral) {
+      TIGON_UNROLL
+      for (int j = 0; j < kCount; ++j) {
+        const bool first = column + j < target_column && !planted("loss.accuracy_of_last_equal");
+        s.beaten |= x[j] > target || (x[j] == target && first);
+      }
+    }
+    TIGON_UNROLL
+    for (int j = 0; j < kCount; ++j) x[j] = softcap(x[j]);
+    if constexpr (kForm == LossForm::kGeneral) {
+      const Statistics<kForm> before = s;
+      add(s.exp, x);
+      s.moment = moment_about(s.exp.max, before);
+      TIGON_UNROLL
+      for (int j = 0; j < kCount; ++j) {
+        const float below = x[j] - s.exp.max, e = fast_exp_flushed(below);
+        if (e > 0.0f) s.moment += e * below;  // 0 for a logit of -inf
+        const bool weighted = weight != nullptr && !planted("loss.smoothing_sum_unweighted");
+        s.sum += weighted ? load(weight + column + j) * x[j] : x[j];
+      }
+    } else {
+      add(s.exp, x);
+      TIGON_UNROLL
+      for (int j = 0; j < kCount; ++j) s.sum += x[j];
+    }
+  }
+};
+
+// Gradient of a column with logit x; `at_target` is taken off before the softcap's derivative.
+template <LossForm kForm>
+struct LossGradient {
+  Softcap<kForm> softcap;
+  float lse, scale, offset;
+  const float* weight;  // of the classes, that multiply the offset; nullptr: 1 each
+
+  TIGON_DEVICE float operator()(float x, float at_target, int column) const {
+    if (planted("loss.other_gradients_zero") && at_target == 0.0f) return 0.0f;
+    float off = offset;
+    if (kForm == LossForm::kGeneral && weight != nullptr &&
+        !planted("loss.smoothing_slope_unweighted"))
+      off *= load(weight + column);
+    if (kForm == LossForm::kPlain || (kForm == LossForm::kGeneral && !(softcap.cap > 0.0f)))
+      return scale * fast_exp_flushed(x - lse) - off - at_target;
+    const float t = fast_tanh(x * softcap.inverse);
+    const float slope = planted("loss.softcap_slope_missing") ? 1.0f : 1.0f - t * t;
+    return (scale * fast_exp_flushed(softcap.cap * t - lse) - off - at_target) * slope;
+  }
+};
+
+}  // namespace tigon
