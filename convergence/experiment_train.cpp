@@ -120,6 +120,11 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   return {no_gpu(), memory};
 }
 
+std::vector<Finding> run_medusa(const ExperimentContext&) {
+  const Finding none{.reason = "the experiment does not train Medusa heads yet"};
+  return {none, none};
+}
+
 std::vector<Finding> run_frontier(const ExperimentContext& context) {
   const int devices = 8;
   ModelConfig full = shaped_as_8b(1);

@@ -7,6 +7,7 @@ namespace tigon::convergence {
 std::vector<Finding> run_train(const ExperimentContext& context);
 std::vector<Finding> run_8b(const ExperimentContext& context);
 std::vector<Finding> run_frontier(const ExperimentContext& context);
+std::vector<Finding> run_medusa(const ExperimentContext& context);
 std::vector<Finding> run_rms_norm(const ExperimentContext& context);
 std::vector<Finding> run_cross_entropy(const ExperimentContext& context);
 

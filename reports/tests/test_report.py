@@ -61,6 +61,13 @@ class ReportTest(unittest.TestCase):
             self.assertIn(text, table)
         self.assertIn("| train | memory | +20% | -61% | holds |", (self.folder / "summary.md").read_text())
 
+    def test_a_verdict_of_an_older_run_has_no_equivalence(self):
+        records = sample.host_run()
+        for record in records:
+            record.pop("equivalence", None)
+        self.write(records)
+        self.assertEqual(self.report(), (0, ""))
+
     def test_evidence_of_a_training_is_shown(self):
         self.write(sample.host_run())
         self.assertEqual(self.report(), (0, ""))

@@ -179,7 +179,7 @@ def convergence(run):
         else:
             entry["runs"][record["impl"]] = record
     for record in run.of("converge_verdict"):
-        entry_of(record)["verdict"] = record
+        entry_of(record)["verdict"] = {"equivalence": [], **record}  # older runs were not tested for it
     return entries
 
 
@@ -198,7 +198,7 @@ def gradients(run):
 
 def controls(run):
     """Faults planted in kernels that a training ran on, and the step at which its evidence failed."""
-    return [record for record in run.of("mutant") if record["group"] == "training"]
+    return [{"step": 0, "dtype": "", **record} for record in run.of("mutant") if record["group"] == "training"]
 
 
 def environment(run):
