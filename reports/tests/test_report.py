@@ -59,6 +59,7 @@ class ReportTest(unittest.TestCase):
         table = (self.folder / "index.html").read_text().split("What the papers claim")[1].split("</table>")[0]
         for text in ("not measured here", "no GPU here", "-61%", "holds", "host executor: AMD EPYC", "a paper"):
             self.assertIn(text, table)
+        self.assertTrue((self.folder / "figures" / "claims-light.svg").is_file())
         self.assertIn("| train | memory | +20% | -61% | holds |", (self.folder / "summary.md").read_text())
 
     def test_a_verdict_of_an_older_run_has_no_equivalence(self):

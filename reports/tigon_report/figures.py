@@ -285,3 +285,19 @@ def convergence_figure(figures, config, dtype, entry):
 
     return figures.draw(f"converge-{config}-{dtype}", f"Loss of {config} in {dtype}, naive and fused", drawing,
                         size=(10, 3.4), panels=2)
+
+
+def claims_figure(figures, claims):
+    """What was measured of each claim, as a share of what is claimed; those not measured are in the table only."""
+    rows = [record for record in claims if record["value"] is not None and record.get("number")]
+    if not rows:
+        return None
+
+    def drawing(ax, theme):
+        names = [f"{record['claim']}: {record['measured']} of {record['paper']}" for record in rows]
+        ax.barh(names, [record["value"] / record["number"] for record in rows], color=colour(theme, "fused"), height=0.5)
+        ax.axvline(1, color=theme["limit"], linewidth=1.4)
+        ax.invert_yaxis()
+        ax.set_xlabel("measured / claimed; right of the line a claim holds")
+
+    return figures.draw("claims", "Measured over claimed, per claim", drawing, size=(8.5, 1.0 + 0.35 * len(rows)))
