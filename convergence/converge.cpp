@@ -13,8 +13,6 @@
 #include "convergence/train.h"
 
 namespace tigon::convergence {
-namespace {
-
 ModelConfig config_of(const ConvergeRequest& r) {
   std::optional<ModelConfig> found = find_config(r.config);
   if (!found)
@@ -27,10 +25,21 @@ ModelConfig config_of(const ConvergeRequest& r) {
   if (r.sequence) c.sequence = *r.sequence;
   if (r.batch) c.batch = *r.batch;
   if (r.vocabulary) c.vocabulary = *r.vocabulary;
+  if (r.accumulate) c.accumulate = *r.accumulate;
+  if (r.medusa) c.medusa = *r.medusa;
+  c.frozen = c.frozen || r.frozen;
+  c.recompute = c.recompute || r.recompute;
   if (!r.dtypes.empty()) c.dtypes = r.dtypes;
   if (const std::string problem = problem_with(c); !problem.empty())
     throw ConvergeError(2, fmt::format("model {}: {}", c.name, problem));
   return c;
+}
+
+namespace {
+
+template <class P>
+Ops<P> asked_ops(const ConvergeRequest& r) {
+  return r.fused.empty() ? fused_ops<P>() : mixed_ops<P>(r.fused);
 }
 
 bool stopped(const std::atomic<bool>* stop) {
@@ -137,11 +146,11 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
     if (stopped(stop)) result.interrupted = true;
     if (result.interrupted) break;
     if (type == DType::kF32) {
-      check_first_steps<F32>(fused_ops<F32>(), request.seed, observer, result);
-      compare<F32>(comparison, naive_ops<F32>(), fused_ops<F32>(), result);
+      check_first_steps<F32>(asked_ops<F32>(request), request.seed, observer, result);
+      compare<F32>(comparison, naive_ops<F32>(), asked_ops<F32>(request), result);
     } else {
-      check_first_steps<BF16>(fused_ops<BF16>(), request.seed, observer, result);
-      compare<BF16>(comparison, naive_ops<BF16>(), fused_ops<BF16>(), result);
+      check_first_steps<BF16>(asked_ops<BF16>(request), request.seed, observer, result);
+      compare<BF16>(comparison, naive_ops<BF16>(), asked_ops<BF16>(request), result);
     }
   }
   return result;

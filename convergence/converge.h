@@ -76,10 +76,15 @@ struct ConvergeRequest {
   std::string data;       // text, a folder, JSONL or token ids; empty: licence texts of the system
   std::string tokenizer;  // a byte-pair file; empty: trained on the data
   bool padded = false;    // each example of a JSONL file in a row of its own
-  std::optional<bool> tied;       // the head is the embedding; not set: the config's
-  std::optional<int> sequence;    // tokens of one sequence
-  std::optional<int> batch;       // sequences per step
-  std::optional<int> vocabulary;  // rows of the embedding
+  std::optional<bool> tied;        // the head is the embedding; not set: the config's
+  std::optional<int> sequence;     // tokens of one sequence
+  std::optional<int> batch;        // sequences per step
+  std::optional<int> vocabulary;   // rows of the embedding
+  std::optional<int> accumulate;   // forward passes per step
+  std::optional<int> medusa;       // heads
+  bool frozen = false;             // only the Medusa heads are trained
+  bool recompute = false;          // layers run again in backward, on both sides
+  std::vector<std::string> fused;  // op_names() that the fused side has as kernels; empty: all
   // Where trainings that end early leave their state, to go on from when they are asked for again;
   // empty: nowhere.
   std::filesystem::path checkpoints;
@@ -141,6 +146,9 @@ struct ConvergeResult {
   // 0 all passed, 1 some parted, 130 interrupted.
   int exit_code() const;
 };
+
+// The model and run that it asks for. Throws ConvergeError(2) when they cannot be trained.
+ModelConfig config_of(const ConvergeRequest& request);
 
 // Runs the request. `stop` (may be null) ends it after the step at hand; what was finished is
 // reported. Throws ConvergeError.

@@ -73,6 +73,43 @@ round_kernel(const float* from, T* to, int64_t n) {
 
 template <class T>
 TIGON_KERNEL(kThreads)
+sum_rows_kernel(const float* from, int64_t rows, int64_t columns, T* to) {
+  for (int64_t j = first_item(); j < columns; j += item_stride()) {
+    float sum = 0.0f;
+    for (int64_t i = 0; i < rows; ++i) sum += load(from + i * columns + j);
+    store(to + j, from_float<T>(sum));
+  }
+}
+
+TIGON_DEVICE float sigmoid_of(float a) { return 1.0f / (1.0f + fast_exp(-a)); }
+
+template <class T>
+TIGON_KERNEL(kThreads)
+add_silu_kernel(const T* x, const T* a, T* y, int64_t n) {
+  for (int64_t i = first_item(); i < n; i += item_stride()) {
+    const float v = to_float(load(a + i));
+    store(y + i, from_float<T>(to_float(load(x + i)) + v * sigmoid_of(v)));
+  }
+}
+
+template <class T>
+TIGON_KERNEL(kThreads)
+silu_gradient_kernel(const T* dy, const T* a, T* da, int64_t n) {
+  for (int64_t i = first_item(); i < n; i += item_stride()) {
+    const float v = to_float(load(a + i)), s = sigmoid_of(v);
+    store(da + i, from_float<T>(to_float(load(dy + i)) * (s + v * s * (1.0f - s))));
+  }
+}
+
+template <class T>
+TIGON_KERNEL(kThreads)
+accumulate_kernel(const T* g, float scale, bool first, float* sum, int64_t n) {
+  for (int64_t i = first_item(); i < n; i += item_stride())
+    store(sum + i, (first ? 0.0f : load(sum + i)) + scale * to_float(load(g + i)));
+}
+
+template <class T>
+TIGON_KERNEL(kThreads)
 square_kernel(const T* g, int64_t n, float* partial) {
   constexpr int kWidth = kVec<T>;
   float sum = 0.0f;
@@ -155,6 +192,28 @@ Status round_to(const float* from, T* to, int64_t n, Stream stream) {
 }
 
 template <class T>
+Status sum_rows(const float* from, int64_t rows, int64_t columns, T* to, Stream stream) {
+  return launch({grid_for(columns), dim3(kThreads), 0, stream}, sum_rows_kernel<T>, from, rows,
+                columns, to);
+}
+
+template <class T>
+Status add_silu(const T* x, const T* a, T* y, int64_t n, Stream stream) {
+  return launch({grid_for(n), dim3(kThreads), 0, stream}, add_silu_kernel<T>, x, a, y, n);
+}
+
+template <class T>
+Status silu_gradient(const T* dy, const T* a, T* da, int64_t n, Stream stream) {
+  return launch({grid_for(n), dim3(kThreads), 0, stream}, silu_gradient_kernel<T>, dy, a, da, n);
+}
+
+template <class T>
+Status accumulate(const T* g, float scale, bool first, float* sum, int64_t n, Stream stream) {
+  return launch({grid_for(n), dim3(kThreads), 0, stream}, accumulate_kernel<T>, g, scale, first,
+                sum, n);
+}
+
+template <class T>
 Status sum_of_squares(const T* g, int64_t n, float* partial, float* result, Stream stream) {
   const auto blocks = std::min<unsigned>(grid_for(n / kVec<T>).x, kNormPartials);
   const Status s =
@@ -174,6 +233,10 @@ Status adamw(const AdamW<T>& args, Stream stream) {
   template Status gather_rows<T>(const T*, const int64_t*, T*, int64_t, int64_t, Stream); \
   template Status scatter_rows<T>(const ScatterRows<T>&, Stream);                         \
   template Status round_to<T>(const float*, T*, int64_t, Stream);                         \
+  template Status sum_rows<T>(const float*, int64_t, int64_t, T*, Stream);                \
+  template Status add_silu<T>(const T*, const T*, T*, int64_t, Stream);                   \
+  template Status silu_gradient<T>(const T*, const T*, T*, int64_t, Stream);              \
+  template Status accumulate<T>(const T*, float, bool, float*, int64_t, Stream);          \
   template Status sum_of_squares<T>(const T*, int64_t, float*, float*, Stream);           \
   template Status adamw<T>(const AdamW<T>&, Stream);
 TIGON_INSTANTIATE(float)

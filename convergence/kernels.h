@@ -1,4 +1,5 @@
-// The trainer's small kernels: residual add, embedding, gradient norm, AdamW. Both sides of a
+// The trainer's small kernels: residual add, embedding, Medusa's
+// activation, gradient norm and accumulation, AdamW. Both sides of a
 // comparison use them; sums run in a fixed order, so results do not depend on timing. Pointers are
 // 16-byte aligned device memory and row lengths multiples of 8, as MemoryPlan and problem_with()
 // see to.
@@ -35,6 +36,20 @@ Status scatter_rows(const ScatterRows<T>& args, Stream stream);
 // to[i] = from[i] rounded to T.
 template <class T>
 Status round_to(const float* from, T* to, int64_t n, Stream stream);
+
+// to[j] = sum over the rows of from [rows, columns], rounded to T.
+template <class T>
+Status sum_rows(const float* from, int64_t rows, int64_t columns, T* to, Stream stream);
+
+// y[i] = x[i] + silu(a[i]), and its gradient by a: da[i] = dy[i] silu'(a[i]).
+template <class T>
+Status add_silu(const T* x, const T* a, T* y, int64_t n, Stream stream);
+template <class T>
+Status silu_gradient(const T* dy, const T* a, T* da, int64_t n, Stream stream);
+
+// sum[i] = (first ? 0 : sum[i]) + scale g[i].
+template <class T>
+Status accumulate(const T* g, float scale, bool first, float* sum, int64_t n, Stream stream);
 
 // result[0] = sum of g[i]^2. `partial` has kNormPartials elements.
 inline constexpr int kNormPartials = 256;

@@ -24,15 +24,19 @@ Ops<P> ops_of(Side side) {
 // fp32 takes the place of the logits. No other op comes near it where V is much larger than H.
 int64_t naive_transient(const ModelConfig& c, DType dtype) {
   const int64_t each = dtype == DType::kF32 ? 3 * 4 : 2 + 3 * 4;
-  return each * c.tokens_per_step() * c.vocabulary;
+  return each * c.tokens_per_pass() * c.vocabulary;
 }
 
 template <class P>
 StepMemory plan(const ModelConfig& config, Side side, int devices) {
   constexpr DType kType = dtype_of<typename P::Elem>;
-  constexpr int64_t kState = kType == DType::kF32 ? 4 * 4 : 2 * 2 + 3 * 4;  // bytes of a parameter
+  constexpr int64_t kWeight = kType == DType::kF32 ? 4 : 2;
+  // Gradient, master weight where it is another, two moments, the sum of several gradients.
+  const int64_t training =
+      kWeight + (kType == DType::kF32 ? 0 : 4) + 2 * 4 + (config.accumulate > 1 ? 4 : 0);
+  const ParameterLayout layout(config);
   StepMemory memory;
-  const int64_t state = ParameterLayout(config).total * kState;
+  const int64_t state = layout.total * kWeight + layout.trained * training;
   memory.state = (state + devices - 1) / devices;
   memory.activations = Model<P>::plan_bytes(config, ops_of<P>(side)) - state;
   if (side != Side::kFused) memory.transient = naive_transient(config, kType);
@@ -55,7 +59,7 @@ int64_t largest(const Fits& fits) {
 }
 
 Batch random_batch(const ModelConfig& config) {
-  const int64_t n = config.tokens_per_step();
+  const int64_t n = config.tokens_per_pass();
   Batch batch;
   for (int64_t i = 0; i < n; ++i) {
     const auto id = [&](uint64_t stream) {
@@ -87,7 +91,8 @@ int64_t measure(const ModelConfig& config, Side side) {
     device_memory_reset_high_water();
     Model<P> model(config, ops);
     model.set_weights(initial_weights(config, 1));
-    model.step(random_batch(config), {0, 0.0});
+    model.step(std::vector<Batch>(static_cast<size_t>(config.accumulate), random_batch(config)),
+               {0, 0.0});
     return static_cast<int64_t>(device_memory_stats().high_water - before);
   } catch (const DeviceError& error) {
     throw ConvergeError(5, fmt::format("{} {}: {}", config.name, name_of(side), error.what()));

@@ -1,4 +1,4 @@
-// A small LLaMA with its backward pass written by hand, over a table of ops; one arena of memory.
+// A decoder with its backward pass written by hand, over a table of ops; one arena of memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -50,9 +50,13 @@ class Model {
   // All that a training consists of beside its data: what a checkpoint holds.
   std::vector<StateTensor> state() const;
 
-  // One step on a batch of config.batch sequences.
-  StepResult step(const Batch& batch, const UpdateSettings& update);
-  // Mean loss in nats, without gradients.
+  // One step on config.accumulate batches of config.batch sequences.
+  StepResult step(const std::vector<Batch>& batches, const UpdateSettings& update);
+  StepResult step(const Batch& batch, const UpdateSettings& update) {
+    return step(std::vector<Batch>{batch}, update);
+  }
+  // Mean loss in nats, without gradients. With Medusa heads, what is trained: the backbone's unless
+  // it is frozen, and of head k (from 0) 0.8^(k + 1) times its own.
   double evaluate(const Batch& batch);
   // What the head reads: the last layer's output after the final norm, [tokens, hidden].
   std::vector<float> hidden_states(const Batch& batch);
@@ -61,21 +65,33 @@ class Model {
   const ParameterLayout& layout() const { return layout_; }
 
  private:
-  // Activations that backward reads.
+  // What forward keeps of a norm beside its output; mean of layer_norm only.
+  struct NormStatistics {
+    float *rstd, *mean;
+  };
+  // Activations that backward reads. raw_qkv and head_rstd with qk_norm only.
   struct LayerBuffers {
-    float *rstd1, *rstd2, *lse;
-    Elem *normed1, *qkv, *attention, *middle, *normed2, *gate_up, *activated;
+    NormStatistics norm1, norm2;
+    float *lse, *head_rstd;
+    Elem *normed1, *raw_qkv, *qkv, *attention, *middle, *normed2, *gate_up, *activated;
+  };
+  struct MedusaBuffers {
+    Elem *before, *x, *dx, *dbefore;  // before the activation, the head's input, their gradients
+    float* scale;                     // of each head's loss
+    std::vector<int64_t*> target;     // of each head
   };
   struct Buffers {
     Elem *weight, *gradient;
-    float *master, *m, *v;
+    float *master, *m, *v, *accumulated;
     int64_t *input, *target;
     int32_t *order, *first;
     float *cos, *sin;
     std::vector<Elem*> x;  // input of each layer, then of the final norm
     std::vector<LayerBuffers> layers;
+    MedusaBuffers medusa;
     Elem *branch, *normed, *dnormed, *dx, *dbranch, *dactivated, *dqkv;
-    float *rstd, *delta, *dnorm, *row_lse, *loss, *partial, *square;
+    NormStatistics final_norm;
+    float *delta, *dnorm, *head_dnorm, *row_lse, *loss, *partial, *square;
     Scratch norm_scratch, gemm_scratch, loss_scratch;
   };
 
@@ -88,26 +104,63 @@ class Model {
   int backward_phase(int layer) const { return 2 * config_.layers - layer; }
   int update_phase() const { return 2 * config_.layers + 1; }
 
+  // The last phase in which what forward keeps of a layer is read.
+  int kept_until(int layer) const { return config_.frozen ? layer : backward_phase(layer); }
+
   Buffers take_buffers(MemoryPlan& plan) const;
-  LayerBuffers take_layer(MemoryPlan& plan, int layer) const;
+  void take_state(MemoryPlan& plan, Buffers& b) const;
+  void take_inputs(MemoryPlan& plan, Buffers& b) const;
+  void take_activations(MemoryPlan& plan, Buffers& b) const;
+  void take_gradients(MemoryPlan& plan, Buffers& b) const;
+  void take_medusa(MemoryPlan& plan, Buffers& b) const;
+  NormStatistics take_statistics(MemoryPlan& plan, int first, int last) const;
+  LayerBuffers take_layer(MemoryPlan& plan, int first, int last) const;
   void take_scratch(MemoryPlan& plan, Buffers& b) const;
   std::vector<Gemm> layer_products(const Buffers& b) const;
   void upload_angles();
+  void upload_medusa_scales();
+  void upload_medusa_targets(const Batch& batch);
   void upload(const Batch& batch);
 
+  // Gradients of one batch; its loss.
+  double pass(const Batch& batch);
   void forward();
+  void attention_branch(int layer);  // up to its residual add
+  void mlp_branch(int layer);        // up to the last product
   void forward_layer(int layer);
   void backward();
-  void backward_layer(int layer);
+  void backward_mlp(int layer);
+  void backward_attention(int layer);
   void loss_and_head_gradient();
+  void medusa_input(int head);
+  void medusa_gradient(int head);
+  double total_loss();
   void update(const UpdateSettings& settings);
 
-  rms_norm::Forward<P> norm_args(const Elem* x, const Elem* w, Elem* y, float* rstd) const;
-  rms_norm::Backward<P> norm_gradient_args(const Buffers& b, const Elem* dy, const Elem* x,
-                                           const Elem* w, const float* rstd, Elem* dx) const;
-  void norm_backward(Elem* dy, const Elem* x, int64_t weight, const float* rstd, Elem* dx);
-  linear_cross_entropy::Forward<P> loss_args(const Buffers& b) const;
-  linear_cross_entropy::ForwardBackward<P> loss_gradient_args(const Buffers& b) const;
+  rms_norm::Forward<P> rms_args(const Elem* x, const Elem* w, Elem* y, float* rstd) const;
+  rms_norm::Backward<P> rms_gradient_args(const Buffers& b, const Elem* dy, const Elem* x,
+                                          const Elem* w, const float* rstd, Elem* dx) const;
+  layer_norm::Forward<P> layer_norm_args(const Elem* x, const NormOffsets& w, Elem* y,
+                                         const NormStatistics& s) const;
+  layer_norm::Backward<P> layer_norm_gradient_args(const Buffers& b, const Elem* dy, const Elem* x,
+                                                   const NormOffsets& w, const NormStatistics& s,
+                                                   Elem* dx) const;
+  void norm(const Elem* x, const NormOffsets& w, Elem* y, const NormStatistics& s);
+  void norm_backward(Elem* dy, const Elem* x, const NormOffsets& w, const NormStatistics& s,
+                     Elem* dx);
+  // The head `head` of q, and then of k, within rows of q, k, v.
+  View<Elem, 2> head_rows(Elem* qkv, int head) const;
+  void head_norms(const LayerBuffers& b, const ParameterLayout::Block& w);
+  rms_norm::Backward<P> head_gradient_args(const Buffers& b, int buffers, int head,
+                                           int64_t w) const;
+  void head_norms_backward(int layer, const ParameterLayout::Block& w);
+  void rotate(Elem* qkv);
+  void rotate_back(Elem* dqkv);
+  void activate(const LayerBuffers& b);
+  void activate_backward(const LayerBuffers& b);
+  // Of the backbone's head (-1) or of a Medusa head.
+  linear_cross_entropy::Forward<P> loss_args(const Buffers& b, int head) const;
+  linear_cross_entropy::ForwardBackward<P> loss_gradient_args(const Buffers& b, int head) const;
   AttentionShape attention_shape() const;
 
   // y = x w^T, dx = dy w and dw = dy^T x of a matrix w [out, in] for all tokens of a batch.
@@ -119,7 +172,16 @@ class Model {
   void linear_backward(int64_t out, int64_t in, const Elem* dy, const Elem* x, int64_t weight,
                        Elem* dx);
 
-  int64_t tokens() const { return config_.tokens_per_step(); }
+  int64_t tokens() const { return config_.tokens_per_pass(); }
+  // Columns of a head that are turned, in pairs.
+  int64_t rotary_pairs() const {
+    return (config_.rotary > 0 ? config_.rotary : config_.head_size) / 2;
+  }
+  // The first head that is trained: the backbone's (-1) or Medusa's first.
+  int first_head() const { return config_.frozen ? 0 : -1; }
+  const LayerBuffers& layer_buffers(int layer) const {
+    return b_.layers[config_.recompute ? 0 : static_cast<size_t>(layer)];
+  }
   int64_t hidden() const { return config_.hidden; }
   const Elem* weight(int64_t offset) const { return b_.weight + offset; }
   Elem* gradient(int64_t offset) const { return b_.gradient + offset; }

@@ -1,4 +1,4 @@
-// Description of a LLaMA-shaped model and of the run that trains it, as data; presets by name.
+// Description of a decoder and of the run that trains it, as data; presets by name.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,11 @@
 
 namespace tigon::convergence {
 
-// Pre-norm decoder: RMSNorm, rotary grouped-query attention, SwiGLU; AdamW with warm-up and cosine.
+enum class NormKind { kRmsNorm, kLayerNorm };
+enum class Activation { kSwiglu, kGegluTanh, kGegluErf };
+
+// Pre-norm decoder: norms, rotary grouped-query attention, a gated MLP; AdamW with warm-up and
+// cosine.
 struct ModelConfig {
   std::string name;
   // Model.
@@ -22,11 +26,24 @@ struct ModelConfig {
   int intermediate = 352;
   int vocabulary = 4096;  // rows of the embedding; token ids are smaller
   bool tied = false;      // the head is the embedding
+  NormKind norm = NormKind::kRmsNorm;
+  float norm_offset = 0.0f;  // of RMSNorm's weights; with one, rounding is Gemma's
   float norm_eps = 1e-5f;
+  bool qk_norm = false;  // RMSNorm of each head of q and k before they are turned
+  Activation activation = Activation::kSwiglu;
   double rope_theta = 10000.0;
+  int rotary = 0;  // columns of a head that are turned; 0: all
+  bool rotary_interleaved = false;
+  float softcap = 0.0f;  // of the final logits; 0: none
+  // Medusa (Cai et al. 2024): head k of so many predicts the token k + 2 places on from
+  // x + silu(W x), x the final norm's output, over the full vocabulary.
+  int medusa = 0;
+  bool frozen = false;  // only the Medusa heads are trained
   // Run.
-  int sequence = 128;  // tokens of one sequence
-  int batch = 4;       // sequences per step
+  int sequence = 128;      // tokens of one sequence
+  int batch = 4;           // sequences per forward pass
+  int accumulate = 1;      // forward passes per step, whose gradients are averaged
+  bool recompute = false;  // layers run again in backward instead of keeping their activations
   int steps = 100;
   int quick_steps = 30;
   int held_out_batches = 4;  // most batches of the held-out part that the final loss is taken over
@@ -41,7 +58,8 @@ struct ModelConfig {
   double weight_decay = 0.1;  // of matrices; norm weights do not decay
   double clip = 1.0;          // largest global gradient norm
 
-  int64_t tokens_per_step() const { return int64_t{sequence} * batch; }
+  int64_t tokens_per_pass() const { return int64_t{sequence} * batch; }
+  int64_t tokens_per_step() const { return tokens_per_pass() * accumulate; }
   int64_t q_size() const { return int64_t{heads} * head_size; }
   int64_t kv_size() const { return int64_t{kv_heads} * head_size; }
   int64_t qkv_size() const { return q_size() + 2 * kv_size(); }

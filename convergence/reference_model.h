@@ -1,8 +1,8 @@
 // The model's forward pass once more in double, in plain loops: the oracle of losses and, over the
 // numbers of tape.h, of gradients.
 #pragma once
-#include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "convergence/model.h"
@@ -46,41 +46,119 @@ class ReferenceModel {
   // Its share of the batch's mean.
   template <class S>
   S loss_of_sequence(const Values<S>& w, const Batch& batch, size_t sequence) const {
-    using std::exp, std::log;
     const size_t n = at(c_.sequence), first = sequence * n;
     Values<S> x;
     for (size_t t = first; t < first + n; ++t)
       for (int j = 0; j < c_.hidden; ++j)
         x.push_back(w[at(layout_.embedding + batch.input[t] * c_.hidden + j)]);
     for (const auto& block : layout_.blocks) x = layer(w, block, x);
-    const Values<S> logits =
-        linear(w, layout_.head, c_.vocabulary, norm(w, layout_.final_norm, x), c_.hidden);
+    const Values<S> normed = norm(w, layout_.final_norm, x);
     S sum = 0;
-    for (size_t t = 0; t < n; ++t) {
-      if (batch.target[first + t] == kIgnored) continue;
-      const S* row = &logits[t * at(c_.vocabulary)];
-      S total = 0;
-      for (int v = 0; v < c_.vocabulary; ++v) total += exp(row[v]);
-      sum += log(total) - row[batch.target[first + t]];
+    if (!c_.frozen) sum += head_loss(w, layout_.head, normed, batch, first, 0);
+    for (int k = 0; k < c_.medusa; ++k) {
+      const auto& head = layout_.medusa[at(k)];
+      Values<S> own = normed;
+      const Values<S> before = linear(w, head.residual, c_.hidden, normed, c_.hidden);
+      for (size_t i = 0; i < own.size(); ++i) own[i] += before[i] * sigmoid(before[i]);
+      sum += S(std::pow(0.8, k + 1)) * head_loss(w, head.head, own, batch, first, k + 1);
     }
-    const auto counted = static_cast<double>(
-        batch.target.size() -
-        static_cast<size_t>(std::count(batch.target.begin(), batch.target.end(), kIgnored)));
-    return sum / S(counted);
+    return sum;
+  }
+
+  // The target so many places on within the sequence.
+  int64_t target_of(const Batch& batch, size_t t, int ahead) const {
+    const bool inside = t % at(c_.sequence) + at(ahead) < at(c_.sequence);
+    return inside ? batch.target[t + at(ahead)] : kIgnored;
+  }
+
+  // Of the targets so many places on; the share of the mean over those that are learnt.
+  template <class S>
+  S head_loss(const Values<S>& w, int64_t head, const Values<S>& x, const Batch& batch,
+              size_t first, int ahead) const {
+    using std::exp, std::log, std::tanh;
+    const Values<S> logits = linear(w, head, c_.vocabulary, x, c_.hidden);
+    const size_t n = at(c_.sequence);
+    S sum = 0;
+    for (size_t t = first; t < first + n; ++t) {
+      const int64_t target = target_of(batch, t, ahead);
+      if (target == kIgnored) continue;
+      Values<S> row(
+          logits.begin() + static_cast<std::ptrdiff_t>((t - first) * at(c_.vocabulary)),
+          logits.begin() + static_cast<std::ptrdiff_t>((t - first + 1) * at(c_.vocabulary)));
+      const S cap = static_cast<double>(c_.softcap);
+      if (c_.softcap > 0)
+        for (S& logit : row) logit = cap * tanh(logit / cap);
+      S total = 0;
+      for (const S& logit : row) total += exp(logit);
+      sum += log(total) - row[at(target)];
+    }
+    int64_t learnt = 0;
+    for (size_t t = 0; t < batch.target.size(); ++t)
+      learnt += target_of(batch, t, ahead) != kIgnored;
+    return sum / S(static_cast<double>(learnt));
   }
 
   template <class S>
-  Values<S> norm(const Values<S>& w, int64_t weight, const Values<S>& x) const {
+  static S sigmoid(const S& x) {
+    using std::exp;
+    return S(1.0) / (S(1.0) + exp(-x));
+  }
+
+  template <class S>
+  S activation(const S& x) const {
+    using std::erf, std::tanh;
+    if (c_.activation == Activation::kSwiglu) return x * sigmoid(x);
+    const S phi = c_.activation == Activation::kGegluTanh
+                      ? tanh(S(std::sqrt(2 / std::numbers::pi)) * (x + S(0.044715) * x * x * x))
+                      : erf(x / S(std::numbers::sqrt2));
+    return S(0.5) * x * (S(1.0) + phi);
+  }
+
+  template <class S>
+  S root(const S& mean_square) const {
     using std::sqrt;
-    Values<S> y(x.size());
-    const auto h = static_cast<double>(c_.hidden);
-    for (size_t row = 0; row < x.size(); row += at(c_.hidden)) {
-      S square = 0;
-      for (size_t j = 0; j < at(c_.hidden); ++j) square += x[row + j] * x[row + j];
-      const S rstd = S(1.0) / sqrt(square / S(h) + S(static_cast<double>(c_.norm_eps)));
-      for (size_t j = 0; j < at(c_.hidden); ++j) y[row + j] = x[row + j] * rstd * w[at(weight) + j];
-    }
+    return S(1.0) / sqrt(mean_square + S(static_cast<double>(c_.norm_eps)));
+  }
+
+  // RMSNorm of n numbers in place.
+  template <class S>
+  void rms_norm(const Values<S>& w, int64_t weight, S* x, size_t n) const {
+    S square = 0;
+    for (size_t j = 0; j < n; ++j) square += x[j] * x[j];
+    const S rstd = root(square / S(static_cast<double>(n)));
+    for (size_t j = 0; j < n; ++j)
+      x[j] = x[j] * rstd * (w[at(weight) + j] + S(static_cast<double>(c_.norm_offset)));
+  }
+
+  template <class S>
+  void layer_norm(const Values<S>& w, const NormOffsets& offsets, S* x, size_t n) const {
+    const S count = static_cast<double>(n);
+    S sum = 0, square = 0;
+    for (size_t j = 0; j < n; ++j) sum += x[j];
+    const S mean = sum / count;
+    for (size_t j = 0; j < n; ++j) square += (x[j] - mean) * (x[j] - mean);
+    const S rstd = root(square / count);
+    for (size_t j = 0; j < n; ++j)
+      x[j] = (x[j] - mean) * rstd * w[at(offsets.weight) + j] + w[at(offsets.bias) + j];
+  }
+
+  template <class S>
+  Values<S> norm(const Values<S>& w, const NormOffsets& offsets, const Values<S>& x) const {
+    Values<S> y = x;
+    for (size_t row = 0; row < x.size(); row += at(c_.hidden))
+      if (c_.norm == NormKind::kRmsNorm)
+        rms_norm(w, offsets.weight, &y[row], at(c_.hidden));
+      else
+        layer_norm(w, offsets, &y[row], at(c_.hidden));
     return y;
+  }
+
+  template <class S>
+  void head_norms(const Values<S>& w, const ParameterLayout::Block& block, Values<S>& qkv) const {
+    for (size_t row = 0; row < qkv.size(); row += at(c_.qkv_size()))
+      for (int head = 0; head < c_.heads + c_.kv_heads; ++head)
+        rms_norm(w, head < c_.heads ? block.q_norm : block.k_norm,
+                 &qkv[row + at(head * c_.head_size)], at(c_.head_size));
   }
 
   // x [n, in] times a matrix [out, in] transposed.
@@ -99,15 +177,16 @@ class ReferenceModel {
 
   template <class S>
   void rotate(Values<S>& qkv) const {
-    const size_t row = at(c_.qkv_size()), half = at(c_.head_size / 2);
+    const size_t row = at(c_.qkv_size()), half = at((c_.rotary > 0 ? c_.rotary : c_.head_size) / 2);
     for (size_t t = 0; t < qkv.size() / row; ++t)
       for (int head = 0; head < c_.heads + c_.kv_heads; ++head)
         for (size_t j = 0; j < half; ++j) {
           const double angle =
               static_cast<double>(t) *
               std::pow(c_.rope_theta, -static_cast<double>(j) / static_cast<double>(half));
-          S& first = qkv[t * row + at(head * c_.head_size) + j];
-          S& second = qkv[t * row + at(head * c_.head_size) + half + j];
+          const size_t begin = t * row + at(head * c_.head_size);
+          S& first = qkv[begin + (c_.rotary_interleaved ? 2 * j : j)];
+          S& second = qkv[begin + (c_.rotary_interleaved ? 2 * j + 1 : half + j)];
           const S a = first, b = second, cosine = std::cos(angle), sine = std::sin(angle);
           first = a * cosine - b * sine;
           second = b * cosine + a * sine;
@@ -142,8 +221,8 @@ class ReferenceModel {
   template <class S>
   Values<S> layer(const Values<S>& w, const ParameterLayout::Block& block,
                   const Values<S>& x) const {
-    using std::exp;
     Values<S> qkv = linear(w, block.qkv, c_.qkv_size(), norm(w, block.norm1, x), c_.hidden);
+    if (c_.qk_norm) head_norms(w, block, qkv);
     rotate(qkv);
     const Values<S> branch = linear(w, block.o, c_.hidden, attention(qkv), c_.q_size());
     Values<S> middle(x.size());
@@ -154,8 +233,7 @@ class ReferenceModel {
     const size_t f = at(c_.intermediate);
     for (size_t row = 0; row < gate_up.size(); row += 2 * f)
       for (size_t j = 0; j < f; ++j)
-        activated.push_back(gate_up[row + j] / (S(1.0) + exp(-gate_up[row + j])) *
-                            gate_up[row + f + j]);
+        activated.push_back(activation(gate_up[row + j]) * gate_up[row + f + j]);
     const Values<S> down = linear(w, block.down, c_.hidden, activated, c_.intermediate);
     for (size_t i = 0; i < x.size(); ++i) middle[i] += down[i];
     return middle;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <vector>
 
 namespace tigon::convergence {
@@ -76,6 +77,10 @@ inline Var log(const Var& a) { return make(std::log(a.value), a, 1 / a.value); }
 inline Var sqrt(const Var& a) {
   const double s = std::sqrt(a.value);
   return make(s, a, 0.5 / s);
+}
+inline Var erf(const Var& a) {
+  const double slope = 2 / std::sqrt(std::numbers::pi) * std::exp(-a.value * a.value);
+  return make(std::erf(a.value), a, slope);
 }
 inline Var tanh(const Var& a) {
   const double t = std::tanh(a.value);

@@ -61,27 +61,17 @@ std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed) {
   constexpr float kDeviation = 0.02f;
   const ParameterLayout layout(config);
   std::vector<float> w(static_cast<size_t>(layout.total), 0.0f);
-  const auto fill = [&](int64_t at, int64_t count, float deviation) {
-    for (int64_t i = at; i < at + count; ++i)
-      w[static_cast<size_t>(i)] =
-          deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
-  };
-  const auto ones = [&](int64_t at) {
-    std::fill_n(w.begin() + static_cast<std::ptrdiff_t>(at), config.hidden, 1.0f);
-  };
-  const int64_t h = config.hidden;
   const float into_residual = kDeviation / std::sqrt(2.0f * static_cast<float>(config.layers));
-  fill(layout.embedding, config.vocabulary * h, kDeviation);
-  fill(layout.head, config.vocabulary * h, kDeviation);
-  for (const ParameterLayout::Block& block : layout.blocks) {
-    fill(block.qkv, config.qkv_size() * h, kDeviation);
-    fill(block.o, config.q_size() * h, into_residual);
-    fill(block.gate_up, int64_t{2} * config.intermediate * h, kDeviation);
-    fill(block.down, config.intermediate * h, into_residual);
-    ones(block.norm1);
-    ones(block.norm2);
-  }
-  ones(layout.final_norm);
+  for (const Parameter& p : layout.parameters)
+    for (int64_t i = p.offset; i < p.offset + p.size(); ++i) {
+      const auto normal = [&](float deviation) {
+        return deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
+      };
+      float& value = w[static_cast<size_t>(i)];
+      if (p.initial == Initial::kRandom) value = normal(kDeviation);
+      if (p.initial == Initial::kRandomIntoResidual) value = normal(into_residual);
+      if (p.initial == Initial::kNormWeight) value = 1.0f - config.norm_offset;
+    }
   return w;
 }
 
@@ -199,10 +189,13 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
     report.steps = static_cast<int>(report.loss.size());
     while (report.steps < settings.steps && !asked_to_stop(settings)) {
       const int step = report.steps++;
-      const Batch batch = data.train(settings.seed, step, config.batch);
+      std::vector<Batch> batches;
+      for (int i = 0; i < config.accumulate; ++i)
+        batches.push_back(
+            data.train(settings.seed, int64_t{step} * config.accumulate + i, config.batch));
       const Clock::time_point step_start = Clock::now();
       const StepResult result =
-          model.step(batch, {step, learning_rate(config, step, settings.horizon)});
+          model.step(batches, {step, learning_rate(config, step, settings.horizon)});
       seconds.push_back(seconds_since(step_start));
       report.loss.push_back(result.loss);
       if (settings.on_step)

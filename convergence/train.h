@@ -11,9 +11,10 @@
 
 namespace tigon::convergence {
 
-// Normal with deviation 0.02; projections into the residual stream 1/sqrt(2 layers) of that; norm
-// weights 1. Sums of four uniform numbers instead of libm's functions, so the bits are the same on
-// every machine. In the order of ParameterLayout.
+// Normal with deviation 0.02; projections into the residual stream 1/sqrt(2 layers) of that; norms'
+// factors 1, biases and the residual matrices of Medusa heads 0. Sums of four uniform numbers
+// instead of libm's functions, so the bits are the same on every machine. In the order of
+// ParameterLayout.
 std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed);
 
 // Rounds every weight to `type` and moves it by one unit in the last place, up or down as

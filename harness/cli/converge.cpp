@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "convergence/ops.h"
 #include "convergence/text_data.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/converge_events.h"
@@ -26,6 +27,14 @@ int require_positive(const char* option, int value) {
 }
 
 // Before a run is begun.
+void require_model(const cv::ConvergeRequest& request) {
+  try {
+    cv::config_of(request);
+  } catch (const cv::ConvergeError& error) {
+    throw UsageError(error.what());
+  }
+}
+
 void require_text(const std::string& data) {
   try {
     cv::read_corpus(data);
@@ -47,6 +56,11 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   if (require_positive("--batch", options.batch) > 0) request.batch = options.batch;
   if (require_positive("--vocabulary", options.vocabulary) > 0)
     request.vocabulary = options.vocabulary;
+  if (require_positive("--accumulate", options.accumulate) > 0)
+    request.accumulate = options.accumulate;
+  if (require_positive("--medusa", options.medusa) > 0) request.medusa = options.medusa;
+  require_known("op", request.fused, cv::op_names());
+  require_model(request);
   if (options.tied || options.untied) request.tied = options.tied;
   if (!request.data.empty() && !std::filesystem::exists(request.data))
     throw MissingData(
@@ -91,6 +105,8 @@ void add_converge(CLI::App* app, Program* program) {
                   "  ./tigon converge --untied --seed 7\n"
                   "  ./tigon converge --data alpaca.jsonl --pad --tokenizer tokenizer.json "
                   "--vocabulary 50257\n"
+                  "  ./tigon converge --config tiny-gemma2 --accumulate 2 --recompute\n"
+                  "  ./tigon converge --medusa 3 --frozen --fused linear_cross_entropy\n"
                   "  ./tigon converge --checkpoint-every 20 --out results/mine\n"
                   "  ./tigon converge --resume results/mine\n"
                   "  ./tigon converge --all                  the papers' claims, one table\n"
@@ -138,6 +154,18 @@ void add_converge(CLI::App* app, Program* program) {
   command->add_flag("--all", options->all, "every experiment, and the controls")
       ->excludes(experiment)
       ->excludes(controls);
+  command->add_option("--accumulate", options->accumulate,
+                      "forward passes per step, whose gradients are averaged");
+  command->add_flag("--recompute", options->request.recompute,
+                    "run layers again in backward instead of keeping their activations");
+  command->add_option("--medusa", options->medusa, "Medusa heads, each with a loss of its own");
+  command->add_flag("--frozen", options->request.frozen, "train the Medusa heads only");
+  command
+      ->add_option("--fused", options->request.fused,
+                   "only these ops as kernels on the fused side, to see their share: " +
+                       fmt::format("{}", fmt::join(cv::op_names(), ", ")))
+      ->allow_extra_args(false)
+      ->delimiter(',');
   add_output(command, output.get());
   add_resume(command);
   command->callback([=] {

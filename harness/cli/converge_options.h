@@ -12,10 +12,10 @@ struct ConvergeOptions {
   convergence::ConvergeRequest request;
   std::vector<std::string> dtypes;
   bool tied = false, untied = false;
-  std::vector<std::string> experiments;         // of the papers' claims, in place of the training
-  bool all = false;                             // all of them, and the controls
-  bool controls = false;                        // the negative controls
-  int sequence = 0, batch = 0, vocabulary = 0;  // 0: the config's
+  std::vector<std::string> experiments;  // of the papers' claims, in place of the training
+  bool all = false;                      // all of them, and the controls
+  bool controls = false;                 // the negative controls
+  int sequence = 0, batch = 0, vocabulary = 0, accumulate = 0, medusa = 0;  // 0: the config's
 };
 
 // The request, checked: throws UsageError for a wrong name or number, and MissingData when --data

@@ -1,0 +1,14 @@
+// A failed launch ends a training.
+#pragma once
+#include <fmt/format.h>
+
+#include "convergence/converge.h"
+#include "kernels/signature/status.h"
+
+namespace tigon::convergence {
+
+inline void require(const Status& s, const char* what) {
+  if (!s.ok()) throw ConvergeError(5, fmt::format("{} failed: {}", what, s.reason));
+}
+
+}  // namespace tigon::convergence
