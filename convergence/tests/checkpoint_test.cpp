@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "convergence/safetensors.h"
 #include "convergence/micro.h"
+#include "convergence/safetensors.h"
 #include "convergence/train.h"
 #include "harness/tests/temporary_folder.h"
 

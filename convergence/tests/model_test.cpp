@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string>
 
-#include "convergence/reference_model.h"
 #include "convergence/micro.h"
+#include "convergence/reference_model.h"
 #include "convergence/train.h"
 
 namespace tigon::convergence {
