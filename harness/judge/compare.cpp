@@ -17,8 +17,13 @@ namespace tigon {
 
 namespace {
 
-constexpr int64_t kRmsElements = 1000;         // fewer say nothing about a root mean square
-constexpr int64_t kRmsValues = 100;            // neither do fewer values, see MeanSquare
+constexpr int64_t kRmsElements = 1000;  // fewer say nothing about a root mean square
+constexpr int64_t kRmsValues = 100;     // neither do fewer values, see MeanSquare
+// Nor do fewer rows of a 16-bit output: in y = x * rstd, with no weight, all errors of a row are a
+// function of the mantissa of x, and near half a unit for some rstd. Simulated at H = 4096, a
+// correct kernel failed in 6% of tries with one row, 0.7% with two, 0.15% with three, and in none
+// of 750 with eight.
+constexpr int64_t kRmsRows = 8;
 constexpr size_t kPatternElements = 1u << 20;  // failing indices kept for the pattern
 constexpr int64_t kNeighbours = 2;             // shown on either side of the worst element
 
@@ -97,10 +102,11 @@ class MeanSquare {
 // One pass over the elements.
 class Scan {
  public:
-  Scan(const std::vector<double>& got, const Expected& expected, const Budget& budget,
-       OutputResult* result)
+  Scan(const std::vector<double>& got, const Expected& expected, const std::vector<int64_t>& shape,
+       const Budget& budget, OutputResult* result)
       : got_(got),
         expected_(expected),
+        shape_(shape),
         budget_(budget),
         result_(*result),
         squares_(budget.output) {}
@@ -117,7 +123,11 @@ class Scan {
   // The first element whose class is wrong, else the one with the largest ratio; -1 for none.
   int64_t shown() const { return bad_class_ >= 0 ? bad_class_ : worst_; }
   bool wrong_class() const { return bad_class_ >= 0; }
-  bool has_rms() const { return judged_ >= kRmsElements && squares_.distinct() >= kRmsValues; }
+  bool has_rms() const {
+    const bool few_rows = size_of(budget_.output) == 2 && shape_.size() > 1 &&
+                          result_.elements < kRmsRows * shape_.back();
+    return judged_ >= kRmsElements && !few_rows && squares_.distinct() >= kRmsValues;
+  }
   std::vector<int64_t>& failing() { return failing_; }
   const std::vector<int64_t>& failing() const { return failing_; }
 
@@ -159,6 +169,7 @@ class Scan {
 
   const std::vector<double>& got_;
   const Expected& expected_;
+  const std::vector<int64_t>& shape_;
   const Budget& budget_;
   OutputResult& result_;
   std::vector<int64_t> failing_;
@@ -260,7 +271,7 @@ Comparison compare(const std::string& name, const std::vector<double>& got,
                              r.elements, size);
     return out;
   }
-  Scan scan(got, expected, budget, &r);
+  Scan scan(got, expected, shape, budget, &r);
   scan.run();
   if (const int64_t shown = scan.shown(); shown >= 0) {
     r.worst_index = unravel(shown, shape);
