@@ -56,13 +56,15 @@ void device_upload(void* to, const void* from_host, size_t bytes, Stream stream)
   device_copy(to, from_host, bytes, stream);
 }
 void device_download(void* to_host, const void* from, size_t bytes, Stream) {
-  memcpy(to_host, from, bytes);
+  if (bytes > 0) memcpy(to_host, from, bytes);  // of nothing, either may be null
 }
 void device_copy(void* to, const void* from, size_t bytes, Stream) {
+  if (bytes == 0) return;  // either may be null then
   memmove(to, from, bytes);
   simt::memory_mark(to, bytes, true);
 }
 void device_fill(void* p, unsigned char byte, size_t bytes, Stream) {
+  if (bytes == 0) return;
   memset(p, byte, bytes);
   simt::memory_mark(p, bytes, true);
 }
