@@ -43,6 +43,15 @@ S log_sum_exp(const Row<S>& x) {
   return m + log(S((x - m).exp().sum()));
 }
 
+// exp(x - lse), and 0 where that is exp(-inf): Eigen's exp of a packet ends at the smallest normal
+// number, which times -inf is no limit of p log p.
+template <class S>
+Row<S> probabilities(const Row<S>& x, const S& lse) {
+  const Row<S> log_p = x - lse;
+  const S never(-std::numeric_limits<double>::infinity());
+  return (log_p == never).select(Row<S>::Zero(x.size()), log_p.exp());
+}
+
 inline bool is_class(int64_t y, int64_t vocabulary) { return y >= 0 && y < vocabulary; }
 
 // What class weights, one each where there are none, and the reduction make of rows.
@@ -103,7 +112,7 @@ Row<S> row_gradient(const Row<S>& logits, const S& lse, int64_t y, const LossOpt
   if (!is_class(y, logits.size()))
     return Row<S>::Constant(logits.size(), S(std::numeric_limits<double>::quiet_NaN()));
   const double smoothing = o.label_smoothing;
-  const Row<S> p = (softcapped(logits, o.softcap) - lse).exp();
+  const Row<S> p = probabilities<S>(softcapped(logits, o.softcap), lse);
   Row<S> g = p * probability_factor(lse, y, o, w) - S(smoothing / double(logits.size())) * w.of;
   g[y] -= S(1 - smoothing) * w.of[y];
   return g * softcap_slope(logits, o.softcap);
@@ -122,7 +131,7 @@ double row_accuracy(const Row<S>& logits, int64_t y) {
 // -sum p log p, where 0 log 0 = 0.
 template <class S>
 S row_entropy(const Row<S>& x, const S& lse) {
-  const Row<S> p = (x - lse).exp();
+  const Row<S> p = probabilities(x, lse);
   S sum(0);
   for (int64_t i = 0; i < x.size(); ++i)
     if (!(p[i] == S(0))) sum -= p[i] * (x[i] - lse);
@@ -280,7 +289,7 @@ template <class S>
 S row_entropy_scale(const Row<S>& x, const S& lse) {
   using std::abs;
   const S m = largest(x);
-  const Row<S> p = (x - lse).exp();
+  const Row<S> p = probabilities(x, lse);
   S scale = S(1) + abs(lse - m);
   for (int64_t i = 0; i < x.size(); ++i) {
     if (p[i] == S(0)) continue;
@@ -301,7 +310,7 @@ Row<S> probability_scale(const Row<S>& x, const S& lse) {
   constexpr double kElementary = 24, kUnderflow = 0x1p-106;
   const S expected = S(4) * sqrt(S(x.size())) + S(kElementary);
   const Row<S> exponent = finite_abs(x) + abs(largest(x)) + abs(lse);
-  return (x - lse).exp() * (S(1) + exponent / expected) + S(kUnderflow);
+  return probabilities(x, lse) * (S(1) + exponent / expected) + S(kUnderflow);
 }
 
 // (p + q + 2 z |lse| p) |softcap'|; the softcap's derivative is 1 - tanh^2, so its scale 1 +

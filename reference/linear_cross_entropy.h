@@ -96,7 +96,7 @@ Sensitivity<S> sensitivity(const Row<S>& z, int64_t y, const LossOptions& o,
   const Row<S> s = cross_entropy::softcap_slope(z, o.softcap);
   const S lse = cross_entropy::log_sum_exp(x);
   const S k = cross_entropy::probability_factor(lse, y, o, w);
-  const Row<S> p = (x - lse).exp();
+  const Row<S> p = cross_entropy::probabilities(x, lse);
   const Row<S> e = cross_entropy::row_gradient(x, lse, y, uncapped, w);
   const S entropy = cross_entropy::row_entropy(x, lse);
   const Row<S> surprise = (p == S(0)).select(Row<S>::Zero(p.size()), p * (lse - x - entropy));

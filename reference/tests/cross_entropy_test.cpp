@@ -100,6 +100,16 @@ TEST(CrossEntropy, HandComputedResults) {
   expect_close(mean.get("entropy"), {(entropy + std::log(2.0)) / 2}, 1e-15, "entropy");
 }
 
+TEST(CrossEntropy, ImpossibleClassesAddNothingToTheEntropy) {
+  // As many as Eigen's exp takes at once.
+  std::vector<double> logits(16, -std::numeric_limits<double>::infinity());
+  logits[0] = logits[1] = 3;
+  Call<Forward<F64>> call({{"T", 1}, {"V", 16}, {"entropy", 1}, {"reduction", kNone}},
+                          {{"logits", logits}, {"target", {0}}});
+  cross_entropy::forward(call.args);
+  expect_close(call.get("entropy"), {std::log(2.0)}, 1e-15, "entropy");
+}
+
 TEST(CrossEntropy, EqualLogits) {
   const Values in{{"logits", {7, 7, 7, 7}}, {"target", {3}}};
   const Values out = run({{"T", 1}, {"V", 4}}, in);
