@@ -1,5 +1,6 @@
 // What the contracts of swiglu and geglu share.
 #pragma once
+#include <limits>
 #include <vector>
 
 #include "harness/ops/input_sets.h"
@@ -9,13 +10,15 @@
 
 namespace tigon {
 
-inline std::vector<InputSet> gated_inputs() {
+// largest: of a, where multipliers above 1 would overflow.
+inline std::vector<InputSet> gated_inputs(
+    double largest = std::numeric_limits<double>::infinity()) {
   std::vector<InputSet> sets = {{"normal", {{"a", "normal"}}},
                                 {"wide", {{"a", "normal", {{"scale", 8}}}}},
                                 {"saturated", {{"a", "normal", {{"scale", 60}}}}},
                                 {"mixed_rows", {{"a", "mixed_rows"}, {"b", "mixed_rows"}}}};
   add_special_rows(&sets, {"a", "b"});
-  add_nonfinite(&sets, {"a"});
+  add_nonfinite(&sets, {"a"}, largest);
   add_upstream(&sets, {"dy"});
   return sets;
 }

@@ -27,6 +27,33 @@ void take_halves(View<T, 2>* a, View<T, 2>* b, GateLayout layout) {
   *b = up_first ? first : second;
 }
 
+constexpr const char* kGatedShapes =
+    "all must be [T, F] with unit stride along F; a is [T, 2F], and b empty, where layout packs "
+    "them";
+
+// Checks the shapes of a forward pass; a becomes the gate and b the up half.
+template <class Args>
+Status take_forward(Args* args) {
+  const int64_t t = args->y.shape[0], f = args->y.shape[1];
+  if (t < 0 || f < 1) return invalid("y must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args->y, t, f) || !has_halves(args->a, args->b, args->layout, t, f))
+    return invalid(kGatedShapes);
+  take_halves(&args->a, &args->b, args->layout);
+  return {};
+}
+// The same of a backward pass; da and db likewise.
+template <class Args>
+Status take_backward(Args* args) {
+  const int64_t t = args->dy.shape[0], f = args->dy.shape[1];
+  if (t < 0 || f < 1) return invalid("dy must be [T, F] with T >= 0 and F >= 1");
+  if (!has_shape(args->dy, t, f) || !has_halves(args->a, args->b, args->layout, t, f) ||
+      !has_halves(args->da, args->db, args->layout, t, f))
+    return invalid(kGatedShapes);
+  take_halves(&args->a, &args->b, args->layout);
+  take_halves(&args->da, &args->db, args->layout);
+  return {};
+}
+
 // Calls run.operator()<whether there are multipliers>(): without them a kernel has none of their
 // instructions and registers.
 template <class Run>

@@ -99,7 +99,8 @@ struct BackwardPiece {
                               ? n.cdf
                               : fmaf(gate, n.derivative, n.cdf);
       const float gelu = gate * n.cdf;
-      float da = dy[j] * b[j] * slope;
+      // dy b may overflow where the slope is 0; b slope does not.
+      float da = dy[j] * (b[j] * slope);
       if (!planted("geglu.chain_factor_missing")) da *= gate_multiplier;
       const float db = dy[j] * gelu;
       const bool swapped = planted("geglu.gradients_swapped");
@@ -111,20 +112,12 @@ struct BackwardPiece {
   }
 };
 
-constexpr const char* kShapes =
-    "all must be [T, F] with unit stride along F; a is [T, 2F], and b empty, where layout packs "
-    "them";
-
 }  // namespace
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream) {
-  const int64_t t = args.y.shape[0], f = args.y.shape[1];
-  if (t < 0 || f < 1) return invalid("y must be [T, F] with T >= 0 and F >= 1");
-  if (!has_shape(args.y, t, f) || !has_halves(args.a, args.b, args.layout, t, f))
-    return invalid(kShapes);
   Forward<P> halves = args;
-  take_halves(&halves.a, &halves.b, args.layout);
+  if (Status bad = take_forward(&halves); !bad.ok()) return bad;
   return with_multipliers(args, [&]<bool kMultiplied> {
     const auto run = [&]<Approximate kApproximate> {
       return stream_rows<ForwardPiece<kApproximate, kMultiplied>>(halves, stream, halves.a,
@@ -137,14 +130,8 @@ Status forward(const Forward<P>& args, Stream stream) {
 
 template <class P>
 Status backward(const Backward<P>& args, Stream stream) {
-  const int64_t t = args.dy.shape[0], f = args.dy.shape[1];
-  if (t < 0 || f < 1) return invalid("dy must be [T, F] with T >= 0 and F >= 1");
-  if (!has_shape(args.dy, t, f) || !has_halves(args.a, args.b, args.layout, t, f) ||
-      !has_halves(args.da, args.db, args.layout, t, f))
-    return invalid(kShapes);
   Backward<P> halves = args;
-  take_halves(&halves.a, &halves.b, args.layout);
-  take_halves(&halves.da, &halves.db, args.layout);
+  if (Status bad = take_backward(&halves); !bad.ok()) return bad;
   return with_multipliers(args, [&]<bool kMultiplied> {
     const auto run = [&]<Approximate kApproximate> {
       return stream_rows<BackwardPiece<kApproximate, kMultiplied>>(

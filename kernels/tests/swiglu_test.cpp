@@ -99,6 +99,22 @@ TYPED_TEST(Swiglu, PackedInPlace) {
   }
 }
 
+// dy b is beyond float's range, and the slope of silu is 0.
+TEST(SwigluRange, NoOverflowBeforeAFlatSlope) {
+  TestTensor<float> a(1, 8), b(1, 8), dy(1, 8);
+  for (int64_t j = 0; j < 8; ++j) {
+    a.set(0, j, -3e38);
+    b.set(0, j, 3e38);
+    dy.set(0, j, 3);
+  }
+  const Status status = backward(
+      Backward<F32>{{}, dy.const_view(), a.const_view(), b.const_view(), a.view(), b.view()},
+      nullptr);
+  ASSERT_TRUE(status.ok()) << status.reason;
+  a.download();
+  for (int64_t j = 0; j < 8; ++j) EXPECT_EQ(a.got(0, j), 0);
+}
+
 TEST(SwigluArguments, AreChecked) {
   const TestTensor<float> a(2, 8), narrow(2, 4);
   Forward<F32> args{{}, a.const_view(), a.const_view(), a.view()};
