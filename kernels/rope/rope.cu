@@ -1,9 +1,9 @@
 // rope   a pair (x1, x2) of a head:  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;
 //        backward turns the other way: sin becomes -sin   (Su et al. 2021)
 //
-// A thread owns two pieces of a head that hold whole pairs, and the same two of up to four heads of
-// its token: all are loaded before the first is stored, and the angles are read once for them. q
-// and k in one launch. Columns that are not turned are pieces too, where they are to be copied.
+// A thread owns two pieces of a head that hold whole pairs, and the same two of another head of its
+// token: all are loaded before the first is stored, and the angles are read once for them. q and k
+// in one launch. Columns that are not turned are pieces too, where they are to be copied.
 // Bytes: 2*T*(Q+K)*R*elem + 4*T*R in place, R = D out of place. Arithmetic in float, rounded once.
 #include "kernels/rope/rope.h"
 
@@ -17,8 +17,9 @@
 namespace tigon::rope {
 namespace {
 
-constexpr int kThreads = 256;                // the most per block
-constexpr int kHeads = 4;                    // per thread: 128 bytes of loads in flight
+constexpr int kThreads = 128;                // the most per block
+constexpr int kBlocks = 8;                   // per SM: 64 registers, 64 KiB of loads in flight
+constexpr int kHeads = 2;                    // per thread: 64 bytes of them
 constexpr int64_t kMost = int64_t{1} << 29;  // tokens, and heads of either: they are counted in int
 constexpr int64_t kMostPerToken = int64_t{65535} * kThreads;  // threads: blocks along y
 
@@ -101,7 +102,7 @@ TIGON_DEVICE void store_pairs(T* low, T* high, float (&x1)[kWidth], float (&x2)[
 
 // direction: 1 forward, -1 backward. `to` is `from` in place.
 template <class T, int kWidth, bool kInterleaved>
-TIGON_KERNEL(kThreads)
+TIGON_KERNEL(kThreads, kBlocks)
 turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry g) {
   const int per_token = g.pieces * g.groups;
   const int64_t token =
