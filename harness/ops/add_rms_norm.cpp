@@ -59,7 +59,8 @@ OpSpec contract() {
       .summary = "h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)"
                  " of the rounded h",
       .axes = norm_axes(T, H),
-      .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
+      // A block per row: more columns than it keeps, and rows that come through shared memory.
+      .further_shapes = {{{"T", 5}, {"H", 4099}}, {{"T", 5}, {"H", 8200}}},
       .inputs = all_inputs(),
       .option_sets = {{},
                       {{"casting", "gemma"}},

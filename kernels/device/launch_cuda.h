@@ -25,10 +25,11 @@ TIGON_DEVICE void dependency_launch() {
 
 namespace device {
 
-// CUDA allows 48 KB of dynamic shared memory unless a kernel is told otherwise on each device; this
-// remembers what it was told, so that a repeated launch costs a look-up.
+// CUDA allows 48 KB of shared memory, static and dynamic, unless a kernel is told otherwise on each
+// device; this remembers what it was told, so that a repeated launch costs a look-up. 24 KB leave
+// room for the static arrays of any kernel here: at most 17 KB.
 inline cudaError_t raise_shared_limit(const void* kernel, size_t bytes) {
-  constexpr size_t kDefault = 48 * 1024;
+  constexpr size_t kDefault = 24 * 1024;
   if (bytes <= kDefault) return cudaSuccess;
   static std::mutex mutex;
   static std::map<std::pair<int, const void*>, size_t> granted;

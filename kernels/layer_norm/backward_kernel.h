@@ -2,10 +2,11 @@
 //                       dw = sum_T dy * x_hat,  db = sum_T dy,  x_hat = (x - mean) * rstd
 //
 // A fixed grid walks over the rows; x and dy are read once and kept in registers, the next rows are
-// read while these are worked on. dw and db are summed as in kernels/device/column_sums.h. Bytes:
-// (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
+// read while these are worked on (row_queue.h). dw and db are summed as in
+// kernels/device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
 #pragma once
 #include "kernels/device/column_sums.h"
+#include "kernels/device/row_queue.h"
 #include "kernels/layer_norm/layer_norm.h"
 
 namespace tigon::layer_norm {
@@ -17,28 +18,6 @@ struct RowSums {
     return {a.m + b.m, a.product + b.product};
   }
 };
-
-// The part of a row that a thread keeps, as stored.
-template <class T, int kWidth, int kPieces>
-struct KeptRow {
-  Piece<T, kWidth> x[kPieces], dy[kPieces];
-  float mean, rstd;
-};
-
-template <int kLanes, class P, int kWidth, int kPieces>
-TIGON_DEVICE void load_row(const Backward<P>& args, int64_t row, int lane,
-                           KeptRow<typename P::Elem, kWidth, kPieces>& kept) {
-  const auto* x = args.x.data + row * args.x.stride[0];     // [H]
-  const auto* dy = args.dy.data + row * args.dy.stride[0];  // [H]
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < args.x.shape[1] / kWidth) {
-      kept.x[p] = load_piece_stream<kWidth>(x + i * kWidth);
-      kept.dy[p] = load_piece_stream<kWidth>(dy + i * kWidth);
-    }
-  kept.mean = load(args.mean.data + row);
-  kept.rstd = load(args.rstd.data + row);
-}
 
 // x_hat and m of a piece.
 template <class P, int kWidth>
@@ -114,17 +93,37 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   if (partial_db != nullptr) partial_db += blockIdx.x * h;
 
   int64_t row = first + threadIdx.x / kLanes;
-  KeptRow<T, kWidth, kPieces> kept{}, next{};
-  Piece<T, kWidth> weight[kPieces] = {};
-  if (row < rows) load_row<kLanes>(args, row, lane, next);
+  TIGON_DYNAMIC_SHARED(Vec<T>, slots);
+  using Queue = RowQueue<T, kWidth, kLanes, kPieces>;
+  Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
+  const auto request = [&](int64_t next, int slot) {
+    const int64_t pieces = next < rows ? h / kWidth : 0;
+    x_queue.request(args.x.data + next * args.x.stride[0], pieces, slot);
+    dy_queue.request(args.dy.data + next * args.dy.stride[0], pieces, slot);
+    Queue::close();
+  };
+  const auto load_statistic = [&](const auto& statistic, int64_t of) {
+    return of < rows ? load(statistic.data + of) : 0.0f;
+  };
+  TIGON_UNROLL
+  for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
+  float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);
+  Piece<T, kWidth> kept_x[kPieces] = {}, kept_dy[kPieces] = {}, weight[kPieces] = {};
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
   float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
+  int slot = 0;
   for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
-    kept = next;
-    if (row + step < rows) load_row<kLanes>(args, row + step, lane, next);
     const int64_t pieces = row < rows ? h / kWidth : 0;
+    const float mean = next_mean, rstd = next_rstd;
+    Queue::await();
+    x_queue.receive(pieces, slot, kept_x);
+    dy_queue.receive(pieces, slot, kept_dy);
+    request(row + Queue::kDepth * step, slot);
+    next_mean = load_statistic(args.mean, row + step);
+    next_rstd = load_statistic(args.rstd, row + step);
+    slot = (slot + 1) % Queue::kDepth;
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
     const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
     T* dx_row = args.dx.data + row * args.dx.stride[0];        // [H]
@@ -134,15 +133,14 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     for (int p = 0; p < kPieces; ++p)
       if (p * kLanes + lane < pieces) {
         keep_packed(weight[p]);
-        add_piece(args, kept.x[p], kept.dy[p], weight[p], kept.mean, kept.rstd, sums, products,
-                  dw[p], db[p]);
+        add_piece(args, kept_x[p], kept_dy[p], weight[p], mean, rstd, sums, products, dw[p], db[p]);
       }
     if constexpr (kRest)
       for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
         float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
         add_piece(args, load_piece<kWidth>(x_row + i * kWidth),
                   load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
-                  kept.mean, kept.rstd, sums, products, dw_terms, db_terms);
+                  mean, rstd, sums, products, dw_terms, db_terms);
         const bool is_first = block_row == first;
         add_in_memory(partial_dw == nullptr ? nullptr : partial_dw + i * kWidth, is_first,
                       dw_terms);
@@ -158,17 +156,16 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
       if (const int i = p * kLanes + lane; i < pieces) {
-        keep_packed(kept.x[p]);
-        keep_packed(kept.dy[p]);
+        keep_packed(kept_x[p]);
+        keep_packed(kept_dy[p]);
         keep_packed(weight[p]);
-        store_dx(args, kept.x[p], kept.dy[p], weight[p], kept.mean, kept.rstd, means,
-                 dx_row + i * kWidth);
+        store_dx(args, kept_x[p], kept_dy[p], weight[p], mean, rstd, means, dx_row + i * kWidth);
       }
     if constexpr (kRest)
       for (int64_t i = kKept + lane; i < pieces; i += kLanes)
         store_dx(args, load_piece<kWidth>(x_row + i * kWidth),
                  load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
-                 kept.mean, kept.rstd, means, dx_row + i * kWidth);
+                 mean, rstd, means, dx_row + i * kWidth);
   }
   if (partial_dw != nullptr) store_partial<kLanes>(dw, h / kWidth, partial_dw);
   if (partial_db != nullptr) store_partial<kLanes>(db, h / kWidth, partial_db);

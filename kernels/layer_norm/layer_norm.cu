@@ -30,19 +30,19 @@ constexpr RowTable<9> kForwardVectors = {"layer_norm.forward.vectors",
 constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}}};
 
-// Up to 64, 128, 256, 512, 2048, 4096 and 8192 columns of bf16. A 16-byte piece costs up to 36
-// registers (x, dy, both of the next row, w, eight sums of dw and of db).
+// Up to 64, 128, 256, 1024, 2048, 4096 and 8192 columns of bf16. A 16-byte piece costs up to 28
+// registers (x, dy, w, eight sums of dw and of db). Few blocks are best, see rms_norm.cu.
 constexpr RowTable<8> kBackwardVectors = {"layer_norm.backward.vectors",
                                           {{8, 1, 5},
                                            {16, 1, 5},
                                            {32, 1, 5},
-                                           {32, 2, 4},
+                                           {32, 4, 2},
                                            {128, 2, 4},
                                            {256, 2, 2},
                                            {512, 2, 1},
                                            {512, 1, 1}}};
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
-                                           {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
+                                           {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
 
 // Sums of x - centre and of its square.
 struct Moments {
@@ -225,7 +225,8 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
   unsigned blocks = 0;
   const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
     blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
-    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
+    using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces>;
+    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 2 * Queue::kBytes, stream},
                   backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args,
                   partials.dw, partials.db);
   };

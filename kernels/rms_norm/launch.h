@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/device/column_sums.h"
+#include "kernels/device/row_queue.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/signature/checks.h"
 
@@ -56,7 +57,8 @@ LaunchConfig forward_grid(int64_t rows, Stream stream) {
 }
 
 // Calls run.operator()<as above>(grid, partials) and adds the partial sums of dw up.
-template <const auto& kVectors, const auto& kElements, class P, class Run>
+// kQueuedLanes: as backward_rows'.
+template <const auto& kVectors, const auto& kElements, int kQueuedLanes, class P, class Run>
 Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, const Run& run) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
   float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
@@ -64,7 +66,8 @@ Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, con
   const Status status = with_row_kernel<kVectors, kElements, typename P::Elem>(
       vectors, h, [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
         blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
-        const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream};
+        using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, (kLanes >= kQueuedLanes)>;
+        const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), 2 * Queue::kBytes, stream};
         return run.template operator()<kWidth, kLanes, kPieces, kBlocksPerSm, kRest>(grid,
                                                                                      partials);
       });

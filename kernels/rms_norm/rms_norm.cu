@@ -28,15 +28,18 @@ constexpr RowTable<9> kForwardVectors = {"rms_norm.forward.vectors",
 constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}}};
 
-// Up to 64, 128, 256, 1024, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to 28
-// registers (x, dy, both of the next row, w, eight sums of dw).
-constexpr RowTable<8> kBackwardVectors = {"rms_norm.backward.vectors",
+// Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
+// 20 registers (x, dy, w, eight sums of dw). 64 KB on their way per SM are best, in as few blocks
+// as hold them: of 16384 x 4096, a loop like this one had on an H200 102% of the rate of a copy of
+// the same bytes in two blocks of 256 threads, 90% in three and 87% in four.
+constexpr RowTable<9> kBackwardVectors = {"rms_norm.backward.vectors",
                                           {{8, 1, 7},
                                            {16, 1, 7},
                                            {32, 1, 7},
-                                           {32, 4, 3},
-                                           {128, 4, 3},
-                                           {256, 4, 1},
+                                           {32, 4, 2},
+                                           {128, 2, 4},
+                                           {256, 2, 2},
+                                           {512, 2, 1},
                                            {512, 4, 1},
                                            {512, 1, 1}}};
 constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
@@ -70,6 +73,8 @@ forward_kernel(Forward<P> args) {
   forward_rows<P, kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x});
 }
 
+constexpr int kQueuedLanes = 1;  // all
+
 // Nothing else has a gradient for the row.
 struct NoUpstream {
   TIGON_DEVICE void start(int64_t, int, int64_t) const {}
@@ -82,7 +87,9 @@ struct NoUpstream {
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
-  backward_rows<P, kWidth, kLanes, kPieces, kRest>(args, partials, NoUpstream{});
+  TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
+  backward_rows<P, kWidth, kLanes, kPieces, kRest, kQueuedLanes>(args, partials, slots,
+                                                                 NoUpstream{});
 }
 
 }  // namespace
@@ -123,7 +130,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
   if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
   if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
-  return launch_backward<kBackwardVectors, kBackwardElements>(
+  return launch_backward<kBackwardVectors, kBackwardElements, kQueuedLanes>(
       args, in_vectors(args.w, args.dy, args.x, args.dx), stream,
       [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>(
           const LaunchConfig& grid, float* partials) {

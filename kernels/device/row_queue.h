@@ -1,0 +1,69 @@
+// The next rows of one tensor, for a kernel that walks over rows: requested before this row is
+// worked on, so that memory is never idle.
+#pragma once
+#include "kernels/device/async.h"
+#include "kernels/device/row_lanes.h"
+
+namespace tigon {
+
+// Two rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will read
+// itself, so it waits for nobody else. Single elements are read one row ahead into registers: there
+// is no copy of two bytes; and so are pieces where !kShared. The queues of a kernel move together:
+// request() of each, close(); and for every row await(), receive() of each, the next requests,
+// close().
+template <class T, int kWidth, int kLanes, int kPieces, bool kShared = true>
+class RowQueue {
+  static constexpr bool kCopies = kWidth > 1 && kShared;
+  static constexpr int kPitch = kRowThreads<kLanes>;
+
+ public:
+  using RowPiece = Piece<T, kWidth>;
+  static constexpr int kDepth = kCopies ? 2 : 1;                            // rows ahead
+  static constexpr int kVectors = kCopies ? kDepth * kPieces * kPitch : 0;  // of shared memory
+  static constexpr size_t kBytes = kVectors * sizeof(Vec<T>);
+
+  TIGON_DEVICE explicit RowQueue(Vec<T>* shared) : slots_(shared + threadIdx.x) {}
+
+  // row: [pieces * kWidth]; without pieces nothing is read. 0 <= slot < kDepth.
+  TIGON_DEVICE void request(const T* row, int64_t pieces, int slot) {
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (const int i = piece_of(p); i < pieces) {
+        if constexpr (kCopies)
+          async_copy<16>(&slot_of(slot, p), row + i * kWidth);
+        else
+          next_[p] = load_piece_stream<kWidth>(row + i * kWidth);
+      }
+  }
+  TIGON_DEVICE void receive(int64_t pieces, int slot, RowPiece (&kept)[kPieces]) const {
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p)
+      if (piece_of(p) < pieces) {
+        if constexpr (kCopies)
+          kept[p] = dtype_detail::bits_as<RowPiece>(slot_of(slot, p));
+        else
+          kept[p] = next_[p];
+      }
+  }
+
+  static TIGON_DEVICE void close() {
+    if constexpr (kCopies) async_commit();
+  }
+  static TIGON_DEVICE void await() {
+    if constexpr (kCopies)
+      if (!planted("row_queue.not_awaited")) async_wait<kDepth - 1>();
+  }
+
+ private:
+  static TIGON_DEVICE int piece_of(int p) {
+    return p * kLanes + static_cast<int>(threadIdx.x) % kLanes;
+  }
+  TIGON_DEVICE Vec<T>& slot_of(int slot, int p) const {
+    return slots_[(slot * kPieces + p) * kPitch];
+  }
+
+  Vec<T>* slots_;
+  RowPiece next_[kCopies ? 1 : kPieces] = {};
+};
+
+}  // namespace tigon
