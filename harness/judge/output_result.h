@@ -17,7 +17,7 @@ struct Neighbour {
 struct OutputResult {
   std::string name;
   double error_over_budget = 0;  // worst element; passes iff <= 1
-  double rms_over_budget = 0;    // passes iff <= 1; NaN where too few elements or rows
+  double rms_over_budget = 0;    // passes iff <= 1; NaN where too few elements or values
   double bias = 0;               // mean signed error over its expected spread (a z score)
   std::vector<int64_t> worst_index;
   double got = 0, want = 0;          // at worst_index
