@@ -67,6 +67,16 @@ class ReadTest(unittest.TestCase):
         self.assertEqual(found["k1"], {"loads_16": 2, "loads_2": 1, "stores_4": 4, "split_stores_16": 1})
         self.assertEqual(found["k2"], {"stores_2": 2, "stores_4": 2})
 
+    def test_asynchronous_copies_are_loads(self):
+        found = kernel_facts.accesses("""
+\tcp.async.cg.shared.global [%r5], [%rd7], 16;
+\t@%p1 cp.async.ca.shared.global [%r5+16], [%rd7+8], 4;
+\tcp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd2], %r3, [%r4];
+\tcp.async.commit_group;
+\tcp.async.wait_group 1;
+""")
+        self.assertEqual({k: v for k, v in found.items() if v}, {"loads_16": 2, "loads_4": 1})
+
     def test_resources_of_ptxas(self):
         self.assertEqual(kernel_facts.resources(REPORT), {
             "_Z1kPf": {"registers": 40, "stack_bytes": 104, "spill_bytes": 32, "shared_bytes": 4096, "barriers": 1},

@@ -12,6 +12,8 @@ import tempfile
 SCALAR = re.compile(r"[a-z](\d+)")  # the type at the end of a PTX instruction: u32, f32, b8
 VECTOR = re.compile(r"v[248]")
 ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?(ld|st)\.([a-zA-Z0-9_:.]+)\s+(.*)$")
+# An asynchronous copy from global to shared memory: cp.async of 4, 8 or 16 bytes, or a bulk copy of 16-byte pieces.
+COPY = re.compile(r"^\s*(?:@!?%p\d+\s+)?cp\.async\.(?:(bulk)\.shared\S*global|c[ag]\.shared\.global)\S*\s+\[\S+\s\[\S+\s(\d+)?")
 ADDRESS = re.compile(r"\[(%rd\d+)(?:\+(-?\d+))?\]")
 
 
@@ -103,7 +105,7 @@ def bodies(ptx):
 
 
 def accesses(body):
-    """Global loads and stores by width in bytes, and 16-byte accesses that were made piecemeal.
+    """Global loads, asynchronous copies among them, and stores by width in bytes, and 16-byte accesses made piecemeal.
 
     Piecemeal: accesses of less than 16 bytes in consecutive instructions to consecutive addresses that fill 16 bytes
     from a multiple of 16 on. A loop over elements that was unrolled has other instructions between its accesses.
@@ -116,6 +118,8 @@ def accesses(body):
             run.clear()
 
     for line in body.splitlines():
+        if copied := COPY.match(line):
+            widths[f"loads_{16 if copied[1] else copied[2]}"] += 1
         found = ACCESS.match(line)
         if not found or not (width := _global_width(found[2])):
             # Sixteen loads of a byte come with the shifts that put them together: only what leaves the block ends a run
