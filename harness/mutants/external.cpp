@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/judge/verdict.h"
+#include "harness/run/check.h"
 
 namespace tigon {
 
@@ -85,7 +86,7 @@ void run_external(const ExternalGroup& group, const ExternalSink& sink) {
   });
   const int status = pclose(lines);
   const bool ended_well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || missed > 0);
-  if (faults > 0 && rest.empty() && ended_well) return;
+  if (interrupted() || (faults > 0 && rest.empty() && ended_well)) return;
   sink({.group = group.name,
         .name = "program",
         .what = "runs to its end",

@@ -32,7 +32,8 @@ using ExternalSink = std::function<void(const ExternalResult&)>;
 std::string external_program(const ExternalGroup& group);
 
 // Runs the program of a group and calls sink for each fault as it comes. A line that cannot be read
-// or a program that ends badly is a fault of the name "program" that was not caught.
+// or a program that ends badly, uninterrupted, is a fault of the name "program" that was not
+// caught.
 void run_external(const ExternalGroup& group, const ExternalSink& sink);
 
 // As in harness/record/record.schema.json, KIND mutant.
