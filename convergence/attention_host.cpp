@@ -1,27 +1,14 @@
 // Attention on the cores of a CPU: one key head at a time is converted to fp32, its query heads run
 // row by row. Work is dealt by key head, so results do not depend on the number of threads.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <thread>
 #include <vector>
 
 #include "convergence/attention.h"
+#include "convergence/threads.h"
 
 namespace tigon::convergence {
 namespace {
-
-template <class F>
-void parallel_for(int count, F&& f) {
-  std::atomic<int> next = 0;
-  const auto work = [&] {
-    for (int i = next++; i < count; i = next++) f(i);
-  };
-  const int threads = std::min<int>(count, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::jthread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work);
-  work();
-}
 
 using Floats = std::vector<float>;
 

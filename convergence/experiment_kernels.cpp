@@ -7,6 +7,7 @@
 
 #include "convergence/experiments.h"
 #include "convergence/ops.h"
+#include "convergence/require.h"
 #include "convergence/text_data.h"
 #include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/device/runtime.h"
@@ -16,10 +17,6 @@ namespace tigon::convergence {
 namespace {
 
 using Elem = BF16::Elem;
-
-void require(const Status& status, const char* what) {
-  if (!status.ok()) throw ConvergeError(5, fmt::format("{}: {}", what, status.reason));
-}
 
 DeviceBuffer random_elements(int64_t n, uint64_t stream) {
   std::vector<Elem> host(static_cast<size_t>(n));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "convergence/experiments.h"
 #include "convergence/maxlen.h"
@@ -27,6 +28,14 @@ double saved(int64_t naive, int64_t fused) {
   return 1.0 - static_cast<double>(fused) / static_cast<double>(naive);
 }
 
+// With the batch that fills 60 GiB of a GPU on the naive side, or a small one.
+ModelConfig with_wide_batch(ModelConfig c) {
+  c.batch = 16;
+  if (on_gpu())
+    c.batch = static_cast<int>(largest_batch(c, DType::kBF16, Side::kNaive, 60 * kGiB, 1));
+  return c;
+}
+
 // Peak memory of one step of each side.
 Finding measured_memory(const ModelConfig& c) {
   const int64_t naive = measured_step(c, DType::kBF16, Side::kNaive);
@@ -43,7 +52,13 @@ Finding throughput(const ConvergeResult& trained, const ModelConfig& c) {
   return {trained.verdicts.back().speed_ratio - 1.0, "tokens/s, median over the steps", size_of(c)};
 }
 
-// Sizes of Llama-3-8B divided by 32, or its own.
+// Of a model whose training takes minutes on a GPU: its own command.
+Finding train_it(const char* options) {
+  if (!on_gpu()) return no_gpu();
+  return {.reason = fmt::format("not trained here: ./tigon converge {}", options)};
+}
+
+// Sizes of Llama-3-8B divided by 32, or its own; layers are recomputed, as in the claim's training.
 ModelConfig shaped_as_8b(int divisor) {
   ModelConfig c = preset("tiny");
   c.name = divisor == 1 ? "llama3-8b" : fmt::format("llama3-8b / {}", divisor);
@@ -54,6 +69,7 @@ ModelConfig shaped_as_8b(int divisor) {
   c.intermediate = 14336 / divisor;
   c.vocabulary = 128256 / divisor;
   c.layers = 32;
+  c.recompute = true;
   c.sequence = 4096;
   c.logits_bytes = int64_t{256} * 1024 * 1024 / (divisor * divisor);
   return c;
@@ -88,13 +104,8 @@ std::vector<Finding> run_train(const ExperimentContext& context) {
   request.data = context.settings.data;
   request.quick = true;
   if (context.settings.quick) request.steps = 10;
-  ModelConfig wide = preset(request.config.c_str());
-  if (on_gpu()) {
-    wide.batch = static_cast<int>(largest_batch(wide, DType::kBF16, Side::kNaive, 60 * kGiB, 1));
-    request.batch = wide.batch;
-  } else {
-    wide.batch = 16;
-  }
+  const ModelConfig wide = with_wide_batch(preset(request.config.c_str()));
+  if (on_gpu()) request.batch = wide.batch;
   const ConvergeResult trained = converge(request, context.observer, context.stop);
   if (trained.interrupted) return {};
   return {throughput(trained, wide), measured_memory(wide)};
@@ -117,12 +128,13 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   cut.batch = 1;
   const Finding small = measured_memory(cut);
   memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, small.value), small.size);
-  return {no_gpu(), memory};
+  return {train_it("--config llama3-8b-cut --recompute"), memory};
 }
 
 std::vector<Finding> run_medusa(const ExperimentContext&) {
-  const Finding none{.reason = "the experiment does not train Medusa heads yet"};
-  return {none, none};
+  ModelConfig c = preset(on_gpu() ? "350m" : "tiny");
+  c.medusa = 5;
+  return {train_it("--config 350m --medusa 5"), measured_memory(with_wide_batch(c))};
 }
 
 std::vector<Finding> run_frontier(const ExperimentContext& context) {
@@ -135,15 +147,16 @@ std::vector<Finding> run_frontier(const ExperimentContext& context) {
                                      devices, planned.naive, planned.fused),
                          size_of(full)};
   // The same in little: what is planned to fit does, and one token in eight more does not.
-  ModelConfig small = shaped_as_8b(32);
+  ModelConfig small = shaped_as_8b(on_gpu() ? 8 : 32);
   small.layers = 2;
   small.batch = 1;
-  const int64_t bytes = (context.settings.quick ? 40 : 64) * (kGiB >> 10);
+  const int64_t bytes = on_gpu() ? 4 * kGiB : (context.settings.quick ? 40 : 64) * (kGiB >> 10);
   const Frontier found = planned_frontier(small, bytes, 1);
   const auto confirmed = [&](Side side, int64_t n) {
     return fits(small, side, n, bytes) && !fits(small, side, n + n / 8, bytes);
   };
   const bool sure = confirmed(Side::kNaive, found.naive) && confirmed(Side::kFused, found.fused);
+  if (!sure) context_length.value = std::nan("");
   context_length.reason =
       fmt::format("in {} of memory, {} layers, V={}: naive {}, fused {} tokens, {} by runs",
                   mebibytes(bytes), small.layers, small.vocabulary, found.naive, found.fused,

@@ -1,4 +1,5 @@
-// A model of a few thousand parameters and made-up batches for tests.
+// A model of a few thousand parameters and made-up batches: tests, gradients against the oracle,
+// and the planted faults of --controls.
 #pragma once
 #include <string>
 

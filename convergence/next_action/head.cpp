@@ -4,7 +4,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "convergence/next_action/threads.h"
+#include "convergence/threads.h"
 
 namespace tigon::convergence::next_action {
 namespace {

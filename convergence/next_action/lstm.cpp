@@ -11,8 +11,8 @@
 
 #include "convergence/next_action/head.h"
 #include "convergence/next_action/lstm_window.h"
-#include "convergence/next_action/threads.h"
 #include "convergence/text_data.h"
+#include "convergence/threads.h"
 
 namespace tigon::convergence::next_action {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace tigon::convergence::next_action {
+namespace tigon::convergence {
 
 // Calls f(0) to f(count - 1), each once, on as many threads as there are cores.
 template <class F>
@@ -20,4 +20,4 @@ void parallel_for(int count, F&& f) {
   work();
 }
 
-}  // namespace tigon::convergence::next_action
+}  // namespace tigon::convergence
