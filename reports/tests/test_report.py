@@ -89,6 +89,12 @@ class ReportTest(unittest.TestCase):
         for file in ("index.html", "summary.md"):
             self.assertIn("Recorded on NVIDIA H200, 2026-01-01", (self.folder / file).read_text())
 
+    def test_what_the_repository_has_recorded_can_be_shown(self):
+        self.write(sample.host_run())
+        self.assertEqual(self.report("--recorded", str(HERE.parent / "recorded")), (0, ""))
+        summary = (self.folder / "summary.md").read_text()
+        self.assertIn("Recorded on NVIDIA H200", summary)
+
     def test_gpu_run_shows_speed_up_over_naive(self):
         self.write(sample.gpu_run())
         self.assertEqual(self.report()[0], 0)

@@ -52,18 +52,29 @@ class SoakTest(unittest.TestCase):
         self.assertIn('<td class="n">0.750</td>', html)
         self.assertIn("<td>exp</td><td>elementary</td><td>fast</td><td class=\"n\">1,000,000</td>", html)
 
-    def test_a_recorded_soak_is_shown_and_named_so(self):
+    def with_recorded(self, *records):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
             (path / "recorded/judge").mkdir(parents=True)
-            (path / "recorded/judge/x.jsonl").write_text(sample.text([sample.header(), SEEDS]))
+            (path / "recorded/judge/x.jsonl").write_text(sample.text(records))
             (path / "records.jsonl").write_text(sample.text([sample.header(), sample.check()]))
             with contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual(program.main(["report", folder, "--recorded", folder + "/recorded"]), 0)
-            html = (path / "index.html").read_text()
+            return (path / "index.html").read_text()
+
+    def test_a_recorded_soak_is_shown_and_named_so(self):
+        html = self.with_recorded(sample.header(), SEEDS)
         self.assertIn('<section class="recorded" id="recordedsoak0">', html)
         self.assertIn("reports/recorded/judge/x.jsonl", html)
         self.assertIn("0 of 2,000 cases", html)
+
+    def test_recorded_runs_of_one_file_are_shown_as_one(self):
+        other = {"run_id": "20260102T120000Z-00000001"}
+        html = self.with_recorded(sample.header(), SEEDS, {**sample.header(), **other, "command": ["./tigon", "soak", "x"]},
+                                  {**SEEDS, **other, "op": "rms_norm"})
+        self.assertIn("0 of 4,000 cases", html)
+        self.assertIn("<code>./tigon soak x</code>", html)
+        self.assertNotIn('id="recordedsoak1"', html)
 
     def test_a_run_without_soak_has_no_such_section(self):
         self.assertNotIn('id="soak"', self.report(sample.check())[0])

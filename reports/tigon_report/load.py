@@ -38,28 +38,45 @@ def load_run(path, run_id=None, notice=lambda text: None):
     What records.read_file leaves out is said to `notice`. Raises DataError when there is no record file, no run record,
     a line that is no record, or several runs and no choice.
     """
+    runs = load_runs(path, run_id, notice)
+    if len(runs) > 1:
+        raise DataError(f"{runs[0].path}: {len(runs)} runs in it; choose one with --run, of {_names(runs)}")
+    return runs[0]
+
+
+def load_runs(path, run_id=None, notice=lambda text: None):
+    """Loads every run in folder or file `path`, or the one of `run_id`, in file order; the shards of one run are one.
+
+    Raises DataError as load_run does, but for several runs.
+    """
     path = pathlib.Path(path)
     file = path / "records.jsonl" if path.is_dir() else path
     if not file.is_file():
         raise DataError(f"{file}: no such file; a run writes records.jsonl into its results folder")
-    lines = records.latest(records.read_file(file, notice))
-    headers = [line.record for line in lines if line.record["record"] == "run"]
-    if not headers:
+    kinds = {}  # of each run
+    for line in records.latest(records.read_file(file, notice)):
+        run = kinds.setdefault(line.record["run_id"], collections.defaultdict(list))
+        run[line.record["record"]].append(line.record)
+    runs = [Run(file, run["run"][0], dict(run), (run.get("end") or [None])[-1]) for run in kinds.values() if "run" in run]
+    if not runs:
         raise DataError(f"{file}: no run record; the first line of a run is its environment")
-    chosen = [header for header in headers if run_id in (None, header["run_id"])]
+    chosen = [run for run in runs if run_id in (None, run.header["run_id"])]
     if not chosen:
-        raise DataError(f"{file}: no run {run_id} in it; it holds {_names(headers)}")
-    if len(chosen) > 1 and not _are_shards(chosen):
-        raise DataError(f"{file}: {len(chosen)} runs in it; choose one with --run, of {_names(chosen)}")
-    ids, kinds = {header["run_id"] for header in chosen}, collections.defaultdict(list)
-    for line in lines:
-        if line.record["run_id"] in ids:
-            kinds[line.record["record"]].append(line.record)
-    return Run(file, chosen[0], dict(kinds), (kinds.get("end") or [None])[-1])
+        raise DataError(f"{file}: no run {run_id} in it; it holds {_names(runs)}")
+    return [joined(chosen)] if _are_shards([run.header for run in chosen]) else chosen
 
 
-def _names(headers):
-    ids = [header["run_id"] for header in headers]
+def joined(runs):
+    """The records of several runs as one run with the header of the first."""
+    kinds = collections.defaultdict(list)
+    for run in runs:
+        for kind, found in run.records.items():
+            kinds[kind] += found
+    return Run(runs[0].path, runs[0].header, dict(kinds), runs[-1].end)
+
+
+def _names(runs):
+    ids = [run.header["run_id"] for run in runs]
     return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
@@ -71,7 +88,7 @@ def _are_shards(headers):
 
 
 def load_recorded(folder):
-    """The runs in `folder`/*.jsonl, newest first; an empty list when there is no such folder."""
+    """Every run in `folder`/*.jsonl, newest first; an empty list when there is no such folder."""
     folder = pathlib.Path(folder)
-    runs = [load_run(file) for file in sorted(folder.glob("*.jsonl"))] if folder.is_dir() else []
+    runs = [run for file in sorted(folder.glob("*.jsonl")) for run in load_runs(file)] if folder.is_dir() else []
     return sorted(runs, key=lambda run: run.date, reverse=True)

@@ -1,10 +1,11 @@
 """Puts tables and figures of a run together and renders index.html and summary.md."""
+import itertools
 import pathlib
 
 import jinja2
 
 from . import figures as draw
-from . import gates, tables, units
+from . import gates, load, tables, units
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
@@ -53,9 +54,11 @@ def write(run, recorded, folder, recorded_gates=(), recorded_soaks=()):
                                      autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.StrictUndefined)
     environment.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent,
                                number=units.number)
+    soaks = [list(runs) for _, runs in itertools.groupby((run for run in recorded_soaks if run.of("soak")),
+                                                         key=lambda run: run.path)]
     context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate,
                "gates": [{"run": gate, "found": gates.of(gate)} for gate in recorded_gates if gates.of(gate)],
-               "soaks": [{"run": soak, "soak": tables.soak(soak)} for soak in recorded_soaks if soak.of("soak")]}
+               "soaks": [{"runs": runs, "soak": tables.soak(load.joined(runs))} for runs in soaks]}
     page = folder / "index.html"
     page.write_text(environment.get_template("index.html.j2").render(context), encoding="utf-8")
     environment.autoescape = False  # Markdown is not HTML
