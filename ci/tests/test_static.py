@@ -7,6 +7,7 @@ import io
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -17,8 +18,9 @@ sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"),
 import plants  # noqa: E402
 import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import build, host_facts, kernel_facts, records, sources, static, static_compare  # noqa: E402
+from tigon_gate import accepted, build, host_facts, kernel_facts, records, sources, static, static_compare  # noqa: E402
 from tigon_report import command  # noqa: E402
+from tigon_report.errors import UsageError  # noqa: E402
 
 PTX = """
 .visible .entry k1(
@@ -274,6 +276,27 @@ class CommandTest(unittest.TestCase):
         self.assertEqual([schema_check.violation(line) for line in lines], [""] * 4)
         self.assertEqual(self.gate(*words, self.program("head", 64))[0], 0)
         self.assertEqual(self.gate(*words, self.program("head", 32))[0], 0)
+
+    def test_a_commit_may_accept_a_rise(self):
+        def git(*words):
+            subprocess.run(["git", "-C", str(self.folder), "-c", "user.name=n", "-c", "user.email=e", *words], check=True)
+
+        git("init", "-q")
+        git("commit", "-q", "--allow-empty", "-m", "base")
+        git("commit", "-q", "--allow-empty", "-m", "rope: more", "-m", "Static-accept: rope sectors 8% L1 has\n  the angles")
+        git("commit", "-q", "--allow-empty", "-m", "swiglu: other")
+        (known,) = accepted.between(self.folder, "HEAD~2")
+        self.assertEqual((known.op, known.number, known.rise, known.reason), ("rope", "sectors", 0.08, "L1 has the angles"))
+        rise, spill = (static_compare.Change("blocks", number, 100, 108, "source changed") for number in ("sectors", "spill_bytes"))
+        change, other = accepted.marked("rope", [rise, spill], [known])
+        self.assertEqual((change.effect, other.effect), ("accepted", "blocks"))
+        self.assertIn("accepts up to 8%: L1 has the angles", change.cause)
+        more, alone = (static_compare.Change("blocks", "sectors", base, 109, "") for base in (100, None))
+        self.assertEqual([c.effect for c in accepted.marked("rope", [more, alone], [known])], ["blocks"] * 2)
+        self.assertEqual(accepted.marked("swiglu", [rise], [known]), [rise])
+        git("commit", "-q", "--allow-empty", "-m", "x", "-m", "Static-accept: rope time 8% why")
+        with self.assertRaisesRegex(UsageError, "'Static-accept: rope time 8% why' is not 'OP NUMBER PERCENT% WHY'"):
+            accepted.between(self.folder, "HEAD~1")
 
     def test_what_is_missing_is_said(self):
         out = self.gate("--only", "host", "--head-program", self.program("head", 64))[1]

@@ -50,6 +50,13 @@ def differing(root, commit, folder):
     return _git(root, "diff", "--name-only", commit, "--", folder).splitlines()
 
 
+def trailers(root, base, key):
+    """[(commit, values)] of the commits from `base` to HEAD whose message has trailers `key`."""
+    listed = _git(root, "log", f"--format=%h%x1f%(trailers:key={key},valueonly,unfold,separator=%x1f)", f"{base}..HEAD")
+    lines = (line.split("\x1f") for line in listed.splitlines())
+    return [(commit, [value for value in values if value]) for commit, *values in lines]
+
+
 def base_tree(root, commit):
     """A work tree of `commit` in build/gate/<commit>/source, made when it is not there."""
     tree = pathlib.Path(root) / "build" / "gate" / commit[:12] / "source"

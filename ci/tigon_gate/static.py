@@ -7,7 +7,7 @@ import pathlib
 
 from tigon_report.errors import InfrastructureError, UsageError
 
-from . import build, host_facts, kernel_facts, pairs, records, sources, static_compare
+from . import accepted, build, host_facts, kernel_facts, pairs, records, sources, static_compare
 
 
 @dataclasses.dataclass
@@ -34,6 +34,7 @@ def run(options, root, say):
     part = options.only or "all"
     base = base_tree(options, root)
     base_commit = base[1] if base else None
+    known = accepted.between(root, base_commit) if base_commit else []
     items, missing = [], []
     try:
         if part != "host":
@@ -44,6 +45,8 @@ def run(options, root, say):
         raise InfrastructureError(str(error)) from error
     if not items:
         raise InfrastructureError("; ".join(missing) or "there is nothing to judge")
+    for item in items:
+        item.changes = accepted.marked(item.op, item.changes, known)
     items.sort(key=lambda item: (item.scope, item.op, item.name, item.arch))
     code = 3 if any(change.effect == "blocks" for item in items for change in item.changes) else 0
     record(options, root, items, code, base_commit)

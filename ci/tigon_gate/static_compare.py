@@ -15,7 +15,7 @@ TEXT = {
     "registers": "registers", "shared_bytes": "bytes of shared memory", "barriers": "barriers", "code_bytes": "bytes of code",
     "requests": "requests", "bank_conflicts": "bank conflicts", "atomics": "atomics", "instructions": "host instructions",
     "loads_16": "16-byte loads", "stores_16": "16-byte stores"}
-ORDER = {"blocks": 0, "warns": 1, "better": 2}
+ORDER = {"blocks": 0, "accepted": 1, "warns": 2, "better": 3}
 
 
 @dataclasses.dataclass(frozen=True)
