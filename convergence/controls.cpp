@@ -70,6 +70,7 @@ const std::vector<Control>& controls() {
        "wrong offset: every chunk reads the first targets"},
       {"loss.target_off_by_one", "the class behind the target"},
       {"loss.other_gradients_zero", "only the target has a gradient"},
+      {"loss.softcap_slope_missing", "missing softcap derivative: it is taken as 1"},
   };
   return all;
 }

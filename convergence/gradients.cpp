@@ -73,6 +73,7 @@ ModelConfig gradient_config() {
   c.layers = 1;
   c.sequence = 16;
   c.batch = 32;
+  c.softcap = 5.0f;
   c.logits_bytes = c.vocabulary * 2;
   return c;
 }
