@@ -60,6 +60,7 @@ inline int32_t code_of(const Status& status, const char** message) {
     case Status::kUnsupported:
       return TIGON_UNSUPPORTED;
     case Status::kLaunchFailed:
+    case Status::kOutOfMemory:
       return TIGON_FAILED;
   }
   return TIGON_FAILED;

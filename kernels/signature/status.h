@@ -11,7 +11,7 @@ using Stream = CUstream_st*;
 // Result of a launcher. `reason` is a string that outlives the call; it says what was wrong and
 // what would be right.
 struct Status {
-  enum Code { kOk, kInvalidArgument, kUnsupported, kLaunchFailed };
+  enum Code { kOk, kInvalidArgument, kUnsupported, kLaunchFailed, kOutOfMemory };
   Code code = kOk;
   const char* reason = "";
   bool ok() const { return code == kOk; }

@@ -94,6 +94,8 @@ Status eagerly(Stream stream, const std::function<void(const Eager&)>& steps) {
     try {
       steps(Eager(stream));
       return {};
+    } catch (const DeviceOutOfMemory& e) {
+      fail(Status::kOutOfMemory, e.what());
     } catch (const DeviceError& e) {
       fail(Status::kLaunchFailed, e.what());
     }

@@ -124,8 +124,8 @@ struct Failure {
 };
 [[noreturn]] void fail(Status::Code code, const std::string& reason);
 
-// Runs steps(eager) and returns what went wrong: kLaunchFailed when the device is out of memory or
-// a library call fails, kUnsupported when the library cannot do a primitive.
+// Runs steps(eager) and returns what went wrong: kOutOfMemory when an intermediate does not fit,
+// kLaunchFailed when a library call fails, kUnsupported when the library cannot do a primitive.
 Status eagerly(Stream stream, const std::function<void(const Eager&)>& steps);
 
 }  // namespace tigon::naive
