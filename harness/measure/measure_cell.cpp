@@ -7,9 +7,9 @@
 
 #include "harness/measure/benchmark_bridge.h"
 #include "harness/measure/memory_figures.h"
-#include "harness/measure/nvtx.h"
 #include "harness/measure/roofline.h"
 #include "harness/measure/timing.h"
+#include "kernels/device/nvtx.h"
 
 namespace tigon {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "harness/measure/device_data.h"
-#include "harness/measure/nvtx.h"
+#include "kernels/device/nvtx.h"
 
 namespace tigon {
 namespace {

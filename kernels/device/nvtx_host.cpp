@@ -1,5 +1,5 @@
 // Profiler ranges in a build without CUDA.
-#include "harness/measure/nvtx.h"
+#include "kernels/device/nvtx.h"
 
 namespace tigon {
 

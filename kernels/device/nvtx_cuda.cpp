@@ -1,7 +1,7 @@
 // Profiler ranges through NVTX, a header of the CUDA Toolkit.
 #include <nvtx3/nvToolsExt.h>
 
-#include "harness/measure/nvtx.h"
+#include "kernels/device/nvtx.h"
 
 namespace tigon {
 namespace {
