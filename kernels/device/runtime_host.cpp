@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -22,15 +23,27 @@ device::MemoryLedger& ledger() {
   return l;
 }
 
-std::string cpu_name() {
-  std::ifstream in("/proc/cpuinfo");
+// What stands behind "name:" in a file of /proc; empty when it is not there.
+std::string proc_value(const char* file, const std::string& name) {
+  std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown CPU";
+    if (line.rfind(name, 0) == 0) return line.substr(line.find(':') + 2);
+  return "";
+}
+
+std::string cpu_name() {
+  const std::string name = proc_value("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown CPU" : name;
 }
 
 size_t positive(long value) { return value > 0 ? static_cast<size_t>(value) : 0; }
 size_t pages(int name) { return positive(sysconf(name)) * positive(sysconf(_SC_PAGESIZE)); }
+
+// With what the kernel would take back from caches.
+size_t available_bytes() {
+  const std::string kib = proc_value("/proc/meminfo", "MemAvailable");
+  return kib.empty() ? pages(_SC_AVPHYS_PAGES) : std::strtoull(kib.c_str(), nullptr, 10) * 1024;
+}
 
 }  // namespace
 
@@ -88,7 +101,7 @@ DeviceInfo device_info() {
 DeviceRange device_range_of(const void* p) { return ledger().range_of(p); }
 MemoryStats device_memory_stats() { return ledger().stats(); }
 void device_memory_reset_high_water() { ledger().reset_high_water(); }
-size_t device_free_bytes() { return pages(_SC_AVPHYS_PAGES); }
+size_t device_free_bytes() { return available_bytes(); }
 
 struct GpuTimer::State {
   std::chrono::steady_clock::time_point start, stop;
