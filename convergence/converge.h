@@ -22,6 +22,10 @@ struct ConvergeError : std::runtime_error {
   int exit_code;  // 2: request or data; 5: out of memory or a launch that failed
 };
 
+struct OutOfMemory : ConvergeError {
+  explicit OutOfMemory(const std::string& what) : ConvergeError(5, what) {}
+};
+
 // Which training a step or a run belongs to. The noise twin is the naive side again from weights
 // that differ by one unit in the last place: its distance to the naive side is what rounding alone
 // does.

@@ -11,9 +11,9 @@ namespace {
 constexpr int64_t kAlign = 256;
 }
 
-void* MemoryPlan::take_bytes(int64_t bytes, int first, int last) {
+void* MemoryPlan::take_bytes(Part part, int64_t bytes, int first, int last) {
   if (base_ == nullptr) {
-    buffers_.push_back({(bytes + kAlign - 1) / kAlign * kAlign, first, last});
+    buffers_.push_back({part, (bytes + kAlign - 1) / kAlign * kAlign, first, last});
     return reinterpret_cast<void*>(kAlign);
   }
   const Buffer& buffer = buffers_.at(next_++);
@@ -46,6 +46,17 @@ int64_t MemoryPlan::place() {
     total = std::max(total, buffers_[i].offset + buffers_[i].bytes);
   }
   return total;
+}
+
+std::vector<ByPart<int64_t>> MemoryPlan::in_use() const {
+  std::vector<ByPart<int64_t>> phases;
+  for (const Buffer& b : buffers_) {
+    const auto end = static_cast<size_t>(b.last) + 1;
+    if (phases.size() < end) phases.resize(end);
+    for (auto phase = static_cast<size_t>(b.first); phase < end; ++phase)
+      phases[phase][b.part] += b.bytes;
+  }
+  return phases;
 }
 
 void MemoryPlan::resolve(void* base) {

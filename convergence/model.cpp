@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
 #include <type_traits>
 
 #include "convergence/kernels.h"
@@ -40,8 +41,10 @@ void Model<P>::tune(const ModelConfig& config, const Ops<P>& ops) {
 }
 
 template <class P>
-int64_t Model<P>::plan_bytes(const ModelConfig& config, const Ops<P>& ops) {
-  return Model(config, ops, PlanOnly{}).plan_.place();
+ArenaPlan Model<P>::plan_arena(const ModelConfig& config, const Ops<P>& ops) {
+  Model model(config, ops, PlanOnly{});
+  const int64_t bytes = model.plan_.place();
+  return {bytes, model.plan_.in_use(), model.loss_phase()};
 }
 
 template <class P>
@@ -117,6 +120,7 @@ std::vector<StateTensor> Model<P>::state() const {
 
 template <class P>
 void Model<P>::upload(const Batch& batch) {
+  const PartRange range = part(Part::kOther);
   const auto send = [&](auto* to, const auto& from) {
     device_upload(to, from.data(), from.size() * sizeof(from[0]), stream_);
   };
@@ -129,6 +133,8 @@ void Model<P>::upload(const Batch& batch) {
 
 template <class P>
 void Model<P>::update(const UpdateSettings& settings) {
+  enter(update_phase());
+  const PartRange range = part(Part::kOptimizer);
   require(sum_of_squares(b_.gradient, layout_.trained, b_.partial, b_.square, stream_),
           "gradient norm");
   const auto f = [](double x) { return static_cast<float>(x); };
@@ -163,22 +169,38 @@ double Model<P>::pass(const Batch& batch) {
 }
 
 template <class P>
-StepResult Model<P>::step(const std::vector<Batch>& batches, const UpdateSettings& settings) {
+StepResult Model<P>::run_step(const std::vector<Batch>& batches, const UpdateSettings& settings) {
   const auto share = 1.0f / static_cast<float>(batches.size());
   double loss = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
     loss += pass(batches[i]);
-    if (config_.accumulate > 1)
-      require(accumulate(b_.gradient, share, i == 0, b_.accumulated, layout_.trained, stream_),
-              "accumulation of gradients");
+    if (config_.accumulate == 1) continue;
+    const PartRange range = part(Part::kOptimizer);
+    require(accumulate(b_.gradient, share, i == 0, b_.accumulated, layout_.trained, stream_),
+            "accumulation of gradients");
   }
-  if (config_.accumulate > 1)
+  if (config_.accumulate > 1) {
+    const PartRange range = part(Part::kOptimizer);
     require(round_to(b_.accumulated, b_.gradient, layout_.trained, stream_),
             "rounding of gradients");
+  }
   update(settings);
+  const PartRange range = part(Part::kOther);
   float square = 0;
   device_download(&square, b_.square, sizeof square, stream_);
   return {loss / static_cast<double>(batches.size()), std::sqrt(static_cast<double>(square))};
+}
+
+template <class P>
+StepResult Model<P>::step(const std::vector<Batch>& batches, const UpdateSettings& settings,
+                          PartMeter* meter) {
+  if (meter == nullptr) return run_step(batches, settings);
+  const auto forget = [this](PartMeter*) { meter_ = nullptr; };
+  const std::unique_ptr<PartMeter, decltype(forget)> metered(meter_ = meter, forget);
+  meter->begin_step(stream_);
+  const StepResult result = run_step(batches, settings);
+  meter->end_step();
+  return result;
 }
 
 template <class P>

@@ -9,6 +9,7 @@
 #include "convergence/model_config.h"
 #include "convergence/ops.h"
 #include "convergence/parameter_layout.h"
+#include "convergence/step_parts.h"
 #include "convergence/text_data.h"
 #include "kernels/device/gemm.h"
 #include "kernels/device/runtime.h"
@@ -19,6 +20,13 @@ namespace tigon::convergence {
 struct UpdateSettings {
   int64_t step;  // from 0
   double rate;
+};
+
+// The arena of a step, planned.
+struct ArenaPlan {
+  int64_t bytes = 0;
+  std::vector<ByPart<int64_t>> phases;  // bytes in use in each; what is left of `bytes` is not
+  int loss_phase = 0;                   // after forward, before backward
 };
 
 // Norm of the gradient before clipping and loss before the update.
@@ -38,8 +46,8 @@ class Model {
   // memory on the way. Nothing on a CPU.
   static void tune(const ModelConfig& config, const Ops<P>& ops);
 
-  // Bytes of the arena, which is not allocated.
-  static int64_t plan_bytes(const ModelConfig& config, const Ops<P>& ops);
+  // The arena, which is not allocated.
+  static ArenaPlan plan_arena(const ModelConfig& config, const Ops<P>& ops);
 
   // fp32 master weights in the order of ParameterLayout.
   void set_weights(const std::vector<float>& master);
@@ -50,8 +58,10 @@ class Model {
   // All that a training consists of beside its data: what a checkpoint holds.
   std::vector<StateTensor> state() const;
 
-  // One step on config.accumulate batches of config.batch sequences.
-  StepResult step(const std::vector<Batch>& batches, const UpdateSettings& update);
+  // One step on config.accumulate batches of config.batch sequences; with a meter, its parts are
+  // measured.
+  StepResult step(const std::vector<Batch>& batches, const UpdateSettings& update,
+                  PartMeter* meter = nullptr);
   StepResult step(const Batch& batch, const UpdateSettings& update) {
     return step(std::vector<Batch>{batch}, update);
   }
@@ -122,6 +132,13 @@ class Model {
   void upload_medusa_targets(const Batch& batch);
   void upload(const Batch& batch);
 
+  // What is enqueued while the result lives belongs to that part of the step.
+  PartRange part(Part part) const { return PartRange(meter_, part); }
+  void enter(int phase) {
+    if (meter_ != nullptr) meter_->enter(phase);
+  }
+  StepResult run_step(const std::vector<Batch>& batches, const UpdateSettings& update);
+
   // Gradients of one batch; its loss.
   double pass(const Batch& batch);
   void forward();
@@ -131,7 +148,13 @@ class Model {
   void backward();
   void backward_mlp(int layer);
   void backward_attention(int layer);
+  void embed();
+  void attend(const LayerBuffers& b);
+  void attend_backward(const LayerBuffers& b);
+  void add_residual(const Elem* x, const Elem* branch, Elem* y);
+  void embed_backward();
   void loss_and_head_gradient();
+  void loss_gradient(int head);
   void medusa_input(int head);
   void medusa_gradient(int head);
   double total_loss();
@@ -193,6 +216,7 @@ class Model {
   DeviceBuffer arena_;
   Buffers b_;
   Stream stream_ = nullptr;
+  PartMeter* meter_ = nullptr;  // of the step at hand
 };
 
 }  // namespace tigon::convergence

@@ -84,8 +84,16 @@ void Model<P>::medusa_input(int head) {
   const ParameterLayout::MedusaHead& w = layout_.medusa[static_cast<size_t>(head)];
   const MedusaBuffers& m = b_.medusa;
   multiply(product(hidden(), hidden(), b_.normed, weight(w.residual), m.before));
+  const PartRange range = part(Part::kActivation);
   const Elem *const x = b_.normed, *const before = m.before;
   require(add_silu(x, before, m.x, tokens() * hidden(), stream_), "activation of a Medusa head");
+}
+
+template <class P>
+void Model<P>::loss_gradient(int head) {
+  const PartRange range = part(Part::kLoss);
+  require(ops_.loss_forward_backward(loss_gradient_args(b_, head), stream_),
+          "linear_cross_entropy forward_backward");
 }
 
 template <class P>
@@ -93,14 +101,15 @@ void Model<P>::medusa_gradient(int head) {
   const ParameterLayout::MedusaHead& w = layout_.medusa[static_cast<size_t>(head)];
   const MedusaBuffers& m = b_.medusa;
   const int64_t size = tokens() * hidden();
-  require(ops_.loss_forward_backward(loss_gradient_args(b_, head), stream_),
-          "linear_cross_entropy forward_backward");
+  loss_gradient(head);
   const Elem *const dx = m.dx, *const before = m.before;
-  require(silu_gradient(dx, before, m.dbefore, size, stream_), "activation of a Medusa head");
+  {
+    const PartRange range = part(Part::kActivation);
+    require(silu_gradient(dx, before, m.dbefore, size, stream_), "activation of a Medusa head");
+  }
   multiply(weight_gradient(hidden(), hidden(), m.dbefore, b_.normed, gradient(w.residual)));
   if (config_.frozen) return;
-  const Elem* const dnormed = b_.dnormed;
-  require(add(dnormed, dx, b_.dnormed, size, stream_), "gradient of a Medusa head");
+  add_residual(b_.dnormed, dx, b_.dnormed);
   Gemm sum = input_gradient(hidden(), hidden(), m.dbefore, weight(w.residual), b_.dnormed);
   sum.beta = 1.0f;
   multiply(sum);
@@ -108,9 +117,7 @@ void Model<P>::medusa_gradient(int head) {
 
 template <class P>
 void Model<P>::loss_and_head_gradient() {
-  if (!config_.frozen)
-    require(ops_.loss_forward_backward(loss_gradient_args(b_, -1), stream_),
-            "linear_cross_entropy forward_backward");
+  if (!config_.frozen) loss_gradient(-1);
   for (int k = 0; k < config_.medusa; ++k) {
     medusa_input(k);
     medusa_gradient(k);
@@ -121,6 +128,7 @@ void Model<P>::loss_and_head_gradient() {
 
 template <class P>
 double Model<P>::total_loss() {
+  const PartRange range = part(Part::kOther);
   std::vector<float> losses(static_cast<size_t>(config_.medusa) + 1);
   device_download(losses.data(), b_.loss, losses.size() * sizeof(float), stream_);
   double sum = config_.frozen ? 0.0 : static_cast<double>(losses[0]);

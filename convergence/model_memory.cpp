@@ -10,30 +10,35 @@ namespace tigon::convergence {
 template <class P>
 typename Model<P>::NormStatistics Model<P>::take_statistics(MemoryPlan& plan, int first,
                                                             int last) const {
-  NormStatistics s{plan.take<float>(tokens(), first, last), nullptr};
-  if (config_.norm == NormKind::kLayerNorm) s.mean = plan.take<float>(tokens(), first, last);
+  NormStatistics s{plan.take<float>(Part::kNorms, tokens(), first, last), nullptr};
+  if (config_.norm == NormKind::kLayerNorm)
+    s.mean = plan.take<float>(Part::kNorms, tokens(), first, last);
   return s;
 }
 
 template <class P>
 typename Model<P>::LayerBuffers Model<P>::take_layer(MemoryPlan& plan, int first, int last) const {
-  const auto floats = [&](int64_t n) { return plan.take<float>(tokens() * n, first, last); };
-  const auto elements = [&](int64_t n) { return plan.take<Elem>(tokens() * n, first, last); };
+  const auto floats = [&](Part part, int64_t n) {
+    return plan.take<float>(part, tokens() * n, first, last);
+  };
+  const auto elements = [&](Part part, int64_t n) {
+    return plan.take<Elem>(part, tokens() * n, first, last);
+  };
   LayerBuffers b{};
   b.norm1 = take_statistics(plan, first, last);
   b.norm2 = take_statistics(plan, first, last);
-  b.lse = floats(config_.heads);
-  b.normed1 = elements(hidden());
+  b.lse = floats(Part::kAttention, config_.heads);
+  b.normed1 = elements(Part::kNorms, hidden());
   if (config_.qk_norm) {
-    b.head_rstd = floats(config_.heads + config_.kv_heads);
-    b.raw_qkv = elements(config_.qkv_size());
+    b.head_rstd = floats(Part::kNorms, config_.heads + config_.kv_heads);
+    b.raw_qkv = elements(Part::kNorms, config_.qkv_size());
   }
-  b.qkv = elements(config_.qkv_size());
-  b.attention = elements(config_.q_size());
-  b.middle = elements(hidden());
-  b.normed2 = elements(hidden());
-  b.gate_up = elements(int64_t{2} * config_.intermediate);
-  b.activated = elements(config_.intermediate);
+  b.qkv = elements(Part::kLinear, config_.qkv_size());
+  b.attention = elements(Part::kAttention, config_.q_size());
+  b.middle = elements(Part::kOther, hidden());
+  b.normed2 = elements(Part::kNorms, hidden());
+  b.gate_up = elements(Part::kLinear, int64_t{2} * config_.intermediate);
+  b.activated = elements(Part::kActivation, config_.intermediate);
   return b;
 }
 
@@ -53,30 +58,30 @@ template <class P>
 void Model<P>::take_state(MemoryPlan& plan, Buffers& b) const {
   const int end = update_phase();
   const int64_t trained = layout_.trained;
-  b.weight = plan.take<Elem>(layout_.total, 0, end);
-  b.gradient = plan.take<Elem>(trained, 0, end);
+  b.weight = plan.take<Elem>(Part::kWeights, layout_.total, 0, end);
+  b.gradient = plan.take<Elem>(Part::kGradients, trained, 0, end);
   if constexpr (std::is_same_v<Elem, float>)
     b.master = b.weight;
   else
-    b.master = plan.take<float>(trained, 0, end);
-  b.m = plan.take<float>(trained, 0, end);
-  b.v = plan.take<float>(trained, 0, end);
-  if (config_.accumulate > 1) b.accumulated = plan.take<float>(trained, 0, end);
+    b.master = plan.take<float>(Part::kOptimizer, trained, 0, end);
+  b.m = plan.take<float>(Part::kOptimizer, trained, 0, end);
+  b.v = plan.take<float>(Part::kOptimizer, trained, 0, end);
+  if (config_.accumulate > 1) b.accumulated = plan.take<float>(Part::kGradients, trained, 0, end);
 }
 
 template <class P>
 void Model<P>::take_inputs(MemoryPlan& plan, Buffers& b) const {
   const int end = update_phase();
   const int64_t n = tokens();
-  b.input = plan.take<int64_t>(n, 0, end);
-  b.target = plan.take<int64_t>(n, 0, end);
-  b.order = plan.take<int32_t>(n, 0, end);
-  b.first = plan.take<int32_t>(n + 1, 0, end);
-  b.cos = plan.take<float>(n * rotary_pairs(), 0, end);
-  b.sin = plan.take<float>(n * rotary_pairs(), 0, end);
-  b.loss = plan.take<float>(1 + config_.medusa, 0, end);
-  b.square = plan.take<float>(1, 0, end);
-  b.partial = plan.take<float>(kNormPartials, end, end);
+  b.input = plan.take<int64_t>(Part::kOther, n, 0, end);
+  b.target = plan.take<int64_t>(Part::kOther, n, 0, end);
+  b.order = plan.take<int32_t>(Part::kOther, n, 0, end);
+  b.first = plan.take<int32_t>(Part::kOther, n + 1, 0, end);
+  b.cos = plan.take<float>(Part::kRotary, n * rotary_pairs(), 0, end);
+  b.sin = plan.take<float>(Part::kRotary, n * rotary_pairs(), 0, end);
+  b.loss = plan.take<float>(Part::kLoss, 1 + config_.medusa, 0, end);
+  b.square = plan.take<float>(Part::kOptimizer, 1, 0, end);
+  b.partial = plan.take<float>(Part::kOptimizer, kNormPartials, end, end);
 }
 
 template <class P>
@@ -86,15 +91,16 @@ void Model<P>::take_activations(MemoryPlan& plan, Buffers& b) const {
   if (config_.recompute)
     b.layers.push_back(take_layer(plan, 0, std::max(last_layer(), kept_until(0))));
   for (int l = 0; l < config_.layers; ++l) {
-    b.x.push_back(plan.take<Elem>(n * hidden(), std::max(l - 1, 0), kept_until(l)));
+    b.x.push_back(plan.take<Elem>(Part::kOther, n * hidden(), std::max(l - 1, 0), kept_until(l)));
     if (!config_.recompute) b.layers.push_back(take_layer(plan, l, kept_until(l)));
   }
-  b.x.push_back(plan.take<Elem>(n * hidden(), last_layer(), loss));
+  b.x.push_back(plan.take<Elem>(Part::kOther, n * hidden(), last_layer(), loss));
   const bool again = config_.recompute && !config_.frozen;
-  b.branch = plan.take<Elem>(n * hidden(), 0, again ? backward_phase(0) : last_layer());
+  b.branch =
+      plan.take<Elem>(Part::kLinear, n * hidden(), 0, again ? backward_phase(0) : last_layer());
   b.final_norm = take_statistics(plan, loss, loss);
-  b.row_lse = plan.take<float>(n, loss, loss);
-  b.normed = plan.take<Elem>(n * hidden(), loss, loss);
+  b.row_lse = plan.take<float>(Part::kLoss, n, loss, loss);
+  b.normed = plan.take<Elem>(Part::kNorms, n * hidden(), loss, loss);
 }
 
 template <class P>
@@ -102,35 +108,37 @@ void Model<P>::take_gradients(MemoryPlan& plan, Buffers& b) const {
   if (config_.frozen) return;
   const int loss = loss_phase(), first = loss + 1, last = backward_phase(0);
   const int64_t n = tokens();
-  b.dnormed = plan.take<Elem>(n * hidden(), loss, loss);
-  b.dx = plan.take<Elem>(n * hidden(), loss, update_phase());
-  b.dnorm = plan.take<float>(2 * hidden(), loss, last);
-  b.dbranch = plan.take<Elem>(n * std::max(hidden(), config_.q_size()), first, last);
-  b.dactivated = plan.take<Elem>(n * config_.intermediate, first, last);
-  b.dqkv = plan.take<Elem>(n * config_.qkv_size(), first, last);
-  b.delta = plan.take<float>(n * config_.heads, first, last);
+  b.dnormed = plan.take<Elem>(Part::kLoss, n * hidden(), loss, loss);
+  b.dx = plan.take<Elem>(Part::kOther, n * hidden(), loss, update_phase());
+  b.dnorm = plan.take<float>(Part::kNorms, 2 * hidden(), loss, last);
+  b.dbranch = plan.take<Elem>(Part::kLinear, n * std::max(hidden(), config_.q_size()), first, last);
+  b.dactivated = plan.take<Elem>(Part::kLinear, n * config_.intermediate, first, last);
+  b.dqkv = plan.take<Elem>(Part::kAttention, n * config_.qkv_size(), first, last);
+  b.delta = plan.take<float>(Part::kAttention, n * config_.heads, first, last);
   if (config_.qk_norm)
-    b.head_dnorm = plan.take<float>(int64_t{config_.heads + config_.kv_heads} * config_.head_size,
-                                    first, last);
+    b.head_dnorm = plan.take<float>(
+        Part::kNorms, int64_t{config_.heads + config_.kv_heads} * config_.head_size, first, last);
 }
 
 template <class P>
 void Model<P>::take_medusa(MemoryPlan& plan, Buffers& b) const {
   const int loss = loss_phase(), end = update_phase();
-  const auto elements = [&] { return plan.take<Elem>(tokens() * hidden(), loss, loss); };
-  b.medusa.before = elements();
-  b.medusa.x = elements();
-  b.medusa.dx = elements();
-  b.medusa.dbefore = elements();
-  b.medusa.scale = plan.take<float>(config_.medusa, 0, end);
+  const auto elements = [&](Part part) {
+    return plan.take<Elem>(part, tokens() * hidden(), loss, loss);
+  };
+  b.medusa.before = elements(Part::kLinear);
+  b.medusa.x = elements(Part::kActivation);
+  b.medusa.dx = elements(Part::kLoss);
+  b.medusa.dbefore = elements(Part::kActivation);
+  b.medusa.scale = plan.take<float>(Part::kLoss, config_.medusa, 0, end);
   for (int k = 0; k < config_.medusa; ++k)
-    b.medusa.target.push_back(plan.take<int64_t>(tokens(), 0, end));
+    b.medusa.target.push_back(plan.take<int64_t>(Part::kLoss, tokens(), 0, end));
 }
 
 template <class P>
 void Model<P>::take_scratch(MemoryPlan& plan, Buffers& b) const {
-  const auto take = [&](size_t bytes, int first, int last) {
-    return Scratch{plan.take<char>(static_cast<int64_t>(bytes), first, last), bytes};
+  const auto take = [&](Part part, size_t bytes, int first, int last) {
+    return Scratch{plan.take<char>(part, static_cast<int64_t>(bytes), first, last), bytes};
   };
   size_t gemm_bytes = 0, norm_bytes = 0, loss_bytes = 0;
   for (const Gemm& g : layer_products(b)) gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
@@ -148,9 +156,9 @@ void Model<P>::take_scratch(MemoryPlan& plan, Buffers& b) const {
     loss_bytes = std::max({loss_bytes, ops_.loss_workspace(loss_args(b, head)),
                            ops_.loss_gradient_workspace(loss_gradient_args(b, head))});
   const int last = config_.frozen ? loss_phase() : backward_phase(0);
-  b.gemm_scratch = take(gemm_bytes, 0, last);
-  if (!config_.frozen) b.norm_scratch = take(norm_bytes, loss_phase(), last);
-  b.loss_scratch = take(loss_bytes, loss_phase(), loss_phase());
+  b.gemm_scratch = take(Part::kLinear, gemm_bytes, 0, last);
+  if (!config_.frozen) b.norm_scratch = take(Part::kNorms, norm_bytes, loss_phase(), last);
+  b.loss_scratch = take(Part::kLoss, loss_bytes, loss_phase(), loss_phase());
 }
 
 template class Model<F32>;

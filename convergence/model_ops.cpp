@@ -72,6 +72,7 @@ layer_norm::Backward<P> Model<P>::layer_norm_gradient_args(const Buffers& b, con
 
 template <class P>
 void Model<P>::norm(const Elem* x, const NormOffsets& w, Elem* y, const NormStatistics& s) {
+  const PartRange range = part(Part::kNorms);
   if (config_.norm == NormKind::kRmsNorm)
     require(ops_.rms_norm_forward(rms_args(x, weight(w.weight), y, s.rstd), stream_),
             "rms_norm forward");
@@ -82,6 +83,7 @@ void Model<P>::norm(const Elem* x, const NormOffsets& w, Elem* y, const NormStat
 template <class P>
 void Model<P>::norm_backward(Elem* dy, const Elem* x, const NormOffsets& w, const NormStatistics& s,
                              Elem* dx) {
+  const PartRange range = part(Part::kNorms);
   if (config_.norm == NormKind::kRmsNorm) {
     require(
         ops_.rms_norm_backward(rms_gradient_args(b_, dy, x, weight(w.weight), s.rstd, dx), stream_),
@@ -126,6 +128,7 @@ rms_norm::Backward<P> Model<P>::head_gradient_args(const Buffers& b, int layer, 
 
 template <class P>
 void Model<P>::head_norms(const LayerBuffers& b, const ParameterLayout::Block& w) {
+  const PartRange range = part(Part::kNorms);
   device_copy(b.raw_qkv, b.qkv, static_cast<size_t>(tokens() * config_.qkv_size()) * sizeof(Elem),
               stream_);
   for (int head = 0; head < config_.heads + config_.kv_heads; ++head) {
@@ -144,6 +147,7 @@ void Model<P>::head_norms(const LayerBuffers& b, const ParameterLayout::Block& w
 
 template <class P>
 void Model<P>::head_norms_backward(int layer, const ParameterLayout::Block& w) {
+  const PartRange range = part(Part::kNorms);
   const int buffers = config_.recompute ? 0 : layer;
   for (int head = 0; head < config_.heads + config_.kv_heads; ++head)
     require(ops_.rms_norm_backward(
@@ -178,6 +182,7 @@ void set_options(rope::Options& options, const ModelConfig& c) {
 
 template <class P>
 void Model<P>::rotate(Elem* qkv) {
+  const PartRange range = part(Part::kRotary);
   const AttentionShape shape = attention_shape();
   const float *const cos = b_.cos, *const sin = b_.sin;
   rope::Forward<P> args;
@@ -191,6 +196,7 @@ void Model<P>::rotate(Elem* qkv) {
 
 template <class P>
 void Model<P>::rotate_back(Elem* dqkv) {
+  const PartRange range = part(Part::kRotary);
   const AttentionShape shape = attention_shape();
   const float *const cos = b_.cos, *const sin = b_.sin;
   rope::Backward<P> args;
@@ -216,6 +222,7 @@ geglu::Approximate approximate_of(const ModelConfig& c) {
 
 template <class P>
 void Model<P>::activate(const LayerBuffers& b) {
+  const PartRange range = part(Part::kActivation);
   const auto run = [&](auto args, auto pass, const char* what) {
     const int64_t n = tokens(), inner = config_.intermediate;
     args.a = {b.gate_up, {n, inner}, {2 * inner, 1}};
@@ -233,6 +240,7 @@ void Model<P>::activate(const LayerBuffers& b) {
 // The gradients take the place of gate and up.
 template <class P>
 void Model<P>::activate_backward(const LayerBuffers& b) {
+  const PartRange range = part(Part::kActivation);
   const auto run = [&](auto args, auto pass, const char* what) {
     const int64_t n = tokens(), inner = config_.intermediate;
     const Elem *const gate = b.gate_up, *const up = b.gate_up + inner;

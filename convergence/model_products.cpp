@@ -61,6 +61,7 @@ std::vector<Gemm> Model<P>::layer_products(const Buffers& b) const {
 
 template <class P>
 void Model<P>::multiply(const Gemm& problem) {
+  const PartRange range = part(Part::kLinear);
   require(gemm(problem, b_.gemm_scratch, stream_), "matrix product");
 }
 

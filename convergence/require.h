@@ -1,4 +1,4 @@
-// A failed launch ends a training.
+// A failed launch, or memory that is not there, ends a training.
 #pragma once
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 namespace tigon::convergence {
 
 inline void require(const Status& s, const char* what) {
+  if (s.code == Status::kOutOfMemory) throw OutOfMemory(fmt::format("{}: {}", what, s.reason));
   if (!s.ok()) throw ConvergeError(5, fmt::format("{} failed: {}", what, s.reason));
 }
 

@@ -215,6 +215,20 @@ void Batch::list_equal_tokens() {
   first.resize(input.size() + 1, n);
 }
 
+Batch random_batch(int64_t tokens, int vocabulary) {
+  Batch batch;
+  for (int64_t i = 0; i < tokens; ++i) {
+    const auto id = [&](uint64_t stream) {
+      return static_cast<int64_t>(random_bits(1, stream, static_cast<uint64_t>(i)) %
+                                  static_cast<uint64_t>(vocabulary));
+    };
+    batch.input.push_back(id(0));
+    batch.target.push_back(id(1));
+  }
+  batch.list_equal_tokens();
+  return batch;
+}
+
 Batch TokenData::windows(const Tokens& tokens, const std::vector<int64_t>& starts) const {
   Batch batch;
   for (int64_t start : starts)

@@ -91,6 +91,9 @@ class TokenData {
   Tokens train_, held_out_;
 };
 
+// Made up: `tokens` ids below `vocabulary`, each with one to predict.
+Batch random_batch(int64_t tokens, int vocabulary);
+
 // Random bits that depend on nothing but the arguments (splitmix64, Steele et al. 2014).
 uint64_t random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 

@@ -52,6 +52,16 @@ TEST(Experiment, KernelsSaveMemoryAndACpuSaysNothingOfSpeed) {
   }
 }
 
+TEST(Experiment, MedusaIsShownWithThreeAndFiveHeadsTrainedAndFrozen) {
+  const std::vector<ClaimReport> reports = quick("medusa");
+  ASSERT_EQ(reports.size(), 2u);
+  const Finding& memory = reports[1].finding;
+  EXPECT_GT(memory.value, 0);
+  for (const char* what :
+       {"3 heads, backbone trained", "3 heads, backbone frozen", "5 heads, backbone frozen"})
+    EXPECT_NE(memory.reason.find(what), std::string::npos) << memory.reason;
+}
+
 TEST(Experiment, NumbersReadAsTheyArePublished) {
   EXPECT_EQ(show(Quantity::kGain, 0.2), "+20%");
   EXPECT_EQ(show(Quantity::kSaved, 0.6), "-60%");

@@ -17,7 +17,7 @@ struct Life {
 
 std::vector<char*> take_all(MemoryPlan& plan, const std::vector<Life>& lives) {
   std::vector<char*> at;
-  for (const Life& l : lives) at.push_back(plan.take<char>(l.bytes, l.first, l.last));
+  for (const Life& l : lives) at.push_back(plan.take<char>(Part::kOther, l.bytes, l.first, l.last));
   return at;
 }
 
@@ -47,17 +47,30 @@ TEST(MemoryPlan, BuffersOfOnePhaseDoNotOverlap) {
 
 TEST(MemoryPlan, LaterBuffersReuseMemory) {
   MemoryPlan plan;
-  plan.take<float>(1000, 0, 1);
-  plan.take<float>(1000, 2, 3);
+  plan.take<float>(Part::kOther, 1000, 0, 1);
+  plan.take<float>(Part::kOther, 1000, 2, 3);
   EXPECT_EQ(plan.place(), 4096);
+}
+
+TEST(MemoryPlan, SaysWhatEachPartUsesInEachPhase) {
+  MemoryPlan plan;
+  plan.take<char>(Part::kNorms, 256, 0, 1);
+  plan.take<char>(Part::kNorms, 512, 1, 1);
+  plan.take<char>(Part::kLoss, 100, 1, 2);
+  const std::vector<ByPart<int64_t>> phases = plan.in_use();
+  ASSERT_EQ(phases.size(), 3u);
+  EXPECT_EQ(phases[0][Part::kNorms], 256);
+  EXPECT_EQ(phases[1][Part::kNorms], 768);
+  EXPECT_EQ(phases[1][Part::kLoss], 256) << "whole pieces of 256 bytes";
+  EXPECT_EQ(phases[2].sum(), 256);
 }
 
 TEST(MemoryPlan, RefusesASecondPassThatDiffers) {
   MemoryPlan plan;
-  plan.take<float>(10, 0, 1);
+  plan.take<float>(Part::kOther, 10, 0, 1);
   std::vector<char> memory(static_cast<size_t>(plan.place()));
   plan.resolve(memory.data());
-  EXPECT_THROW(plan.take<float>(100, 0, 1), std::logic_error);
+  EXPECT_THROW(plan.take<float>(Part::kOther, 100, 0, 1), std::logic_error);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ TEST_P(Gradient, PlannedMemoryIsAllThatTheFusedSideTakes) {
   model.set_weights(large_weights(config_));
   model.step(micro_batch(config_, 0), {0, 1e-3});
   const size_t peak = device_memory_stats().high_water - before;
-  EXPECT_EQ(model.planned_bytes(), Model<BF16>::plan_bytes(config_, ops<BF16>()));
+  EXPECT_EQ(model.planned_bytes(), Model<BF16>::plan_arena(config_, ops<BF16>()).bytes);
   if (GetParam().fused)
     EXPECT_EQ(peak, static_cast<size_t>(model.planned_bytes()));
   else
