@@ -123,6 +123,32 @@ AxisValues parse_axis_values(std::string_view text) {
   return result;
 }
 
+int64_t parse_memory(const std::string& text) {
+  std::string size = text;
+  if (size.ends_with('B')) size.pop_back();
+  try {
+    return parse_size(size);
+  } catch (const UsageError&) {
+    throw UsageError(fmt::format("--memory {}: write a size, e.g. 80GiB or 80G", text));
+  }
+}
+
+std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::string>& arguments,
+                                                       const std::vector<std::string>& known,
+                                                       const std::string& owner) {
+  std::map<std::string, std::vector<int64_t>> axes;
+  for (const std::string& argument : arguments) {
+    AxisValues given = parse_axis_values(argument);
+    if (std::find(known.begin(), known.end(), given.axis) == known.end())
+      fail(argument, fmt::format("{} has no axis '{}'; its axes are {}", owner, given.axis,
+                                 fmt::join(known, ", ")));
+    if (!axes.emplace(given.axis, std::move(given.values)).second)
+      fail(argument,
+           fmt::format("axis {} is given twice; write its values in one list", given.axis));
+  }
+  return axes;
+}
+
 std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::string>& arguments,
                                                        const std::vector<const OpSpec*>& ops) {
   std::vector<std::string> known;
@@ -130,20 +156,7 @@ std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::st
     for (const AxisPlan& plan : op->axes)
       if (std::find(known.begin(), known.end(), plan.axis.symbol) == known.end())
         known.push_back(plan.axis.symbol);
-  std::map<std::string, std::vector<int64_t>> axes;
-  for (const std::string& argument : arguments) {
-    AxisValues given = parse_axis_values(argument);
-    if (std::find(known.begin(), known.end(), given.axis) == known.end())
-      fail(argument,
-           fmt::format("{} axis '{}'; {} {}",
-                       ops.size() == 1 ? ops[0]->name + " has no" : "no selected op has an",
-                       given.axis, ops.size() == 1 ? "its axes are" : "the axes are",
-                       fmt::join(known, ", ")));
-    if (!axes.emplace(given.axis, std::move(given.values)).second)
-      fail(argument,
-           fmt::format("axis {} is given twice; write its values in one list", given.axis));
-  }
-  return axes;
+  return parse_axes(arguments, known, ops.size() == 1 ? ops[0]->name : "the selection");
 }
 
 }  // namespace tigon::cli

@@ -25,6 +25,15 @@ int64_t parse_size(std::string_view text);
 // right.
 AxisValues parse_axis_values(std::string_view text);
 
+// A size behind which B may stand: 80GiB, 80G. Throws UsageError that names --memory.
+int64_t parse_memory(const std::string& text);
+
+// All arguments of -a, each of a `known` axis of `owner` ("a training") and given once. Throws
+// UsageError.
+std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::string>& arguments,
+                                                       const std::vector<std::string>& known,
+                                                       const std::string& owner);
+
 // All arguments of -a, checked against the ops they are for: every axis must be one of some op, and
 // may be given once. Throws UsageError.
 std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::string>& arguments,

@@ -26,15 +26,6 @@ int require_positive(const char* option, int value) {
   return value;
 }
 
-// Before a run is begun.
-void require_model(const cv::ConvergeRequest& request) {
-  try {
-    cv::config_of(request);
-  } catch (const cv::ConvergeError& error) {
-    throw UsageError(error.what());
-  }
-}
-
 void require_text(const std::string& data) {
   try {
     cv::read_corpus(data);
@@ -44,6 +35,14 @@ void require_text(const std::string& data) {
 }
 
 }  // namespace
+
+cv::ModelConfig checked_config(const cv::ConvergeRequest& request) {
+  try {
+    return cv::config_of(request);
+  } catch (const cv::ConvergeError& error) {
+    throw UsageError(error.what());
+  }
+}
 
 cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   cv::ConvergeRequest request = options.request;
@@ -60,7 +59,7 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
     request.accumulate = options.accumulate;
   if (require_positive("--medusa", options.medusa) > 0) request.medusa = options.medusa;
   require_known("op", request.fused, cv::op_names());
-  require_model(request);
+  checked_config(request);
   if (options.tied || options.untied) request.tied = options.tied;
   if (!request.data.empty() && !std::filesystem::exists(request.data))
     throw MissingData(
@@ -112,6 +111,8 @@ void add_converge(CLI::App* app, Program* program) {
                   "  ./tigon converge --all                  the papers' claims, one table\n"
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
                   "  ./tigon converge --controls             planted faults must make it fail\n"
+                  "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
+                  "  ./tigon converge --parts --config 350m -a T[pow2]=[10:20] --memory 80GiB\n"
                   "Fails (exit code 1) when the two runs part by more than rounding explains. A "
                   "claim that does\n"
                   "not hold is a finding and no failure.",
@@ -151,9 +152,10 @@ void add_converge(CLI::App* app, Program* program) {
   CLI::Option* controls =
       command->add_flag("--controls", options->controls,
                         "faults planted in the kernels: each must make the evidence fail");
-  command->add_flag("--all", options->all, "every experiment, and the controls")
-      ->excludes(experiment)
-      ->excludes(controls);
+  CLI::Option* all = command->add_flag("--all", options->all, "every experiment, and the controls")
+                         ->excludes(experiment)
+                         ->excludes(controls);
+  add_parts(command, &options->parts)->excludes(all)->excludes(experiment)->excludes(controls);
   command->add_option("--accumulate", options->accumulate,
                       "forward passes per step, whose gradients are averaged");
   command->add_flag("--recompute", options->request.recompute,
@@ -174,6 +176,12 @@ void add_converge(CLI::App* app, Program* program) {
         options->all ? cv::experiment_names() : options->experiments;
     require_known("experiment", names, cv::experiment_names());
     if (options->all || options->controls) require_controls_program();
+    if (options->parts.asked) {
+      const std::vector<PartsTable> tables = parts_tables(options->parts, request);
+      program->exit_code = run_session(session_options(*program, *output, request.seed),
+                                       [&](Session& s) { return parts_stage(s, tables); });
+      return;
+    }
     if (!names.empty() || options->controls) {
       const cv::ExperimentSettings settings{request.quick, request.seed, request.data};
       program->exit_code =

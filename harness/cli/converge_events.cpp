@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/cli/parts_table.h"
 #include "harness/cli/terminal.h"
 #include "harness/run/check.h"
 
@@ -164,6 +165,7 @@ std::string gradient_line(const Json& r) {
 
 std::string line_of(const std::string& kind, const Json& r) {
   if (kind == "claim") return claim_line(r);
+  if (kind == "converge_parts") return parts_line(r);
   if (kind == "converge_gradients") return gradient_line(r);
   if (kind == "mutant") return control_line(r);
   const std::string head =
@@ -232,6 +234,7 @@ void ConvergeListener::record(const std::string& kind, const Json& fields, const
   }
   bar().line(line_of(kind, fields));
   if (kind == "claim") claims_.push_back(fields);
+  if (kind == "converge_parts") parts_.push_back(fields);
   count_record(kind, fields);
 }
 
@@ -242,6 +245,7 @@ void ConvergeListener::count_record(const std::string& kind, const Json& fields)
   if (kind == "mutant")
     count(fields.value("outcome", "") == "caught" ? Verdict::kPassed
                                                   : Verdict::kIncorrectNumerical);
+  if (kind == "converge_parts") count(Verdict::kPassed);  // out of memory is a finding
   // Whether a claim holds is a finding; what can fail is its measurement.
   if (kind == "claim") count(verdict == "not measured here" ? Verdict::kSkipped : Verdict::kPassed);
 }

@@ -27,6 +27,7 @@ class ConvergeListener {
   int error_code() const { return error_code_; }
   const Tally& tally() const { return tally_; }
   const std::vector<Json>& claims() const { return claims_; }
+  const std::vector<Json>& parts() const { return parts_; }
   void count(Verdict verdict);
   // What a record of this kind counts, in a run that goes on, too.
   void count_record(const std::string& kind, const Json& fields);
@@ -40,7 +41,7 @@ class ConvergeListener {
   std::string error_;
   int error_code_ = 0;
   Tally tally_;
-  std::vector<Json> claims_;
+  std::vector<Json> claims_, parts_;
 };
 
 // The complete trainings of this config that a run to continue has in its records.

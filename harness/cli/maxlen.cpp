@@ -25,16 +25,6 @@ struct MaxlenOptions {
 
 constexpr int kMostDevices = 1024;
 
-int64_t bytes_of(const std::string& text) {
-  std::string size = text;
-  if (size.ends_with('B')) size.pop_back();
-  try {
-    return parse_size(size);
-  } catch (const UsageError&) {
-    throw UsageError(fmt::format("--memory {}: write a size, e.g. 80GiB or 80G", text));
-  }
-}
-
 // The training model of convergence/ with these sizes: RMSNorm, rotary attention, a gated MLP.
 ModelConfig config_of(const TrainedModel& m, const MaxlenOptions& options) {
   if (m.expert_intermediate > 0)
@@ -87,7 +77,7 @@ int maxlen(const MaxlenOptions& options) {
   const ModelConfig config = config_of(model, options);
   const DType dtype = dtype_named(options.dtype);
   if (dtype == DType::kF16) throw UsageError("--dtype f16: bf16 and f32 are trained");
-  const int64_t memory = bytes_of(options.memory);
+  const int64_t memory = parse_memory(options.memory);
   const auto state = [&](int devices) {
     return convergence::planned_step(config, dtype, Side::kFused, devices).state;
   };

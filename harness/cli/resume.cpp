@@ -55,9 +55,10 @@ std::string key_of(const Json& r) {
                          : kind == "converge" ? training_of(r)
                          : kind == "converge_verdict" || kind == "converge_gradients"
                              ? text(r, "config") + " " + text(r, "dtype")
-                         : kind == "claim"  ? text(r, "experiment") + " " + text(r, "claim")
-                         : kind == "mutant" ? text(r, "mutant") + " " + text(r, "case_id")
-                                            : text(r, "case_id");
+                         : kind == "converge_parts" ? text(r, "cell")
+                         : kind == "claim"          ? text(r, "experiment") + " " + text(r, "claim")
+                         : kind == "mutant"         ? text(r, "mutant") + " " + text(r, "case_id")
+                                                    : text(r, "case_id");
   return key_of(kind, executor, text(r, "basis"), id);
 }
 

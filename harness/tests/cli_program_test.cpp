@@ -319,6 +319,50 @@ TEST(TigonProgram, a_short_training_leaves_valid_records) {
     EXPECT_TRUE(kinds.count(kind)) << kind;
 }
 
+int count_of(const Lines& lines, const std::string& kind, const std::string& outcome) {
+  return static_cast<int>(std::count_if(lines.begin(), lines.end(), [&](const auto& line) {
+    return line["record"] == kind && line["outcome"] == outcome;
+  }));
+}
+
+TEST(TigonProgram, a_step_by_part_is_a_table_and_goes_on_where_it_was) {
+  const TemporaryFolder folder;
+  const ProgramRun run =
+      run_tigon({"converge", "--parts", "--each", "-a", "T=[8,16]", "-a", "V=256", "--batch", "1",
+                 "--steps", "1", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  for (const char* text : {"naive + linear_cross_entropy", "attention", "peak, planned", "V=256"})
+    EXPECT_NE(run.out.find(text), std::string::npos) << text << " in " << run.out;
+  if (default_executor() != "cuda")
+    EXPECT_NE(run.out.find("not the speed of a kernel"), std::string::npos) << run.out;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  EXPECT_EQ(count_of(lines, "converge_parts", "measured"), 2 * 6) << "naive, fused and four alone";
+  for (const auto& line : lines) {
+    if (line["record"] != "converge_parts") continue;
+    int64_t bytes = line["unused_bytes"];
+    for (const auto& part : line["parts"]) bytes += part["bytes"].get<int64_t>();
+    EXPECT_EQ(bytes, line["peak_bytes"]) << line.dump();
+  }
+  const ProgramRun again = run_tigon({"converge", "--resume", folder.path().string()});
+  EXPECT_EQ(again.exit_code, 0) << again.out << again.err;
+  EXPECT_NE(again.out.find("attention"), std::string::npos) << "the table is shown again";
+  EXPECT_EQ(count_of(records_in(folder.path() / "records.jsonl"), "converge_parts", "measured"),
+            2 * 6);
+}
+
+TEST(TigonProgram, memory_that_runs_out_is_a_row_of_the_table) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon({"converge", "--parts", "--plan", "-a", "T[pow2]=[6:20:14]",
+                                    "--memory", "1GiB", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_NE(run.out.find("out of memory"), std::string::npos) << run.out;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  EXPECT_EQ(count_of(lines, "converge_parts", "planned"), 2);
+  EXPECT_EQ(count_of(lines, "converge_parts", "out of memory"), 2);
+}
+
 TEST(TigonProgram, every_negative_control_is_caught_at_a_step) {
   const TemporaryFolder folder;
   const ProgramRun run = run_tigon({"converge", "--controls", "--out", folder.path().string()});

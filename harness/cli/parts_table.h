@@ -1,0 +1,16 @@
+// Records of kind converge_parts as text.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "harness/record/record_writer.h"
+
+namespace tigon::cli {
+
+// One line about a record.
+std::string parts_line(const Json& record);
+
+// Records of the same sizes as one table: parts down, implementations across. Nothing for none.
+void print_parts(const std::vector<Json>& records);
+
+}  // namespace tigon::cli
