@@ -71,7 +71,7 @@ def sweep_axes(records):
     return [axis for count, axis in sorted(ranked, key=lambda pair: -pair[0]) if count > 1]
 
 
-def _log_axis(ax, axis, records):
+def log_axis(ax, axis, records):
     """Labels the sizes that were measured, without those that would run into the one before."""
     values = sorted({record["axes"][axis] for record in records})
     least = (values[-1] / values[0]) ** 0.12
@@ -115,7 +115,7 @@ def draw_lines(ax, theme, lines, axis, value, low=None, high=None):
         if low and high:
             ax.fill_between(x, [low(r) for r in group], [high(r) for r in group], color=colour(theme, key[1]),
                             alpha=0.2, linewidth=0)
-    _log_axis(ax, axis, [record for _, group in lines for record in group])
+    log_axis(ax, axis, [record for _, group in lines for record in group])
 
 
 def key_beside(ax, theme, lines):

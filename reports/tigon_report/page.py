@@ -5,7 +5,7 @@ import pathlib
 import jinja2
 
 from . import figures as draw
-from . import gates, load, tables, units
+from . import gates, load, step_parts, tables, units
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
@@ -31,6 +31,7 @@ def sections(run, figures):
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
+        "step_parts": step_parts.section(figures, run),
         "claims": run.of("claim"), "claims_figure": draw.claims_figure(figures, run.of("claim")),
         "gradients": tables.gradients(run), "controls": tables.controls(run),
         "environment": tables.environment(run), "mutants": tables.mutants(run),

@@ -30,6 +30,10 @@ REQUIRED = {
     "converge": dict.fromkeys(("config", "impl", "dtype"), TEXT),
     "converge_verdict": dict.fromkeys(("config", "dtype", "verdict"), TEXT),
     "converge_gradients": {**dict.fromkeys(("config", "dtype", "verdict"), TEXT), "parameters": LIST},
+    "converge_parts": {**dict.fromkeys(("cell", "config", "impl", "dtype", "outcome", "reason"), TEXT), "axes": OBJECT,
+                       "parts": LIST, "batch": WHOLE,
+                       **dict.fromkeys(("limit_bytes", "planned_bytes", "unused_bytes"), WHOLE),
+                       **dict.fromkeys(("peak_bytes", "step_s", "coverage", "tokens_per_s"), NUMBER)},
     "claim": {**dict.fromkeys(("experiment", "claim", "paper", "source", "measured", "on", "verdict"), TEXT),
               "value": NUMBER},
 }
@@ -59,6 +63,7 @@ NAMES = {
     "converge": ("config", "impl", "dtype", "twin", "seed"),
     "converge_verdict": ("config", "dtype"),
     "converge_gradients": ("config", "dtype"),
+    "converge_parts": ("cell",),
     "claim": ("experiment", "claim"),
     "sealed": ("unit",),
 }
