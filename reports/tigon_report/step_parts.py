@@ -3,7 +3,6 @@ import collections
 import itertools
 
 from . import figures as draw
-from . import units
 
 # In the order in which bars are stacked. Okabe and Ito's palette, and greys for what is no op.
 PARTS = {"norms": "#E69F00", "rotary": "#56B4E9", "activation": "#009E73", "attention": "#F0E442", "linear": "#0072B2",
@@ -107,12 +106,21 @@ def _memory(figures, entry):
     if not rows:
         return None
 
+    scale, unit = _unit(max(_peak(record) for record in rows))
+
     def drawing(ax, theme):
-        ax.xaxis.set_major_formatter(draw.FuncFormatter(lambda value, _: units.binary_bytes(value)))
-        _stacked(ax, theme, rows, entry["held"], _bytes,
-                 "at the step's peak" + ("" if all(r["outcome"] == MEASURED for r in rows) else ", planned where not run"))
+        _stacked(ax, theme, rows, entry["held"], lambda record, name: _bytes(record, name) / scale,
+                 f"{unit} at the step's peak" + ("" if all(r["outcome"] == MEASURED for r in rows) else ", planned where not run"))
 
     return figures.draw(_name("memory", entry), _title("Peak memory by part", entry), drawing, size=_size(rows))
+
+
+def _peak(record):
+    return record["peak_bytes"] or record["planned_bytes"]
+
+
+def _unit(most):
+    return (2**30, "GiB") if most >= 2**30 else (2**20, "MiB")
 
 
 def _styles(theme, entry):
@@ -155,23 +163,27 @@ def _frontier(figures, entry):
         return None
     rows = entry["rows"]
     limits = {record["limit_bytes"] for record in rows if record["outcome"] == MISSING}
+    least, most = min(_peak(record) for record in rows), max(_peak(record) for record in rows)
+    scale, unit = _unit(most)
 
     def drawing(ax, theme):
         for impl, (colour, dot) in _styles(theme, entry).items():
             own = [record for record in rows if record["impl"] == impl]
-            ax.plot([r["axes"]["T"] for r in own], [r["planned_bytes"] / 2**30 for r in own], color=colour, linewidth=1.2,
+            ax.plot([r["axes"]["T"] for r in own], [r["planned_bytes"] / scale for r in own], color=colour, linewidth=1.2,
                     linestyle="--", label=f"{impl}, planned")
             for marker, what, chosen in ((dot, "measured", [r for r in own if r["outcome"] == MEASURED]),
                                          ("x", "out of memory", [r for r in own if r["outcome"] == MISSING])):
                 if chosen:
-                    ax.plot([r["axes"]["T"] for r in chosen],
-                            [(r["peak_bytes"] or r["planned_bytes"]) / 2**30 for r in chosen], marker, color=colour,
+                    ax.plot([r["axes"]["T"] for r in chosen], [_peak(r) / scale for r in chosen], marker, color=colour,
                             markersize=6, label=f"{impl}, {what}")
         if len(limits) == 1:
-            ax.axhline(limits.pop() / 2**30, color=theme["limit"], linewidth=1, label="limit")
-        ax.set_yscale("log", base=2)
-        ax.yaxis.set_major_formatter(draw.FuncFormatter(lambda value, _: units.binary_bytes(value * 2**30)))
-        _over_t(ax, entry, "peak memory of a step")
+            ax.axhline(next(iter(limits)) / scale, color=theme["limit"], linewidth=1, label="limit")
+        if most > 8 * least:
+            ax.set_yscale("log", base=2)
+            ax.yaxis.set_major_formatter(draw.FuncFormatter(lambda value, _: f"{value:g}"))
+        else:
+            ax.set_ylim(bottom=0)
+        _over_t(ax, entry, f"peak memory of a step, {unit}")
 
     return figures.draw(_name("frontier", entry), _title("Memory over the length of a sequence", entry), drawing,
                         size=(9.4, 4.2))
