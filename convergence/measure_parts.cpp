@@ -14,7 +14,10 @@ namespace tigon::convergence {
 namespace {
 
 std::string show(int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
+  constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
+  const auto size = static_cast<double>(bytes);
+  return size < kGiB ? fmt::format("{:.2f} MiB", size / kMiB)
+                     : fmt::format("{:.2f} GiB", size / kGiB);
 }
 
 int busiest_phase(const ArenaPlan& arena) {

@@ -147,8 +147,8 @@ int run_cell(Session& session, const PartsCell& cell, std::vector<Json>& records
 CLI::Option* add_parts(CLI::App* command, PartsOptions* options) {
   CLI::Option* parts = command->add_flag(
       "--parts", options->asked,
-      "measure one step by part instead: time (NVTX ranges, CUDA events) and memory, naive and "
-      "fused");
+      "measure one step by part instead: time (NVTX ranges, CUDA events; the median of --steps, 3) "
+      "and memory, naive and fused");
   const auto of_parts = [&](CLI::Option* option) { option->needs(parts); };
   of_parts(command->add_flag("--each", options->each,
                              "with --parts: every kernel of the model alone switched on, too"));

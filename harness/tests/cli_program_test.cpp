@@ -333,8 +333,9 @@ TEST(TigonProgram, a_step_by_part_is_a_table_and_goes_on_where_it_was) {
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
   for (const char* text : {"naive + linear_cross_entropy", "attention", "peak, planned", "V=256"})
     EXPECT_NE(run.out.find(text), std::string::npos) << text << " in " << run.out;
-  if (default_executor() != "cuda")
+  if (default_executor() != "cuda") {
     EXPECT_NE(run.out.find("not the speed of a kernel"), std::string::npos) << run.out;
+  }
   const Lines lines = records_in(folder.path() / "records.jsonl");
   EXPECT_EQ(schema_violation(lines), "");
   EXPECT_EQ(count_of(lines, "converge_parts", "measured"), 2 * 6) << "naive, fused and four alone";
