@@ -71,10 +71,24 @@ PartsTable table_of(const PartsOptions& options, const cv::ConvergeRequest& requ
   return table;
 }
 
+// What makes a model another than the config's.
+Json options_of(const cv::ModelConfig& c) {
+  Json options = Json::object();
+  if (c.medusa > 0) options["medusa"] = c.medusa;
+  if (c.frozen) options["frozen"] = true;
+  if (c.recompute) options["recompute"] = true;
+  if (c.accumulate > 1) options["accumulate"] = c.accumulate;
+  return options;
+}
+
 std::string name_of_cell(const PartsCell& cell) {
   const cv::ModelConfig& c = cell.request.config;
-  return fmt::format("{}/{}/{}/T={},V={},batch={}", c.name, cell.impl, name_of(cell.request.dtype),
-                     c.sequence, c.vocabulary, c.batch);
+  std::string name = fmt::format("{}/{}/{}/T={},V={},batch={}", c.name, cell.impl,
+                                 name_of(cell.request.dtype), c.sequence, c.vocabulary, c.batch);
+  const Json options = options_of(c);
+  for (const auto& [option, value] : options.items())
+    name += fmt::format(",{}={}", option, value.dump());
+  return name;
 }
 
 // `value` where it was measured.
@@ -101,6 +115,7 @@ Json fields_of(const PartsCell& cell, const cv::PartsReport& r) {
           {"dtype", name_of(cell.request.dtype)},
           {"axes", {{"T", c.sequence}, {"V", c.vocabulary}}},
           {"batch", c.batch},
+          {"options", options_of(c)},
           {"executor", default_executor()},
           {"outcome", cv::name_of(r.outcome)},
           {"reason", r.reason},

@@ -26,6 +26,13 @@ std::string bytes(const Json& number) {
   return number.is_number() ? show_bytes(number.get<double>()) : "-";
 }
 
+std::string options(const Json& r) {
+  std::string text;
+  for (const auto& [name, value] : r.at("options").items())
+    text += fmt::format(", {}={}", name, value.dump());
+  return text;
+}
+
 const Json* part_of(const Json& record, const std::string& name) {
   const Json& parts = record.at("parts");
   const auto found =
@@ -107,8 +114,8 @@ void print_parts(const std::vector<Json>& records) {
   if (records.empty()) return;
   const Json& first = records.front();
   const Table table(records);
-  fmt::print("\n{} {}, {} x {} tokens, V={}\n", text_of(first, "config"), text_of(first, "dtype"),
-             first.at("batch").get<int>(), axis(first, "T"), axis(first, "V"));
+  fmt::print("\n{} {}, {} x {} tokens, V={}{}\n", text_of(first, "config"), text_of(first, "dtype"),
+             first.at("batch").get<int>(), axis(first, "T"), axis(first, "V"), options(first));
   table.row("part", [](const Json& r) { return text_of(r, "impl"); });
   if (std::any_of(records.begin(), records.end(), is_measured)) print_times(table, on_gpu(first));
   print_memory(table);

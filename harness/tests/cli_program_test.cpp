@@ -352,6 +352,16 @@ TEST(TigonProgram, a_step_by_part_is_a_table_and_goes_on_where_it_was) {
             2 * 6);
 }
 
+TEST(TigonProgram, a_step_of_medusa_heads_says_so) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon({"converge", "--parts", "--plan", "--medusa", "3", "--frozen",
+                                    "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_NE(run.out.find("medusa=3"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("frozen=true"), std::string::npos) << run.out;
+  EXPECT_EQ(schema_violation(records_in(folder.path() / "records.jsonl")), "");
+}
+
 TEST(TigonProgram, memory_that_runs_out_is_a_row_of_the_table) {
   const TemporaryFolder folder;
   const ProgramRun run = run_tigon({"converge", "--parts", "--plan", "-a", "T[pow2]=[6:20:14]",

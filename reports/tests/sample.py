@@ -48,14 +48,16 @@ def converge(impl, losses):
             "data": "/usr/share/common-licenses"}
 
 
-def parts(impl, t, seconds=0.01, outcome="measured", v=4096):
+def parts(impl, t, seconds=0.01, outcome="measured", v=4096, **options):
     """A step of `seconds` whose loss takes half of it and holds 4 bytes a logit; nothing is timed unless measured."""
     is_measured = outcome == "measured"
     held = {"norms": 1 << 20, "linear": 1 << 21, "loss": 4 * t * v, "weights": 1 << 22}
     spent = {"norms": 0.1 * seconds, "linear": 0.3 * seconds, "loss": 0.5 * seconds}
     planned = sum(held.values()) + 1024
-    return {"record": "converge_parts", "cell": f"tiny/{impl}/bf16/T={t},V={v},batch=4", "config": "tiny", "impl": impl,
-            "kernels": [], "dtype": "bf16", "axes": {"T": t, "V": v}, "batch": 4, "executor": "fast", "outcome": outcome,
+    sizes = ",".join(f"{key}={value}" for key, value in {"T": t, "V": v, "batch": 4, **options}.items())
+    return {"record": "converge_parts", "cell": f"tiny/{impl}/bf16/{sizes}", "config": "tiny", "impl": impl, "kernels": [],
+            "dtype": "bf16", "axes": {"T": t, "V": v}, "batch": 4, "options": options, "executor": "fast",
+            "outcome": outcome,
             "reason": "planned 3 GiB of 2 GiB" if outcome == "out of memory" else "", "limit_bytes": 1 << 31,
             "planned_bytes": planned, "peak_bytes": planned if is_measured else None, "unused_bytes": 1024,
             "parts": [{"part": name, "seconds_s": spent.get(name, 0.0) if is_measured else None, "bytes": held.get(name, 0),

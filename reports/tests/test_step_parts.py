@@ -67,7 +67,7 @@ class StepPartsTest(unittest.TestCase):
         self.assertEqual(longest["fused"]["fits"]["outcome"], "planned")
         self.assertIsNone(longest["fused"]["fails"])
         summary = (self.folder / "summary.md").read_text()
-        self.assertIn("| tiny x 4 | bf16 | 4096 | naive | 256 |", summary)
+        self.assertIn("| tiny in bf16, batch 4, V=4,096 | naive | 256 |", summary)
 
     def test_parts_stack_up_to_the_step_and_the_peak(self):
         self.report(CELLS)
@@ -85,6 +85,12 @@ class StepPartsTest(unittest.TestCase):
         section = self.part_of(self.report([sample.parts("naive", t, outcome="planned") for t in (128, 256)]))
         self.assertNotIn("parts-time", section)
         self.assertIn("parts-frontier", section)
+
+    def test_another_model_of_the_config_stands_alone(self):
+        html = self.report([sample.parts("naive", 128), sample.parts("naive", 128, medusa=3, frozen=True)])
+        self.assertIn("<h3>tiny in bf16, batch 4, V=4,096</h3>", html)
+        self.assertIn("<h3>tiny in bf16, batch 4, V=4,096 medusa=3 frozen=True</h3>", html)
+        self.assertTrue((self.folder / "figures/parts-time-tiny-bf16-4-4096-medusa-3-frozen-true-dark.svg").is_file())
 
     def test_a_run_without_them_has_no_section(self):
         self.assertNotIn('id="parts"', self.report([sample.check()]))

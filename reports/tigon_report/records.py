@@ -31,7 +31,7 @@ REQUIRED = {
     "converge_verdict": dict.fromkeys(("config", "dtype", "verdict"), TEXT),
     "converge_gradients": {**dict.fromkeys(("config", "dtype", "verdict"), TEXT), "parameters": LIST},
     "converge_parts": {**dict.fromkeys(("cell", "config", "impl", "dtype", "outcome", "reason"), TEXT), "axes": OBJECT,
-                       "parts": LIST, "batch": WHOLE,
+                       "options": OBJECT, "parts": LIST, "batch": WHOLE,
                        **dict.fromkeys(("limit_bytes", "planned_bytes", "unused_bytes"), WHOLE),
                        **dict.fromkeys(("peak_bytes", "step_s", "coverage", "tokens_per_s"), NUMBER)},
     "claim": {**dict.fromkeys(("experiment", "claim", "paper", "source", "measured", "on", "verdict"), TEXT),

@@ -3,6 +3,7 @@ import collections
 import itertools
 
 from . import figures as draw
+from . import units
 
 # In the order in which bars are stacked. Okabe and Ito's palette, and greys for what is no op.
 PARTS = {"norms": "#E69F00", "rotary": "#56B4E9", "activation": "#009E73", "attention": "#F0E442", "linear": "#0072B2",
@@ -14,20 +15,21 @@ MEASURED, MISSING = "measured", "out of memory"
 
 
 def tables(run):
-    """One entry per configuration, dtype, batch and V: its records by T, naive first, each with `parts` by name."""
+    """One entry per configuration, dtype, batch, V and options: its records by T, naive first, each with `parts` by name."""
     groups = collections.OrderedDict()
     for record in run.of("converge_parts"):
-        key = (record["config"], record["dtype"], record["batch"], record["axes"]["V"])
+        key = (record["config"], record["dtype"], record["batch"], record["axes"]["V"], tuple(record["options"].items()))
         groups.setdefault(key, []).append({**record, "part": {part["part"]: part for part in record["parts"]}})
     return [_entry(key, records) for key, records in groups.items()]
 
 
 def _entry(key, records):
-    config, dtype, batch, vocabulary = key
+    config, dtype, batch, vocabulary, options = key
+    title = f"{config} in {dtype}, batch {batch}, V={vocabulary:,} {units.axes_text(dict(options))}".rstrip()
     records.sort(key=lambda record: record["axes"]["T"])  # stable: the order of the run within a T
     timed = [name for name in PARTS if any(_seconds(record, name) for record in records)]
     held = [name for name in PARTS if any(_bytes(record, name) for record in records)]
-    return {"config": config, "dtype": dtype, "batch": batch, "vocabulary": vocabulary, "rows": records, "timed": timed,
+    return {"title": title, "options": options, "config": config, "dtype": dtype, "batch": batch, "vocabulary": vocabulary, "rows": records, "timed": timed,
             "held": held, "impls": list(dict.fromkeys(record["impl"] for record in records)), "longest": _longest(records)}
 
 
@@ -60,11 +62,12 @@ def section(figures, run):
 
 
 def _name(kind, entry):
-    return f"parts-{kind}-{entry['config']}-{entry['dtype']}-{entry['batch']}-{entry['vocabulary']}"
+    options = [f"{key}-{value}".lower() for key, value in entry["options"]]
+    return "-".join(["parts", kind, *(str(entry[key]) for key in ("config", "dtype", "batch", "vocabulary")), *options])
 
 
 def _title(what, entry):
-    return f"{what} of {entry['config']} in {entry['dtype']}, batch {entry['batch']}, V={entry['vocabulary']}"
+    return f"{what} of {entry['title']}"
 
 
 def _stacked(ax, theme, rows, names, value, label):
