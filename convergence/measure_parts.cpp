@@ -60,12 +60,14 @@ class Trial {
     PartMeter meter;
     std::vector<StepParts> measured;
     std::vector<double> wall;
-    model.step(batches, {0, 0.0});
+    model.step(batches, {0, 0.0}, &meter);  // makes the meter's events, too
     for (int i = 0; i < request_.steps; ++i) {
+      done(2 * i + 1);
       const auto start = std::chrono::steady_clock::now();
       model.step(batches, {0, 0.0});
       wall.push_back(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      done(2 * i + 2);
       model.step(batches, {0, 0.0}, &meter);
       measured.push_back(meter.read());
     }
@@ -84,6 +86,10 @@ class Trial {
   }
 
  private:
+  void done(int steps) const {
+    if (request_.on_step) request_.on_step(steps, 2 * request_.steps + 1);
+  }
+
   const PartsRequest& request_;
   Ops<P> ops_;
 };

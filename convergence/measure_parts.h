@@ -1,5 +1,6 @@
 // Time and peak memory of a training step by part: measured, or its memory planned.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct PartsRequest {
   int64_t memory = 0;                     // bytes that may be used; 0: what is free on the device
   bool plan_only = false;                 // nothing is run
   bool confirm = false;                   // what is planned not to fit is run, too
+  std::function<void(int done, int of)> on_step = {};  // after each step; may be left out
 };
 
 // What a step holds at its peak.

@@ -213,6 +213,9 @@ void emit_claim(const Emit& emit, const cv::ClaimReport& report) {
 void ConvergeListener::operator()(const Json& line) {
   if (line.contains("note")) {
     bar().line(line["note"].get<std::string>());
+  } else if (line.contains("progress")) {
+    if (line["progress"] == 1) progress_ = std::make_unique<Progress>("steps", line["of"]);
+    bar().step("");
   } else if (line.contains("error")) {
     error_ = line["error"];
     error_code_ = line["exit_code"];

@@ -149,8 +149,11 @@ int run_cell(Session& session, const PartsCell& cell, std::vector<Json>& records
   const int code = run_unit(
       session, unit,
       [&](const Emit& emit, const std::atomic<bool>&) {
+        cv::PartsRequest request = cell.request;
+        // A step of a very long sequence takes minutes: a child that says nothing is given up.
+        request.on_step = [&](int done, int of) { emit({{"progress", done}, {"of", of}}); };
         emit({{"record", "converge_parts"},
-              {"fields", fields_of(cell, cv::measure_parts(cell.request))}});
+              {"fields", fields_of(cell, cv::measure_parts(request))}});
       },
       listener);
   records.insert(records.end(), listener.parts().begin(), listener.parts().end());
