@@ -140,23 +140,32 @@ void Model<P>::update(const UpdateSettings& settings) {
   const auto f = [](double x) { return static_cast<float>(x); };
   const auto t = static_cast<double>(settings.step + 1);
   AdamW<Elem> a{};
-  a.weight = b_.weight;
-  a.master = b_.master;
-  a.m = b_.m;
-  a.v = b_.v;
-  a.gradient = b_.gradient;
-  a.n = layout_.trained;
-  a.decayed = layout_.decayed;
   a.square_norm = b_.square;
   a.clip = f(config_.clip);
-  a.rate = f(settings.rate);
   a.beta1 = f(config_.beta1);
   a.beta2 = f(config_.beta2);
   a.eps = f(config_.adam_eps);
   a.weight_decay = f(config_.weight_decay);
   a.correction1 = f(1.0 / (1.0 - std::pow(config_.beta1, t)));
   a.correction2 = f(1.0 / (1.0 - std::pow(config_.beta2, t)));
-  require(adamw(a, stream_), "AdamW");
+  const auto update_range = [&](int64_t first, int64_t last, double rate) {
+    a.weight = b_.weight + first;
+    a.master = b_.master + first;
+    a.m = b_.m + first;
+    a.v = b_.v + first;
+    a.gradient = b_.gradient + first;
+    a.n = last - first;
+    a.decayed = layout_.decayed - first;
+    a.rate = f(rate);
+    require(adamw(a, stream_), "AdamW");
+  };
+  // In as few launches as there are rates.
+  if (config_.table_rate == 1.0 || config_.frozen)
+    return update_range(0, layout_.trained, settings.rate);
+  const int64_t tables = layout_.blocks.front().qkv;
+  if (layout_.embedding > 0) update_range(0, layout_.embedding, settings.rate);
+  update_range(layout_.embedding, tables, settings.rate * config_.table_rate);
+  update_range(tables, layout_.trained, settings.rate);
 }
 
 template <class P>

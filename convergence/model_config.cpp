@@ -166,6 +166,7 @@ std::string description(const ModelConfig& c) {
       {"batch", c.batch},
       {"logits_bytes", c.logits_bytes},
       {"learning_rate", c.learning_rate},
+      {"table_rate", c.table_rate},
       {"warm_up", c.warm_up},
       {"beta1", c.beta1},
       {"beta2", c.beta2},

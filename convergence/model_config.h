@@ -51,6 +51,7 @@ struct ModelConfig {
   int64_t logits_bytes = int64_t{1} << 20;  // chunk of the fused linear cross entropy
   // Optimizer.
   double learning_rate = 3e-3;  // peak; the cosine ends at a tenth of it
+  double table_rate = 1.0;      // of the embedding and the head, as a multiple of that rate
   int warm_up = 10;             // steps
   double beta1 = 0.9;
   double beta2 = 0.95;

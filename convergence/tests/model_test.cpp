@@ -202,23 +202,31 @@ TEST(Model, EvaluationIsTheLossOfAStep) {
   EXPECT_NEAR(model.step(micro_batch(config, 0), {0, 0.0}).loss, loss, 1e-6 * loss);
 }
 
-// AdamW by hand: the first step moves every weight that has a gradient by the rate.
+// AdamW by hand: the first step moves every weight that has a gradient by its rate, which is
+// another one for the tables.
 TEST(Model, FirstUpdateIsRateTimesSignAndDecay) {
-  ModelConfig config = micro_config(false);
-  config.adam_eps = 1e-30;
-  const std::vector<float> before = large_weights(config);
-  Model<F32> model(config, fused_ops<F32>());
-  model.set_weights(before);
-  constexpr double kRate = 1e-2;
-  model.step(micro_batch(config, 0), {0, kRate});
-  const std::vector<float> gradient = model.gradients(), after = model.weights();
-  for (size_t i = 0; i < before.size(); ++i) {
-    const bool decays = static_cast<int64_t>(i) < model.layout().decayed;
-    const double sign = gradient[i] > 0 ? 1 : gradient[i] < 0 ? -1 : 0;
-    const double want =
-        before[i] - kRate * (sign + (decays ? config.weight_decay * before[i] : 0.0));
-    if (std::abs(gradient[i]) < 1e-10) continue;
-    ASSERT_NEAR(after[i], want, 1e-6) << i;
+  for (const double table_rate : {1.0, 3.0}) {
+    ModelConfig config = micro_config(false);
+    config.adam_eps = 1e-30;
+    config.table_rate = table_rate;
+    config.medusa = 1;
+    const std::vector<float> before = large_weights(config);
+    Model<F32> model(config, fused_ops<F32>());
+    model.set_weights(before);
+    constexpr double kRate = 1e-2;
+    model.step(micro_batch(config, 0), {0, kRate});
+    const std::vector<float> gradient = model.gradients(), after = model.weights();
+    for (size_t i = 0; i < before.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const bool decays = at < model.layout().decayed;
+      const bool table = at >= model.layout().embedding && at < model.layout().blocks.front().qkv;
+      const double rate = kRate * (table ? table_rate : 1.0);
+      const double sign = gradient[i] > 0 ? 1 : gradient[i] < 0 ? -1 : 0;
+      const double want =
+          before[i] - rate * (sign + (decays ? config.weight_decay * before[i] : 0.0));
+      if (std::abs(gradient[i]) < 1e-10) continue;
+      ASSERT_NEAR(after[i], want, 1e-6) << i << " with " << table_rate;
+    }
   }
 }
 
