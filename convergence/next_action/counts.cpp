@@ -5,6 +5,8 @@
 #include <array>
 #include <tuple>
 
+#include "convergence/threads.h"
+
 namespace tigon::convergence::next_action {
 namespace {
 
@@ -76,29 +78,34 @@ std::vector<int32_t> NGrams::likeliest(std::span<const int32_t> past, int order)
   return best;
 }
 
-std::vector<std::vector<Hits>> score_n_grams(const Sequences& sequences, int longest) {
-  const NGrams n_grams(sequences.train, longest);
-  std::vector<std::vector<Hits>> scores(static_cast<size_t>(longest),
-                                        std::vector<Hits>(sequences.held_out.size()));
-  for (size_t i = 0; i < sequences.held_out.size(); ++i) {
-    const Sequence& s = sequences.held_out[i];
+std::vector<Hits> NGrams::score(const std::vector<Sequence>& learners, int order) const {
+  std::vector<Hits> hits(learners.size());
+  parallel_for(static_cast<int>(learners.size()), [&](int learner) {
+    const auto i = static_cast<size_t>(learner);
+    const Sequence& s = learners[i];
     for (size_t t = 1; t < s.size(); ++t)
-      for (int order = 1; order <= longest; ++order)
-        scores[static_cast<size_t>(order) - 1][i].add(
-            rank_in(n_grams.likeliest(std::span(s).first(t), order), s[t]));
-  }
-  return scores;
+      hits[i].add(rank_in(likeliest(std::span(s).first(t), order), s[t]));
+  });
+  return hits;
 }
 
-std::vector<Hits> score_syllabus(const Sequences& sequences) {
-  std::vector<Hits> scores(sequences.held_out.size());
-  for (size_t i = 0; i < sequences.held_out.size(); ++i) {
-    const Sequence& s = sequences.held_out[i];
+int64_t NGrams::entries(int order) const {
+  int64_t sum = 0;
+  for (size_t length = 0; length < static_cast<size_t>(order); ++length)
+    sum += static_cast<int64_t>(tables_[length].size());
+  return sum;
+}
+
+std::vector<Hits> score_syllabus(const std::vector<int32_t>& syllabus,
+                                 const std::vector<Sequence>& learners) {
+  std::vector<Hits> scores(learners.size());
+  for (size_t i = 0; i < learners.size(); ++i) {
+    const Sequence& s = learners[i];
     for (size_t t = 1; t < s.size(); ++t) {
       std::vector<int32_t> guesses;
       int32_t at = s[t - 1];
       for (int guess = 0; guess < kTop; ++guess)
-        guesses.push_back(at = sequences.syllabus[static_cast<size_t>(at)]);
+        guesses.push_back(at = syllabus[static_cast<size_t>(at)]);
       scores[i].add(rank_in(guesses, s[t]));
     }
   }

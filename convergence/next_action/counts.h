@@ -17,6 +17,12 @@ class NGrams {
   // which also decides ties.
   std::vector<int32_t> likeliest(std::span<const int32_t> past, int order) const;
 
+  // Hits of each learner by the n-gram with n = `order`.
+  std::vector<Hits> score(const std::vector<Sequence>& learners, int order) const;
+
+  // What the n-gram of that order has counted: pairs of a context and what followed.
+  int64_t entries(int order) const;
+
  private:
   struct Entry {
     uint64_t context;
@@ -30,10 +36,8 @@ class NGrams {
   std::vector<int32_t> common_;  // all resources that occur, the most frequent ones first
 };
 
-// Of n-grams of order 1 (the unigram) to `longest`, in this order.
-std::vector<std::vector<Hits>> score_n_grams(const Sequences& sequences, int longest);
-
 // Its first guess is the syllabus's next resource, the others are those after it.
-std::vector<Hits> score_syllabus(const Sequences& sequences);
+std::vector<Hits> score_syllabus(const std::vector<int32_t>& syllabus,
+                                 const std::vector<Sequence>& learners);
 
 }  // namespace tigon::convergence::next_action

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "convergence/text_data.h"
 
@@ -119,20 +120,27 @@ class Sharing {
   std::vector<Choice> choices_;
 };
 
-std::vector<int32_t> ranking(std::vector<Choice> choices) {
-  constexpr size_t kMost = 10;
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& a, const Choice& b) { return a.weight > b.weight; });
-  std::vector<int32_t> best;
-  for (size_t i = 0; i < std::min(kMost, choices.size()); ++i)
-    best.push_back(choices[i].place.resource());
-  return best;
+uint32_t sum_of(const std::vector<Choice>& choices) {
+  uint32_t all = 0;
+  for (const Choice& c : choices) all += c.weight;
+  return all;
+}
+
+// Adds the chances that the likeliest choice, and one of the ten likeliest, comes next.
+void expect(const std::vector<Choice>& choices, Hits& expected) {
+  std::vector<uint32_t> weights;
+  for (const Choice& c : choices) weights.push_back(c.weight);
+  std::ranges::sort(weights, std::greater<>{});
+  const uint64_t all = sum_of(choices);
+  uint64_t top10 = 0;
+  for (size_t i = 0; i < std::min<size_t>(kTop, weights.size()); ++i) top10 += weights[i];
+  expected.predicted += kOne;
+  expected.top1 += static_cast<int64_t>(uint64_t{kOne} * weights[0] / all);
+  expected.top10 += static_cast<int64_t>(kOne * top10 / all);
 }
 
 Place drawn(const std::vector<Choice>& choices, Draws& draws) {
-  uint32_t all = 0;
-  for (const Choice& c : choices) all += c.weight;
-  uint32_t at = draws.below(all);
+  uint32_t at = draws.below(sum_of(choices));
   for (const Choice& c : choices) {
     if (at < c.weight) return c.place;
     at -= c.weight;
@@ -215,7 +223,7 @@ std::vector<Learner> certified_learners(const Course& course, int count, uint64_
       const std::vector<Choice> choices = law(at, habits);
       at = drawn(choices, draws);
       learner.actions.push_back(at.resource());
-      learner.best.push_back(ranking(choices));
+      expect(choices, learner.expected);
     }
     learners.push_back(std::move(learner));
   }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "convergence/next_action/accuracy.h"
+
 namespace tigon::convergence::next_action {
 
 // Actions on the resources of a unit, in the order of the syllabus.
@@ -67,9 +69,9 @@ std::vector<Choice> law(const Place& at, const Habits& habits);
 
 struct Learner {
   std::vector<int32_t> actions;  // resource by resource
-  // For each action but the first: the resources that the law ranks highest, at most ten, the most
-  // likely one first.
-  std::vector<std::vector<int32_t>> best;
+  // What the resources that the law ranks highest are expected to hit, in parts of kOne: no
+  // predictor can expect more.
+  Hits expected;
 };
 
 // The first `count` certified learners (those who come far enough) of a seed. Learner i does not

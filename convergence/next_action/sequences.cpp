@@ -12,8 +12,6 @@
 namespace tigon::convergence::next_action {
 namespace {
 
-constexpr size_t kHeldOutEvery = 5;
-
 // The next resource, not the next action on the same one; the forum is not in the syllabus.
 std::vector<int32_t> syllabus_of(const Course& course) {
   constexpr int32_t kNext[kActions] = {kLoadFirst, kLoadSecond,   kLoadSecond,    kLoadSecond,
@@ -25,13 +23,6 @@ std::vector<int32_t> syllabus_of(const Course& course) {
   return next;
 }
 
-std::vector<Hits> hits_of_law(const Learner& learner) {
-  std::vector<Hits> hits(1);
-  for (size_t t = 1; t < learner.actions.size(); ++t)
-    hits[0].add(rank_in(learner.best[t - 1], learner.actions[t]));
-  return hits;
-}
-
 }  // namespace
 
 int64_t actions_in(const std::vector<Sequence>& learners) {
@@ -40,17 +31,42 @@ int64_t actions_in(const std::vector<Sequence>& learners) {
   return sum;
 }
 
-Sequences made_up(const Course& course, int learners, uint64_t seed) {
-  Sequences s;
-  s.source = fmt::format("made-up course of {} resources, seed {}", course.resources(), seed);
-  s.vocabulary = course.resources();
-  s.syllabus = syllabus_of(course);
-  std::vector<Learner> all = certified_learners(course, learners, seed);
-  for (size_t i = 0; i < all.size(); ++i) {
-    const bool held_out = (i + 1) % kHeldOutEvery == 0;
-    if (held_out) s.bound.push_back(hits_of_law(all[i])[0]);
-    (held_out ? s.held_out : s.train).push_back(std::move(all[i].actions));
+std::vector<Part> parts(size_t learners, uint64_t seed) {
+  constexpr uint64_t kStream = 5;
+  std::vector<Part> parts(learners, Part::kTrain);
+  const std::vector<size_t> order = random_order(learners, seed, kStream);
+  for (size_t i = 0; i < learners; ++i) {
+    if (i % 5 == 0) parts[order[i]] = Part::kHeldOut;
+    if (i % 10 == 1) parts[order[i]] = Part::kValidation;
   }
+  return parts;
+}
+
+Sequences split(std::vector<Sequence> learners, int32_t vocabulary, uint64_t seed) {
+  Sequences s;
+  s.vocabulary = vocabulary;
+  const std::vector<Part> part = parts(learners.size(), seed);
+  for (size_t i = 0; i < learners.size(); ++i)
+    (part[i] == Part::kTrain        ? s.train
+     : part[i] == Part::kValidation ? s.validation
+                                    : s.held_out)
+        .push_back(std::move(learners[i]));
+  return s;
+}
+
+Sequences made_up(const Course& course, int learners, uint64_t seed) {
+  std::vector<Sequence> actions;
+  std::vector<Hits> bounds;
+  for (Learner& learner : certified_learners(course, learners, seed)) {
+    actions.push_back(std::move(learner.actions));
+    bounds.push_back(learner.expected);
+  }
+  Sequences s = split(std::move(actions), course.resources(), seed);
+  s.source = fmt::format("made-up course of {} resources, seed {}", course.resources(), seed);
+  s.syllabus = syllabus_of(course);
+  const std::vector<Part> part = parts(bounds.size(), seed);
+  for (size_t i = 0; i < bounds.size(); ++i)
+    if (part[i] == Part::kHeldOut) s.bound.push_back(bounds[i]);
   return s;
 }
 
@@ -66,11 +82,11 @@ std::vector<size_t> random_order(size_t count, uint64_t seed, uint64_t stream) {
 Sequences shuffled(Sequences s, uint64_t seed) {
   constexpr uint64_t kStream = 3;
   Sequence all;
-  for (auto* part : {&s.train, &s.held_out})
+  for (auto* part : {&s.train, &s.validation, &s.held_out})
     for (const Sequence& learner : *part) all.insert(all.end(), learner.begin(), learner.end());
   const std::vector<size_t> order = random_order(all.size(), seed, kStream);
   size_t next = 0;
-  for (auto* part : {&s.train, &s.held_out})
+  for (auto* part : {&s.train, &s.validation, &s.held_out})
     for (Sequence& learner : *part)
       for (int32_t& action : learner) action = all[order[next++]];
   s.source += ", shuffled";

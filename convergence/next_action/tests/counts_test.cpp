@@ -35,25 +35,24 @@ TEST(NGrams, ShorterContextsDecideTies) {
   EXPECT_EQ(first(n.likeliest(List{1, 2}, 3), 2), (List{4, 3}));
 }
 
-TEST(NGrams, AreScoredOnHeldOutLearners) {
-  Sequences s;
-  s.vocabulary = 6;
-  s.train = kTrain;
-  s.held_out = {{0, 4, 2, 5}, {0, 1}};
-  const auto scores = score_n_grams(s, 3);
-  ASSERT_EQ(scores.size(), 3u);
-  EXPECT_EQ(scores[0][0].predicted, 3);
-  EXPECT_EQ(scores[0][0].top1, 1);  // 2 is the most frequent
-  EXPECT_EQ(scores[1][0].top1, 1);  // 2 after 4
-  EXPECT_EQ(scores[2][0].top1, 2);  // and 5 after 4 2
-  EXPECT_EQ(scores[2][1].top1, 1);
+TEST(NGrams, AreScoredOnOtherLearners) {
+  const NGrams n(kTrain, 3);
+  const std::vector<Sequence> others = {{0, 4, 2, 5}, {0, 1}};
+  EXPECT_EQ(n.score(others, 1)[0].predicted, 3);
+  EXPECT_EQ(n.score(others, 1)[0].top1, 1);  // 2 is the most frequent
+  EXPECT_EQ(n.score(others, 2)[0].top1, 1);  // 2 after 4
+  EXPECT_EQ(n.score(others, 3)[0].top1, 2);  // and 5 after 4 2
+  EXPECT_EQ(n.score(others, 3)[1].top1, 1);
+}
+
+TEST(NGrams, KnowHowMuchTheyCounted) {
+  const NGrams n(kTrain, 2);
+  EXPECT_EQ(n.entries(1), 5);      // 1, 2, 3, 4, 5
+  EXPECT_EQ(n.entries(2), 5 + 6);  // 0 1, 0 4, 1 2, 4 2, 2 3, 2 5
 }
 
 TEST(Syllabus, GuessesTheNextResource) {
-  Sequences s;
-  s.syllabus = {1, 2, 3, 0};
-  s.held_out = {{0, 1, 2, 0}};
-  const auto scores = score_syllabus(s);
+  const auto scores = score_syllabus({1, 2, 3, 0}, {{0, 1, 2, 0}});
   EXPECT_EQ(scores[0].predicted, 3);
   EXPECT_EQ(scores[0].top1, 2);
   EXPECT_EQ(scores[0].top10, 3);
