@@ -133,6 +133,12 @@ struct GradientReport {
   std::vector<ParameterError> parameters;
 };
 
+namespace next_action {
+struct TrainingReport;
+struct PredictorReport;
+struct GapReport;
+}  // namespace next_action
+
 // Called on the calling thread as things happen; each may be left out.
 struct ConvergeObserver {
   std::function<void(const std::string&)> on_note;  // one line about what is done now
@@ -140,6 +146,9 @@ struct ConvergeObserver {
   std::function<void(const RunReport&)> on_run;
   std::function<void(const VerdictReport&)> on_verdict;
   std::function<void(const GradientReport&)> on_gradients;
+  std::function<void(const next_action::TrainingReport&)> on_training;
+  std::function<void(const next_action::PredictorReport&)> on_predictor;
+  std::function<void(const next_action::GapReport&)> on_gap;
 };
 
 struct ConvergeResult {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "convergence/experiments.h"
+#include "convergence/next_action/report.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::convergence {
@@ -15,15 +16,18 @@ namespace {
 
 constexpr const char* kPaper = "Hsu et al. 2024, Liger Kernel, arXiv:2410.10989";
 constexpr const char* kReadme = "README of Liger Kernel 0.1 (2024)";
+constexpr const char* kActions = "Tang, Peterson and Pardos 2016, arXiv:1608.04789";
 
 std::string verdict_of(const Claim& claim, const Finding& finding) {
   if (std::isnan(finding.value)) return "not measured here";
+  if (!finding.verdict.empty()) return finding.verdict;
   return finding.value >= claim.number ? "holds" : "does not hold";
 }
 
 }  // namespace
 
 const std::vector<Experiment>& experiments() {
+  using next_action::kPublishedNGram, next_action::kPublishedRnn, next_action::kPublishedSyllabus;
   static const std::vector<Experiment> all = {
       {"train",
        "a small LLaMA, every fused kernel against the naive chain",
@@ -54,6 +58,16 @@ const std::vector<Experiment>& experiments() {
        {{"cross entropy, speed", Quantity::kFactor, 2.0, kReadme},
         {"cross entropy, peak memory", Quantity::kFactor, 4.0, kReadme}},
        run_cross_entropy},
+      {"next_action",
+       "what a learner does next, from the syllabus to a transformer on the fused kernels",
+       {{"next action, top-1: syllabus order", Quantity::kShare, kPublishedSyllabus, kActions},
+        {"next action, top-1: n-gram with back-off", Quantity::kShare, kPublishedNGram, kActions},
+        {"next action, top-1: RNN", Quantity::kShare, kPublishedRnn, kActions},
+        {"next action: n-gram above syllabus order", Quantity::kPoints,
+         kPublishedNGram - kPublishedSyllabus, kActions},
+        {"next action: RNN above n-gram", Quantity::kPoints, kPublishedRnn - kPublishedNGram,
+         kActions}},
+       run_next_action},
   };
   return all;
 }
@@ -71,7 +85,7 @@ Finding no_gpu() {
 }
 
 const char* name_of(Quantity quantity) {
-  constexpr const char* kNames[] = {"gain", "saved", "factor", "share"};
+  constexpr const char* kNames[] = {"gain", "saved", "factor", "share", "points"};
   return kNames[static_cast<int>(quantity)];
 }
 
@@ -86,6 +100,8 @@ std::string show(Quantity quantity, double value) {
       return fmt::format("{:.2g}x", value);
     case Quantity::kShare:
       return fmt::format("{:.1f}%", 100 * value);
+    case Quantity::kPoints:
+      return fmt::format("{:+.1f}", 100 * value);
   }
   return "-";
 }

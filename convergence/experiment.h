@@ -13,6 +13,7 @@ enum class Quantity {
   kSaved,   // 1 - fused over naive: 0.6 is -60%
   kFactor,  // how many times: 3 is 3x
   kShare,   // of a whole: 0.722 is 72.2%
+  kPoints,  // one share less another: 0.018 is +1.8 points
 };
 
 struct Claim {
@@ -28,12 +29,15 @@ struct Finding {
   std::string basis = {};                                   // how it was measured or planned
   std::string size = {};                                    // of what
   std::string reason = {};  // why it was not measured, or what else there is to know
+  // Where it is not the value against the claim's number that decides.
+  std::string verdict = {};
 };
 
 struct ExperimentSettings {
   bool quick = false;
   uint64_t seed = 1;
-  std::string data = {};  // as ConvergeRequest
+  std::string data = {};     // as ConvergeRequest
+  std::string actions = {};  // a log of learners (next_action/logs.h); empty: they are made up
 };
 
 // What the run function is given beside its settings.
@@ -59,8 +63,10 @@ struct ClaimReport {
   std::string experiment;
   Claim claim;
   Finding finding;
-  std::string on;       // the GPU's name; of a CPU behind "host executor: "
-  std::string verdict;  // "holds", "does not hold", "not measured here"
+  std::string on;  // the GPU's name; of a CPU behind "host executor: "
+  // "holds", "does not hold", "not measured here"; "other data" when the published number is of
+  // data that are not here.
+  std::string verdict;
 };
 
 // All of them, in the order of the table.
@@ -71,7 +77,7 @@ std::vector<std::string> experiment_names();
 // for a name that is not there.
 std::vector<ClaimReport> run_experiment(const std::string& name, const ExperimentContext& context);
 
-// "+20%", "-60%", "3x", "72.2%"; "-" for a number that is not there.
+// "+20%", "-60%", "3x", "72.2%", "+1.8"; "-" for a number that is not there.
 std::string show(Quantity quantity, double value);
 const char* name_of(Quantity quantity);
 

@@ -10,5 +10,6 @@ std::vector<Finding> run_frontier(const ExperimentContext& context);
 std::vector<Finding> run_medusa(const ExperimentContext& context);
 std::vector<Finding> run_rms_norm(const ExperimentContext& context);
 std::vector<Finding> run_cross_entropy(const ExperimentContext& context);
+std::vector<Finding> run_next_action(const ExperimentContext& context);
 
 }  // namespace tigon::convergence

@@ -35,19 +35,36 @@ ModelConfig transformer_config(int32_t vocabulary) {
   ModelConfig c;
   c.name = "next_action";
   c.layers = 1;
-  c.hidden = 64;
-  c.heads = c.kv_heads = 2;
+  c.hidden = 128;
+  c.heads = c.kv_heads = 4;
   c.head_size = 32;
   c.intermediate = 128;
   c.vocabulary = vocabulary;
   c.sequence = 128;
   c.batch = 8;
-  c.steps = 1000;
+  c.steps = 1400;
   c.dtypes = {DType::kF32};
   c.logits_bytes = int64_t{4} << 20;
-  c.learning_rate = 1e-2;
+  c.learning_rate = 4e-3;
+  // Rows of the tables change only when their resource occurs, and seldom enough that the mean of
+  // their squares must last.
+  c.table_rate = 4.0;
+  c.beta2 = 0.99;
   c.warm_up = 20;
   c.weight_decay = 0.01;
+  return c;
+}
+
+ModelConfig large_transformer_config(int32_t vocabulary) {
+  ModelConfig c = transformer_config(vocabulary);
+  c.name = "next_action large";
+  c.layers = 2;
+  c.hidden = 256;
+  c.heads = c.kv_heads = 8;
+  c.intermediate = 512;
+  c.sequence = 256;
+  c.batch = 16;
+  c.steps = 6000;
   return c;
 }
 

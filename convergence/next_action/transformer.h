@@ -9,8 +9,9 @@
 
 namespace tigon::convergence::next_action {
 
-// A model for two cores; steps are those of config.
+// A model for two cores, and one for a GPU.
 ModelConfig transformer_config(int32_t vocabulary);
+ModelConfig large_transformer_config(int32_t vocabulary);
 
 struct TransformerResult {
   std::vector<Hits> hits;  // of held-out learners; empty when stopped

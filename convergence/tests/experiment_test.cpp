@@ -68,6 +68,7 @@ TEST(Experiment, NumbersReadAsTheyArePublished) {
   EXPECT_EQ(show(Quantity::kSaved, -0.1), "+10%");
   EXPECT_EQ(show(Quantity::kFactor, 3), "3x");
   EXPECT_EQ(show(Quantity::kShare, 0.722), "72.2%");
+  EXPECT_EQ(show(Quantity::kPoints, 0.018), "+1.8");
   EXPECT_EQ(show(Quantity::kGain, std::nan("")), "-");
 }
 

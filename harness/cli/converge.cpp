@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
+#include "convergence/next_action/logs.h"
 #include "convergence/ops.h"
 #include "convergence/text_data.h"
 #include "harness/cli/commands.h"
@@ -24,6 +26,16 @@ namespace cv = convergence;
 int require_positive(const char* option, int value) {
   if (value < 0) throw UsageError(fmt::format("{} {}: must be 1 or more", option, value));
   return value;
+}
+
+// A log of learners' actions.
+const std::string& require_actions(const std::string& data) {
+  try {
+    cv::next_action::require_log(data);
+  } catch (const cv::ConvergeError& error) {
+    throw UsageError("--data " + std::string(error.what()));
+  }
+  return data;
 }
 
 void require_text(const std::string& data) {
@@ -110,6 +122,7 @@ void add_converge(CLI::App* app, Program* program) {
                   "  ./tigon converge --resume results/mine\n"
                   "  ./tigon converge --all                  the papers' claims, one table\n"
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
+                  "  ./tigon converge --experiment next_action --data studentVle.csv\n"
                   "  ./tigon converge --controls             planted faults must make it fail\n"
                   "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
                   "  ./tigon converge --parts --config 350m -a T[pow2]=[10:20] --memory 80GiB\n"
@@ -126,9 +139,11 @@ void add_converge(CLI::App* app, Program* program) {
   command->add_option("--steps", options->request.steps, "training steps (default: the config's)");
   command->add_option("--seed", options->request.seed, "seed of weights and batches (default: 1)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--data", options->request.data,
-                      "a text file, a folder of them, examples (.jsonl) or token ids (.bin, .npy); "
-                      "default: licence texts of this system");
+  command->add_option(
+      "--data", options->request.data,
+      "a text file, a folder of them, examples (.jsonl) or token ids (.bin, .npy); "
+      "default: licence texts of this system; for --experiment next_action a log of "
+      "learners: act-mooc (TSV), JODIE or OULAD's studentVle (CSV)");
   command->add_option("--tokenizer", options->request.tokenizer,
                       "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
                       "one is trained on the data");
@@ -183,7 +198,10 @@ void add_converge(CLI::App* app, Program* program) {
       return;
     }
     if (!names.empty() || options->controls) {
-      const cv::ExperimentSettings settings{request.quick, request.seed, request.data};
+      // --all trains on --data, which is text; a log of learners is asked for by name.
+      cv::ExperimentSettings settings{request.quick, request.seed, request.data};
+      if (std::ranges::count(options->experiments, "next_action") > 0 && !request.data.empty())
+        settings.actions = require_actions(request.data);
       program->exit_code =
           run_session(session_options(*program, *output, request.seed), [&](Session& s) {
             const int code =

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "convergence/next_action/report.h"
+#include "harness/cli/next_action_lines.h"
 #include "harness/cli/parts_table.h"
 #include "harness/cli/terminal.h"
 #include "harness/run/check.h"
@@ -11,6 +15,7 @@ namespace tigon::cli {
 namespace {
 
 namespace cv = convergence;
+namespace na = convergence::next_action;
 
 constexpr double kSilenceS = 600;  // the slowest step of the largest preset takes seconds
 constexpr double kGraceS = 300;    // after Ctrl-C: the step at hand and the checkpoint
@@ -164,6 +169,8 @@ std::string gradient_line(const Json& r) {
 }
 
 std::string line_of(const std::string& kind, const Json& r) {
+  if (kind == "next_action") return predictor_line(r);
+  if (kind == "next_action_gap") return gap_line(r);
   if (kind == "claim") return claim_line(r);
   if (kind == "converge_parts") return parts_line(r);
   if (kind == "converge_gradients") return gradient_line(r);
@@ -203,6 +210,13 @@ cv::ConvergeObserver observer_of(const Emit& emit) {
   observer.on_gradients = [&](const cv::GradientReport& g) {
     emit(tagged("converge_gradients", gradient_fields(g)));
   };
+  observer.on_training = [&](const na::TrainingReport& r) {
+    emit({{"training", r.predictor}, {"done", r.done}, {"of", r.of}, {"loss", r.loss}});
+  };
+  observer.on_predictor = [&](const na::PredictorReport& r) {
+    emit(tagged("next_action", fields_of(r)));
+  };
+  observer.on_gap = [&](const na::GapReport& r) { emit(tagged("next_action_gap", fields_of(r))); };
   return observer;
 }
 
@@ -216,6 +230,10 @@ void ConvergeListener::operator()(const Json& line) {
   } else if (line.contains("progress")) {
     if (line["progress"] == 1) progress_ = std::make_unique<Progress>("steps", line["of"]);
     bar().step("");
+  } else if (line.contains("training")) {
+    if (line["done"] == 1)
+      progress_ = std::make_unique<Progress>(line["training"], line["of"].get<int>());
+    bar().step("loss " + show(line["loss"]));
   } else if (line.contains("error")) {
     error_ = line["error"];
     error_code_ = line["exit_code"];
@@ -235,6 +253,8 @@ void ConvergeListener::record(const std::string& kind, const Json& fields, const
     bar().step("loss " + show(fields["loss"]));
     return;
   }
+  if (kind == "next_action" && !std::exchange(predictors_shown_, true))
+    bar().line(predictor_head());
   bar().line(line_of(kind, fields));
   if (kind == "claim") claims_.push_back(fields);
   if (kind == "converge_parts") parts_.push_back(fields);

@@ -40,6 +40,7 @@ class ConvergeListener {
   std::unique_ptr<Progress> progress_;
   std::string error_;
   int error_code_ = 0;
+  bool predictors_shown_ = false;  // the head of their table
   Tally tally_;
   std::vector<Json> claims_, parts_;
 };

@@ -65,8 +65,9 @@ void print_table(const std::vector<Json>& claims) {
                text("paper"), text("measured"),
                colored(fmt::format("{:<18}", verdict), color_of(verdict)), text("on"));
   }
-  fmt::print("claims: {} hold, {} do not, {} not measured here\n", counts["holds"],
-             counts["does not hold"], counts["not measured here"]);
+  fmt::print("claims: {} hold, {} do not, {} not measured here, {} of other data\n",
+             counts["holds"], counts["does not hold"], counts["not measured here"],
+             counts["other data"]);
 }
 
 }  // namespace

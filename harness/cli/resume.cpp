@@ -55,10 +55,12 @@ std::string key_of(const Json& r) {
                          : kind == "converge" ? training_of(r)
                          : kind == "converge_verdict" || kind == "converge_gradients"
                              ? text(r, "config") + " " + text(r, "dtype")
-                         : kind == "converge_parts" ? text(r, "cell")
-                         : kind == "claim"          ? text(r, "experiment") + " " + text(r, "claim")
-                         : kind == "mutant"         ? text(r, "mutant") + " " + text(r, "case_id")
-                                                    : text(r, "case_id");
+                         : kind == "converge_parts"  ? text(r, "cell")
+                         : kind == "next_action"     ? text(r, "predictor")
+                         : kind == "next_action_gap" ? text(r, "better") + " " + text(r, "worse")
+                         : kind == "claim"  ? text(r, "experiment") + " " + text(r, "claim")
+                         : kind == "mutant" ? text(r, "mutant") + " " + text(r, "case_id")
+                                            : text(r, "case_id");
   return key_of(kind, executor, text(r, "basis"), id);
 }
 

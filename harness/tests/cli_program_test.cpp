@@ -91,6 +91,9 @@ TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
       {{"converge", "--config", "huge"}, 2, "no config 'huge'"},
       {{"converge", "--steps", "-3"}, 2, "--steps -3"},
       {{"converge", "--data", "/no/such/file"}, 4, "no such file or folder"},
+      {{"converge", "--experiment", "next_action", "--data", "/etc/passwd"},
+       2,
+       "known are act-mooc"},
       {{"report", "/no/such/folder"}, 4, "no such results folder"},
       {{"run", "--stages", "chck"}, 2, "did you mean 'check'?"},
       {{"run", "--tag", "novalue"}, 2, "name=value"},
@@ -393,6 +396,50 @@ TEST(TigonProgram, an_experiment_ends_with_a_table_of_its_claims) {
   const Lines lines = records_in(folder.path() / "records.jsonl");
   EXPECT_EQ(schema_violation(lines), "");
   EXPECT_TRUE(kinds_of(lines).count("claim"));
+}
+
+TEST(TigonProgram,
+     next_action_compares_predictors_and_calls_published_figures_those_of_other_data) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_tigon(
+      {"converge", "--experiment", "next_action", "--quick", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_NE(run.out.find("made-up course of 400 resources, seed 1"), std::string::npos) << run.out;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  std::set<std::string> predictors, claims;
+  for (const auto& line : lines) {
+    if (line["record"] == "next_action") predictors.insert(line["predictor"]);
+    if (line["record"] == "claim") claims.insert(line["verdict"]);
+  }
+  for (const char* name : {"syllabus", "unigram", "LSTM", "transformer", "true law"})
+    EXPECT_TRUE(predictors.count(name)) << name;
+  EXPECT_TRUE(claims.count("other data"));
+  EXPECT_TRUE(kinds_of(lines).count("next_action_gap"));
+}
+
+// Without a syllabus there is no number for it, and days are no order.
+TEST(TigonProgram, next_action_takes_a_log_of_learners) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "studentVle.csv").string();
+  std::ofstream log(file);
+  log << "code_module,code_presentation,id_student,id_site,date,sum_click\n";
+  for (int learner = 0; learner < 40; ++learner)
+    for (int day = 0; day < 30; ++day)
+      log << "AAA,2013J," << learner << ",site" << (learner + day) % 7 << ',' << day << ",1\n";
+  log.close();
+  const ProgramRun run = run_tigon({"converge", "--experiment", "next_action", "--quick", "--data",
+                                    file, "--json", (folder.path() / "records.jsonl").string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  for (const char* text : {"order inside a day is not real", "these data have no syllabus"})
+    EXPECT_NE(run.out.find(text), std::string::npos) << run.out;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  const auto syllabus = std::ranges::find_if(lines, [](const auto& line) {
+    return line["record"] == "next_action" && line["predictor"] == "syllabus";
+  });
+  ASSERT_NE(syllabus, lines.end());
+  EXPECT_TRUE((*syllabus)["top1"].is_null());
 }
 
 }  // namespace

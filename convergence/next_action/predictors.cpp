@@ -1,0 +1,125 @@
+// Predictors and the time that they take.
+#include "convergence/next_action/predictors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "convergence/next_action/transformer.h"
+
+namespace tigon::convergence::next_action {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr Estimate kNoNumber{kNone, kNone, kNone};
+
+PredictorReport named(const Sequences& sequences, const std::string& name) {
+  PredictorReport report;
+  report.predictor = name;
+  report.data = sequences.source;
+  report.top1 = report.top10 = kNoNumber;
+  return report;
+}
+
+// Between none and all of the actions.
+Estimate share(const std::vector<Hits>& hits, int64_t Hits::*which) {
+  const Estimate e = accuracy(hits, which);
+  return {e.value, std::max(0.0, e.low), std::min(1.0, e.high)};
+}
+
+void fill(PredictorReport& report, const std::vector<Hits>& hits) {
+  report.top1 = share(hits, &Hits::top1);
+  report.top10 = share(hits, &Hits::top10);
+}
+
+// `work` gives the hits and may fill in the report.
+template <class F>
+Scored scored(const Sequences& sequences, const std::string& name, F&& work) {
+  const Clock::time_point start = Clock::now();
+  Scored s{named(sequences, name), {}};
+  s.hits = work(s.report);
+  s.report.seconds_s = std::chrono::duration<double>(Clock::now() - start).count();
+  if (!s.hits.empty()) fill(s.report, s.hits);
+  return s;
+}
+
+}  // namespace
+
+Scored predict_by_syllabus(const Sequences& s) {
+  return scored(s, "syllabus", [&](PredictorReport& report) {
+    if (!s.syllabus.empty()) return score_syllabus(s.syllabus, s.held_out);
+    report.reason = "these data have no syllabus";
+    return std::vector<Hits>{};
+  });
+}
+
+Scored predict_by_n_gram(const Sequences& s, const NGrams& n_grams, int order) {
+  return scored(s, order == 1 ? "unigram" : fmt::format("{}-gram", order),
+                [&](PredictorReport& report) {
+                  report.parameters = n_grams.entries(order);
+                  return n_grams.score(s.held_out, order);
+                });
+}
+
+Scored predict_by_lstm(const Sequences& s, const LstmSettings& settings, const Progress& progress) {
+  return scored(s, "LSTM", [&](PredictorReport& report) {
+    Lstm lstm(s.vocabulary, settings);
+    report.parameters = lstm.parameters();
+    bool go_on = true;
+    lstm.train(s.train, [&](int epoch, double loss) {
+      return go_on = progress({report.predictor, epoch + 1, settings.epochs, loss});
+    });
+    return go_on ? lstm.score(s.held_out) : std::vector<Hits>{};
+  });
+}
+
+Scored predict_by_transformer(const Sequences& s, const ModelConfig& config, uint64_t seed,
+                              const Progress& progress) {
+  constexpr int kEvery = 20;  // steps
+  return scored(s, "transformer", [&](PredictorReport& report) {
+    double sum = 0;
+    const TransformerResult result = transformer(s, config, seed, [&](int step, double loss) {
+      sum += loss;
+      if ((step + 1) % kEvery != 0) return true;
+      return progress({report.predictor, (step + 1) / kEvery, config.steps / kEvery,
+                       std::exchange(sum, 0.0) / kEvery});
+    });
+    report.parameters = result.parameters;
+    return result.hits;
+  });
+}
+
+int best_order(const Sequences& s, const NGrams& n_grams, int longest) {
+  int best = 2;
+  double most = -1;
+  for (int order = 2; order <= longest; ++order) {
+    const double hit = accuracy(n_grams.score(s.validation, order), &Hits::top1).value;
+    if (hit > most) {
+      most = hit;
+      best = order;
+    }
+  }
+  return best;
+}
+
+PredictorReport true_law(const Sequences& s) {
+  PredictorReport report = named(s, "true law");
+  fill(report, s.bound);
+  report.reason = "no predictor can expect more";
+  return report;
+}
+
+GapReport gap_between(const Scored& a, const Scored& b, Wanted wanted) {
+  GapReport report;
+  report.better = a.report.predictor;
+  report.worse = b.report.predictor;
+  report.top1 = gap(a.hits, b.hits, &Hits::top1);
+  report.wanted = wanted;
+  return report;
+}
+
+}  // namespace tigon::convergence::next_action
