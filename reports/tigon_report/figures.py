@@ -288,8 +288,10 @@ def convergence_figure(figures, config, dtype, entry):
 
 
 def claims_figure(figures, claims):
-    """What was measured of each claim, as a share of what is claimed; those not measured are in the table only."""
-    rows = [record for record in claims if record["value"] is not None and record.get("number")]
+    """What was measured of each claim, as a share of what is claimed; those that the number does not decide are in the
+    table only."""
+    rows = [record for record in claims if record["value"] is not None and record.get("number")
+            and record.get("quantity") != "points" and record["verdict"] != "other data"]
     if not rows:
         return None
 

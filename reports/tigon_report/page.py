@@ -5,7 +5,7 @@ import pathlib
 import jinja2
 
 from . import figures as draw
-from . import gates, load, step_parts, tables, units
+from . import gates, load, next_action, step_parts, tables, units
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
@@ -33,6 +33,7 @@ def sections(run, figures):
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
         "step_parts": step_parts.section(figures, run),
         "claims": run.of("claim"), "claims_figure": draw.claims_figure(figures, run.of("claim")),
+        "next_action": next_action.of(run, figures),
         "gradients": tables.gradients(run), "controls": tables.controls(run),
         "environment": tables.environment(run), "mutants": tables.mutants(run),
         "faults": tables.faults(run), "soak": tables.soak(run),
@@ -54,7 +55,7 @@ def write(run, recorded, folder, recorded_gates=(), recorded_soaks=()):
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True,
                                      autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.StrictUndefined)
     environment.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent,
-                               number=units.number)
+                               number=units.number, share=next_action.share, points=next_action.points)
     soaks = [list(runs) for _, runs in itertools.groupby((run for run in recorded_soaks if run.of("soak")),
                                                          key=lambda run: run.path)]
     context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate,

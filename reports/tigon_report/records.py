@@ -18,6 +18,7 @@ SUM_BYTES = len(',"sum":"01234567"}')  # at the end of a line
 TEXT, OBJECT, LIST, WHOLE, NUMBER = (str,), (dict,), (list,), (int,), (int, float, type(None))  # exact: true is no 1
 LARGEST = 2**63  # what a database holds
 CASE_FIELDS = dict.fromkeys(("case_id", "op", "pass", "impl", "dtype"), TEXT)
+SHARES = ("top1", "top1_low", "top1_high", "top10", "top10_low", "top10_high")
 # What a record of a kind must hold, and the types of what it may hold. The schema says more; this is what the readers
 # here rely on.
 REQUIRED = {
@@ -36,6 +37,10 @@ REQUIRED = {
                        **dict.fromkeys(("peak_bytes", "step_s", "coverage", "tokens_per_s"), NUMBER)},
     "claim": {**dict.fromkeys(("experiment", "claim", "paper", "source", "measured", "on", "verdict"), TEXT),
               "value": NUMBER},
+    "next_action": {**dict.fromkeys(("predictor", "data", "reason"), TEXT), **dict.fromkeys(SHARES, NUMBER),
+                    "published": NUMBER, "parameters": WHOLE, "seconds_s": NUMBER, "seed": WHOLE},
+    "next_action_gap": {**dict.fromkeys(("better", "worse", "wanted"), TEXT), **dict.fromkeys(SHARES[:3], NUMBER),
+                        "holds": (bool,)},
 }
 OPTIONAL = {
     **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound"), TEXT),
@@ -65,6 +70,8 @@ NAMES = {
     "converge_gradients": ("config", "dtype"),
     "converge_parts": ("cell",),
     "claim": ("experiment", "claim"),
+    "next_action": ("predictor",),
+    "next_action_gap": ("better", "worse"),
     "sealed": ("unit",),
 }
 
