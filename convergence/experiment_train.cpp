@@ -47,23 +47,36 @@ Finding measured_memory(const ModelConfig& c) {
           size_of(c)};
 }
 
-// Throughput of a few steps of each side, which are not judged.
-Finding measured_throughput(const ModelConfig& c) {
-  const auto tokens_per_s = [&](const std::vector<std::string>& kernels) {
+// Both sides of a model, compared on a few steps that are not judged.
+struct Steps {
+  Finding throughput, memory;
+};
+
+Steps timed_steps(const ModelConfig& c) {
+  const auto measured = [&](const std::vector<std::string>& kernels) {
     PartsRequest request{c, DType::kBF16, kernels};
     request.steps = 10;
     request.memory = device_info().memory_bytes;  // what freed memory a pool keeps is ours, too
-    return measure_parts(request).tokens_per_s;
+    return measure_parts(request);
   };
-  const double naive = tokens_per_s({}), fused = tokens_per_s(op_names());
-  Finding finding{.basis = fmt::format("tokens/s, median of 10 steps: naive {:.0f}, fused {:.0f}",
-                                       naive, fused),
-                  .size = size_of(c)};
-  if (naive > 0 && fused > 0)
-    finding.value = fused / naive - 1.0;
-  else
-    finding.reason = "out of memory";
-  return finding;
+  const PartsReport naive = measured({}), fused = measured(op_names());
+  Steps steps{{.size = size_of(c)}, {.size = size_of(c)}};
+  for (const PartsReport* side : {&naive, &fused})
+    if (side->outcome != Outcome::kMeasured) {
+      steps.throughput.reason = steps.memory.reason = side->reason;
+      return steps;
+    }
+  steps.throughput.value = fused.tokens_per_s / naive.tokens_per_s - 1.0;
+  steps.throughput.basis = fmt::format("tokens/s, median of 10 steps: naive {:.0f}, fused {:.0f}",
+                                       naive.tokens_per_s, fused.tokens_per_s);
+  steps.memory.value = saved(naive.peak_bytes, fused.peak_bytes);
+  steps.memory.basis = fmt::format("peak of a step: naive {}, fused {}",
+                                   mebibytes(naive.peak_bytes), mebibytes(fused.peak_bytes));
+  return steps;
+}
+
+Steps compared_steps(const ModelConfig& c) {
+  return on_gpu() ? timed_steps(c) : Steps{no_gpu(), measured_memory(c)};
 }
 
 void add_reason(Finding& finding, const std::string& more) {
@@ -83,12 +96,6 @@ Finding throughput(const ConvergeResult& trained, const ModelConfig& c) {
   return {trained.verdicts.back().speed_ratio - 1.0, "tokens/s, median over the steps", size_of(c)};
 }
 
-// Of a model whose training takes minutes on a GPU: its own command.
-Finding train_it(const char* options) {
-  if (!on_gpu()) return no_gpu();
-  return {.reason = fmt::format("not trained here: ./tigon converge {}", options)};
-}
-
 // Sizes of Llama-3-8B divided by 32, or its own; layers are recomputed, as in the claim's training.
 ModelConfig shaped_as_8b(int divisor) {
   ModelConfig c = preset("tiny");
@@ -103,6 +110,23 @@ ModelConfig shaped_as_8b(int divisor) {
   c.recompute = true;
   c.sequence = 4096;
   c.logits_bytes = int64_t{256} * 1024 * 1024 / (divisor * divisor);
+  return c;
+}
+
+// With as many layers as a GPU holds with all training state, and the batch that fills 120 GiB of
+// it on the naive side; or in little.
+ModelConfig cut_of_8b(bool quick) {
+  if (on_gpu()) {
+    ModelConfig c = preset("llama3-8b-cut");
+    c.recompute = true;
+    const int64_t batch = largest_batch(c, DType::kBF16, Side::kNaive, 120 * kGiB, 1);
+    c.batch = static_cast<int>(std::max<int64_t>(1, batch));
+    return c;
+  }
+  ModelConfig c = shaped_as_8b(32);
+  c.layers = quick ? 2 : 8;
+  c.sequence = 512;
+  c.batch = 1;
   return c;
 }
 
@@ -153,34 +177,30 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   };
   Finding memory{saved(bytes(Side::kNaive), bytes(Side::kFused)),
                  fmt::format("planned, on each of {} devices of 80 GiB", kDevices), size_of(c)};
-  ModelConfig cut = shaped_as_8b(32);
-  cut.layers = context.settings.quick ? 2 : 8;
-  cut.sequence = 512;
-  cut.batch = 1;
-  const Finding small = measured_memory(cut);
-  memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, small.value), small.size);
-  return {train_it("--config llama3-8b-cut --recompute"), memory};
+  const ModelConfig cut = cut_of_8b(context.settings.quick);
+  const Steps steps = compared_steps(cut);
+  memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, steps.memory.value),
+                              steps.memory.size);
+  return {steps.throughput, memory};
 }
 
 // Heads that the claim is made for, with the backbone trained and frozen.
 std::vector<Finding> run_medusa(const ExperimentContext& context) {
   const bool quick = context.settings.quick;
-  const ModelConfig five = with_medusa(5, false, quick);
-  Finding memory = measured_memory(five), throughput = no_gpu();
-  if (on_gpu()) throughput = measured_throughput(five);
+  Steps five = compared_steps(with_medusa(5, false, quick));
   for (const auto& [heads, frozen] : {std::pair{3, false}, {3, true}, {5, true}}) {
     const std::string what =
         fmt::format("{} heads, backbone {}", heads, frozen ? "frozen" : "trained");
     context.note("medusa: " + what);
     if (context.stopped()) return {};
-    const ModelConfig c = with_medusa(heads, frozen, quick);
-    add_reason(memory,
-               fmt::format("{}: {}", what, show(Quantity::kSaved, measured_memory(c).value)));
+    const Steps steps = compared_steps(with_medusa(heads, frozen, quick));
+    add_reason(five.memory,
+               fmt::format("{}: {}", what, show(Quantity::kSaved, steps.memory.value)));
     if (on_gpu())
-      add_reason(throughput,
-                 fmt::format("{}: {}", what, show(Quantity::kGain, measured_throughput(c).value)));
+      add_reason(five.throughput,
+                 fmt::format("{}: {}", what, show(Quantity::kGain, steps.throughput.value)));
   }
-  return {throughput, memory};
+  return {five.throughput, five.memory};
 }
 
 std::vector<Finding> run_frontier(const ExperimentContext& context) {

@@ -11,6 +11,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "convergence/threads.h"
+
 namespace tigon::convergence {
 namespace {
 
@@ -62,16 +64,29 @@ std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed) {
   const ParameterLayout layout(config);
   std::vector<float> w(static_cast<size_t>(layout.total), 0.0f);
   const float into_residual = kDeviation / std::sqrt(2.0f * static_cast<float>(config.layers));
-  for (const Parameter& p : layout.parameters)
-    for (int64_t i = p.offset; i < p.offset + p.size(); ++i) {
-      const auto normal = [&](float deviation) {
-        return deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
-      };
-      float& value = w[static_cast<size_t>(i)];
-      if (p.initial == Initial::kRandom) value = normal(kDeviation);
-      if (p.initial == Initial::kRandomIntoResidual) value = normal(into_residual);
-      if (p.initial == Initial::kNormWeight) value = 1.0f - config.norm_offset;
+  const auto value = [&](const Parameter& p, int64_t i) {
+    const auto normal = [&](float deviation) {
+      return deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
+    };
+    switch (p.initial) {
+      case Initial::kRandom:
+        return normal(kDeviation);
+      case Initial::kRandomIntoResidual:
+        return normal(into_residual);
+      case Initial::kNormWeight:
+        return 1.0f - config.norm_offset;
+      case Initial::kZero:
+        break;
     }
+    return 0.0f;
+  };
+  constexpr int64_t kPiece = 1 << 20;  // of billions, which one thread takes a minute for
+  for (const Parameter& p : layout.parameters)
+    parallel_for(static_cast<int>((p.size() + kPiece - 1) / kPiece), [&](int piece) {
+      const int64_t first = p.offset + piece * kPiece;
+      const int64_t last = std::min(first + kPiece, p.offset + p.size());
+      for (int64_t i = first; i < last; ++i) w[static_cast<size_t>(i)] = value(p, i);
+    });
   return w;
 }
 
