@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import load, page, slim, tables, units  # noqa: E402
+from tigon_report import load, page, slim, tables, targets, units  # noqa: E402
 
 
 class ReportTest(unittest.TestCase):
@@ -94,6 +94,34 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.report("--recorded", str(HERE.parent / "recorded")), (0, ""))
         summary = (self.folder / "summary.md").read_text()
         self.assertIn("Recorded on NVIDIA H200", summary)
+        html = (self.folder / "index.html").read_text()
+        self.assertIn("Training recorded on NVIDIA H200", html)
+        self.assertIn('id="recordedtraining0-convergence"', html)
+        self.assertIn('id="targets"', html)
+
+    def test_a_dark_figure_is_the_light_one_in_other_colours(self):
+        self.write(sample.gpu_run())
+        self.report()
+        light, dark = (next((self.folder / "figures").glob(f"speed*-{theme}.svg")).read_text() for theme in ("light", "dark"))
+        self.assertEqual(len(light), len(dark))
+        for text, fused, other in ((light, "#0072b2", "#56b4e9"), (dark, "#56b4e9", "#0072b2")):
+            self.assertIn(fused, text)
+            self.assertNotIn(other, text)
+
+    def test_targets_show_the_worst_case_of_the_newest_run(self):
+        def run(day, shares):
+            cells = [{**sample.bench("fused", 8192, v, 1e-3), "share_of_copy": share} for v, share in shares.items()]
+            header = {**sample.header("cuda", "NVIDIA H200"), "run_id": f"2026010{day}T120000Z-1a2b3c4d"}
+            file = self.folder / f"{day}.jsonl"
+            file.write_text(sample.text([header, *({**cell, "run_id": header["run_id"]} for cell in cells)]))
+            return load.load_run(file)
+
+        older, newer = run(1, {32000: 0.5, 128256: 0.94, 50257: 0.7}), run(2, {32000: 0.96})
+        aligned, unaligned = targets.of([newer, older])
+        self.assertEqual((aligned["case"], aligned["worst"], aligned["best"], aligned["reached"], aligned["why"]),
+                         ("cross_entropy forward_backward", 0.94, 0.96, True, ""))
+        self.assertEqual((unaligned["worst"], unaligned["reached"], unaligned["why"]), (0.7, False, "cause not measured"))
+        self.assertEqual(targets.of([load.load_run(self.write(sample.host_run()))]), [])
 
     def test_gpu_run_shows_speed_up_over_naive(self):
         self.write(sample.gpu_run())
@@ -182,7 +210,7 @@ class ReportTest(unittest.TestCase):
         self.assertNotIn("samples_s", slimmed.read_text())
         self.assertNotIn("converge_step", slimmed.read_text())
         for run, out in ((self.folder, "whole"), (slimmed, "thin")):
-            page.write(load.load_run(run), [], self.folder / out)
+            page.write(load.load_run(run), page.Recorded(), self.folder / out)
         self.assertEqual((self.folder / "whole/index.html").read_text(), (self.folder / "thin/index.html").read_text())
 
     def test_units(self):

@@ -1,7 +1,9 @@
 """Figures with matplotlib, as SVG in a light and a dark version of the same size."""
 import collections
+import io
 import itertools
 import pathlib
+import re
 
 import matplotlib
 
@@ -25,29 +27,50 @@ THEMES = {
 }
 
 
+def _dark_of_light():
+    """{colour of the light theme: that of the dark one}, as SVG spells them."""
+    light, dark = THEMES["light"], THEMES["dark"]
+    pairs = [(light[key], dark[key]) for key in light if key != "colours"]
+    pairs += [(light["colours"][impl], dark["colours"][impl]) for impl in light["colours"]]
+    return {one.lower(): other.lower() for one, other in pairs}
+
+
 class Figures:
-    """Draws into a folder and hands out {light, dark, alt} for the page. A drawing takes (axes, theme)."""
+    """Draws into a folder and hands out {light, dark, alt} for the page. A drawing takes (axes, theme).
+
+    Drawn once, in the light theme: laying a figure out takes 0.2 s, exchanging its colours nothing.
+    """
 
     def __init__(self, folder, prefix=""):
         self.folder, self.prefix = pathlib.Path(folder), prefix
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def draw(self, name, alt, drawing, size=(7.2, 3.6), panels=1):
+        light = self._svg(drawing, size, panels)
+        swap = _dark_of_light()
+        dark = re.sub("|".join(swap), lambda found: swap[found[0]], light)
         names = {}
-        for theme_name, theme in THEMES.items():
-            style = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
-                     "text.color": theme["text"], "axes.labelcolor": theme["text"], "xtick.color": theme["text"],
-                     "ytick.color": theme["text"], "axes.edgecolor": theme["grid"], "grid.color": theme["grid"],
-                     "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
-                     "legend.frameon": False}
-            with plt.rc_context(style):
-                figure, axes = plt.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
-                drawing(axes[0] if panels > 1 else axes[0][0], theme)
-                file = self.folder / f"{self.prefix}{name}-{theme_name}.svg"
-                figure.savefig(file, transparent=True, metadata={"Date": None})
-                plt.close(figure)
-            names[theme_name] = f"{self.folder.name}/{file.name}"
+        for theme, text in (("light", light), ("dark", dark)):
+            file = self.folder / f"{self.prefix}{name}-{theme}.svg"
+            file.write_text(text, encoding="utf-8")
+            names[theme] = f"{self.folder.name}/{file.name}"
         return {**names, "alt": alt}
+
+    @staticmethod
+    def _svg(drawing, size, panels):
+        theme = THEMES["light"]
+        style = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
+                 "text.color": theme["text"], "axes.labelcolor": theme["text"], "xtick.color": theme["text"],
+                 "ytick.color": theme["text"], "axes.edgecolor": theme["grid"], "grid.color": theme["grid"],
+                 "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+                 "legend.frameon": False}
+        text = io.StringIO()
+        with plt.rc_context(style):
+            figure, axes = plt.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
+            drawing(axes[0] if panels > 1 else axes[0][0], theme)
+            figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+            plt.close(figure)
+        return text.getvalue()
 
 
 def colour(theme, impl):

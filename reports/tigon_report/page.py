@@ -1,11 +1,12 @@
 """Puts tables and figures of a run together and renders index.html and summary.md."""
+import dataclasses
 import itertools
 import pathlib
 
 import jinja2
 
 from . import figures as draw
-from . import gates, load, next_action, step_parts, tables, units
+from . import gates, load, next_action, step_parts, tables, targets, units
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
@@ -22,28 +23,55 @@ def sections(run, figures):
                            if (figure := draw.memory_figure(figures, op, name, rows, axis))]}
               for (op, name), rows in tables.memory(run).items()]
     traffic = tables.traffic(run)
-    convergence = [{"config": config, "dtype": dtype, **entry,
-                    "figure": draw.convergence_figure(figures, config, dtype, entry)}
-                   for (config, dtype), entry in tables.convergence(run).items()]
     return {
         "run": run, "counts": tables.verdict_counts(run), "headline": tables.headline(run), "checks": checks,
         "failures": tables.failures(run),
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
-        "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic), "convergence": convergence,
+        "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic),
+        "environment": tables.environment(run), "mutants": tables.mutants(run),
+        "faults": tables.faults(run), "soak": tables.soak(run),
+        "gates": gates.of(run), **training(run, figures),
+    }
+
+
+def training(run, figures):
+    """What the templates show of the trainings of one run."""
+    return {
+        "run": run,
+        "convergence": [{"config": config, "dtype": dtype, **entry,
+                         "figure": draw.convergence_figure(figures, config, dtype, entry)}
+                        for (config, dtype), entry in tables.convergence(run).items()],
         "step_parts": step_parts.section(figures, run),
         "claims": run.of("claim"), "claims_figure": draw.claims_figure(figures, run.of("claim")),
         "next_action": next_action.of(run, figures),
         "gradients": tables.gradients(run), "controls": tables.controls(run),
-        "environment": tables.environment(run), "mutants": tables.mutants(run),
-        "faults": tables.faults(run), "soak": tables.soak(run),
-        "gates": gates.of(run),
     }
 
 
-def write(run, recorded, folder, recorded_gates=(), recorded_soaks=()):
-    """Writes index.html, summary.md and figures/ for `run` into `folder`; `recorded` runs are shown behind it, named
-    so, and so is what recorded gates and recorded soak runs found.
+@dataclasses.dataclass
+class Recorded:
+    """Runs of other machines that a report shows behind its own, each named as recorded."""
+
+    runs: list = dataclasses.field(default_factory=list)  # whole
+    benches: list = dataclasses.field(default_factory=list)  # only beside what was set out
+    trainings: list = dataclasses.field(default_factory=list)
+    gates: list = dataclasses.field(default_factory=list)
+    judged: list = dataclasses.field(default_factory=list)  # of which soak runs are shown
+
+    @staticmethod
+    def load(folder):
+        folder = pathlib.Path(folder)
+        return Recorded(*(load.load_recorded(folder / part) for part in ("", "bench", "converge", "gate", "judge")))
+
+
+def _by_file(runs):
+    """Lists of the runs that one file holds: parts of one thing that took several commands."""
+    return [list(group) for _, group in itertools.groupby(runs, key=lambda run: run.path)]
+
+
+def write(run, recorded, folder):
+    """Writes index.html, summary.md and figures/ for `run` into `folder`; what is `recorded` is shown behind it.
 
     Returns the path of index.html. Raises OSError when a file cannot be written.
     """
@@ -51,15 +79,17 @@ def write(run, recorded, folder, recorded_gates=(), recorded_soaks=()):
     folder.mkdir(parents=True, exist_ok=True)
     shown = [sections(run, draw.Figures(folder / "figures"))]
     shown += [sections(other, draw.Figures(folder / "figures", f"recorded{index}-"))
-              for index, other in enumerate(recorded)]
+              for index, other in enumerate([] if run.on_gpu else recorded.runs)]
+    trainings = [{"runs": runs, **training(load.joined(runs), draw.Figures(folder / "figures", f"recordedtraining{index}-"))}
+                 for index, runs in enumerate([] if run.on_gpu else _by_file(recorded.trainings))]
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True,
                                      autoescape=jinja2.select_autoescape(["html", "j2"]), undefined=jinja2.StrictUndefined)
     environment.filters.update(seconds=units.seconds, bytes=units.binary_bytes, percent=units.percent,
                                number=units.number, share=next_action.share, points=next_action.points)
-    soaks = [list(runs) for _, runs in itertools.groupby((run for run in recorded_soaks if run.of("soak")),
-                                                         key=lambda run: run.path)]
-    context = {"main": shown[0], "recorded": shown[1:], "rate": units.rate,
-               "gates": [{"run": gate, "found": gates.of(gate)} for gate in recorded_gates if gates.of(gate)],
+    soaks = _by_file(run for run in recorded.judged if run.of("soak"))
+    context = {"main": shown[0], "recorded": shown[1:], "trainings": trainings, "rate": units.rate,
+               "targets": targets.of([run, *recorded.runs, *recorded.benches]),
+               "gates": [{"run": gate, "found": gates.of(gate)} for gate in recorded.gates if gates.of(gate)],
                "soaks": [{"runs": runs, "soak": tables.soak(load.joined(runs))} for runs in soaks]}
     page = folder / "index.html"
     page.write_text(environment.get_template("index.html.j2").render(context), encoding="utf-8")

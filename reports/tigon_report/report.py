@@ -23,11 +23,9 @@ def main(argv):
     parser.add_argument("--out", help="folder for index.html (default: the run's folder)")
     arguments = parser.parse_args(argv)
     run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
-    recorded = [] if run.on_gpu else load.load_recorded(arguments.recorded)
+    recorded = page.Recorded.load(arguments.recorded)
     try:
-        gates = load.load_recorded(pathlib.Path(arguments.recorded) / "gate")
-        judged = load.load_recorded(pathlib.Path(arguments.recorded) / "judge")
-        written = page.write(run, recorded, arguments.out or run.path.parent, gates, judged)
+        written = page.write(run, recorded, arguments.out or run.path.parent)
     except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise DataError(f"{run.path}: a record does not hold what the report shows: {error}") from error
     print(f"report: {written}")

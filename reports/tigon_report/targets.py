@@ -1,0 +1,46 @@
+"""What the kernels were set out to reach (targets.json), beside the newest measurement of every case."""
+import json
+import pathlib
+
+from . import units
+
+FILE = pathlib.Path(__file__).with_name("targets.json")
+
+
+def of(runs):
+    """Rows of the table: one for each target and kernel that one of `runs` measured in bf16 on a GPU, fused.
+
+    A row has the share of the worst and the best case, and `why` where the worst is below what was set out. A case
+    that several runs measured counts as the newest did.
+    """
+    newest = {}
+    for run in sorted((run for run in runs if run.on_gpu), key=lambda run: run.header["run_id"]):
+        for record in run.of("bench"):
+            if record["impl"] == "fused" and record["dtype"] == "bf16":
+                newest[record["case_id"], record["basis"]] = {**record, "run": run}
+    return [row for target in json.loads(FILE.read_text(encoding="utf-8")) for case in target["cases"]
+            if (row := _row(target, case, newest.values()))]
+
+
+def _row(target, case, records):
+    cells = sorted((record for record in records if f"{record['op']} {record['pass']}" == case and _is_meant(target, record)),
+                   key=lambda record: record[target["share"]])
+    if not cells:
+        return None
+    worst, best = cells[0], cells[-1]
+    reached = worst[target["share"]] >= target["at_least"]
+    return {"case": case, "what": target["what"], "of": target["of"], "basis": target["basis"], "at_least": target["at_least"],
+            "cells": len(cells), "worst": worst[target["share"]], "worst_at": units.axes_text(worst["axes"]),
+            "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached,
+            "why": "" if reached else target["why"].get(case, "cause not measured"),
+            "where": f"{worst['run'].device}, {worst['run'].date}"}
+
+
+def _is_meant(target, record):
+    moved = target["cases"][f"{record['op']} {record['pass']}"]  # whole tensors
+    axes = record["axes"]
+    return (record["basis"] == target["basis"] and record.get(target["share"]) is not None
+            and record["bytes_min_bytes"] >= moved * target["tensor_bytes"] and not record["options"]
+            and all(low <= axes.get(axis, low - 1) <= high for axis, (low, high) in target.get("axes", {}).items())
+            and all(axes[axis] % n == 0 for axis, n in target.get("multiple_of", {}).items())
+            and all(axes[axis] % n for axis, n in target.get("not_multiple_of", {}).items()))
