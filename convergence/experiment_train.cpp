@@ -52,31 +52,32 @@ struct Steps {
   Finding throughput, memory;
 };
 
-Steps timed_steps(const ModelConfig& c) {
+Steps timed_steps(const ModelConfig& c, int steps) {
   const auto measured = [&](const std::vector<std::string>& kernels) {
     PartsRequest request{c, DType::kBF16, kernels};
-    request.steps = 10;
+    request.steps = steps;
     request.memory = device_info().memory_bytes;  // what freed memory a pool keeps is ours, too
     return measure_parts(request);
   };
   const PartsReport naive = measured({}), fused = measured(op_names());
-  Steps steps{{.size = size_of(c)}, {.size = size_of(c)}};
+  Steps found{{.size = size_of(c)}, {.size = size_of(c)}};
   for (const PartsReport* side : {&naive, &fused})
     if (side->outcome != Outcome::kMeasured) {
-      steps.throughput.reason = steps.memory.reason = side->reason;
-      return steps;
+      found.throughput.reason = found.memory.reason = side->reason;
+      return found;
     }
-  steps.throughput.value = fused.tokens_per_s / naive.tokens_per_s - 1.0;
-  steps.throughput.basis = fmt::format("tokens/s, median of 10 steps: naive {:.0f}, fused {:.0f}",
-                                       naive.tokens_per_s, fused.tokens_per_s);
-  steps.memory.value = saved(naive.peak_bytes, fused.peak_bytes);
-  steps.memory.basis = fmt::format("peak of a step: naive {}, fused {}",
+  found.throughput.value = fused.tokens_per_s / naive.tokens_per_s - 1.0;
+  found.throughput.basis = fmt::format("tokens/s, median of {} steps: naive {:.0f}, fused {:.0f}",
+                                       steps, naive.tokens_per_s, fused.tokens_per_s);
+  found.memory.value = saved(naive.peak_bytes, fused.peak_bytes);
+  found.memory.basis = fmt::format("peak of a step: naive {}, fused {}",
                                    mebibytes(naive.peak_bytes), mebibytes(fused.peak_bytes));
-  return steps;
+  return found;
 }
 
-Steps compared_steps(const ModelConfig& c) {
-  return on_gpu() ? timed_steps(c) : Steps{no_gpu(), measured_memory(c)};
+// `steps` of each are timed on a GPU.
+Steps compared_steps(const ModelConfig& c, int steps) {
+  return on_gpu() ? timed_steps(c, steps) : Steps{no_gpu(), measured_memory(c)};
 }
 
 void add_reason(Finding& finding, const std::string& more) {
@@ -178,7 +179,7 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   Finding memory{saved(bytes(Side::kNaive), bytes(Side::kFused)),
                  fmt::format("planned, on each of {} devices of 80 GiB", kDevices), size_of(c)};
   const ModelConfig cut = cut_of_8b(context.settings.quick);
-  const Steps steps = compared_steps(cut);
+  const Steps steps = compared_steps(cut, 5);
   memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, steps.memory.value),
                               steps.memory.size);
   return {steps.throughput, memory};
@@ -187,13 +188,13 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
 // Heads that the claim is made for, with the backbone trained and frozen.
 std::vector<Finding> run_medusa(const ExperimentContext& context) {
   const bool quick = context.settings.quick;
-  Steps five = compared_steps(with_medusa(5, false, quick));
+  Steps five = compared_steps(with_medusa(5, false, quick), 10);
   for (const auto& [heads, frozen] : {std::pair{3, false}, {3, true}, {5, true}}) {
     const std::string what =
         fmt::format("{} heads, backbone {}", heads, frozen ? "frozen" : "trained");
     context.note("medusa: " + what);
     if (context.stopped()) return {};
-    const Steps steps = compared_steps(with_medusa(heads, frozen, quick));
+    const Steps steps = compared_steps(with_medusa(heads, frozen, quick), 5);
     add_reason(five.memory,
                fmt::format("{}: {}", what, show(Quantity::kSaved, steps.memory.value)));
     if (on_gpu())

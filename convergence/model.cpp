@@ -9,6 +9,7 @@
 
 #include "convergence/kernels.h"
 #include "convergence/require.h"
+#include "convergence/threads.h"
 
 namespace tigon::convergence {
 
@@ -74,8 +75,10 @@ void Model<P>::set_weights(const std::vector<float>& master) {
     device_upload(b_.weight, master.data(), master.size() * sizeof(float), stream_);
   } else {
     device_upload(b_.master, master.data(), bytes, stream_);
-    std::vector<Elem> rounded;
-    for (float w : master) rounded.push_back(Elem(w));
+    std::vector<Elem> rounded(master.size());
+    parallel_for_each(0, static_cast<int64_t>(master.size()), [&](int64_t i) {
+      rounded[static_cast<size_t>(i)] = Elem(master[static_cast<size_t>(i)]);
+    });
     device_upload(b_.weight, rounded.data(), rounded.size() * sizeof(Elem), stream_);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,16 @@ void parallel_for(int count, F&& f) {
   std::vector<std::jthread> others;
   for (int t = 1; t < threads; ++t) others.emplace_back(work);
   work();
+}
+
+// f(i) for i from begin to end, in blocks on all cores where they are many.
+template <class F>
+void parallel_for_each(int64_t begin, int64_t end, F&& f) {
+  constexpr int64_t kBlock = int64_t{1} << 18;
+  parallel_for(static_cast<int>((end - begin + kBlock - 1) / kBlock), [&](int block) {
+    const int64_t first = begin + block * kBlock;
+    for (int64_t i = first; i < std::min(end, first + kBlock); ++i) f(i);
+  });
 }
 
 }  // namespace tigon::convergence

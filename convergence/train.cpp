@@ -64,28 +64,15 @@ std::vector<float> initial_weights(const ModelConfig& config, uint64_t seed) {
   const ParameterLayout layout(config);
   std::vector<float> w(static_cast<size_t>(layout.total), 0.0f);
   const float into_residual = kDeviation / std::sqrt(2.0f * static_cast<float>(config.layers));
-  const auto value = [&](const Parameter& p, int64_t i) {
-    const auto normal = [&](float deviation) {
-      return deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
-    };
-    switch (p.initial) {
-      case Initial::kRandom:
-        return normal(kDeviation);
-      case Initial::kRandomIntoResidual:
-        return normal(into_residual);
-      case Initial::kNormWeight:
-        return 1.0f - config.norm_offset;
-      case Initial::kZero:
-        break;
-    }
-    return 0.0f;
-  };
-  constexpr int64_t kPiece = 1 << 20;  // of billions, which one thread takes a minute for
   for (const Parameter& p : layout.parameters)
-    parallel_for(static_cast<int>((p.size() + kPiece - 1) / kPiece), [&](int piece) {
-      const int64_t first = p.offset + piece * kPiece;
-      const int64_t last = std::min(first + kPiece, p.offset + p.size());
-      for (int64_t i = first; i < last; ++i) w[static_cast<size_t>(i)] = value(p, i);
+    parallel_for_each(p.offset, p.offset + p.size(), [&](int64_t i) {
+      const auto normal = [&](float deviation) {
+        return deviation * bell(random_bits(seed, kStream, static_cast<uint64_t>(i)));
+      };
+      float& value = w[static_cast<size_t>(i)];
+      if (p.initial == Initial::kRandom) value = normal(kDeviation);
+      if (p.initial == Initial::kRandomIntoResidual) value = normal(into_residual);
+      if (p.initial == Initial::kNormWeight) value = 1.0f - config.norm_offset;
     });
   return w;
 }
@@ -94,13 +81,14 @@ void add_noise(std::vector<float>& weights, DType type, uint64_t seed, int twin)
   constexpr uint64_t kFirstStream = 16;
   const bool low = type == DType::kBF16;
   const auto unit_at_1 = static_cast<float>(2 * unit_roundoff(type));
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const float w = low ? static_cast<float>(bf16(weights[i])) : weights[i];
-    if (w == 0.0f) continue;  // gaps between parameters
+  parallel_for_each(0, static_cast<int64_t>(weights.size()), [&](int64_t i) {
+    const auto place = static_cast<size_t>(i);
+    const float w = low ? static_cast<float>(bf16(weights[place])) : weights[place];
+    if (w == 0.0f) return;  // gaps between parameters
     const float power = std::bit_cast<float>(std::bit_cast<uint32_t>(w) & 0x7f800000u);
-    const bool up = random_bits(seed, kFirstStream + static_cast<uint64_t>(twin), i) & 1;
-    weights[i] = w + (up ? unit_at_1 : -unit_at_1) * power;
-  }
+    const bool up = random_bits(seed, kFirstStream + static_cast<uint64_t>(twin), place) & 1;
+    weights[place] = w + (up ? unit_at_1 : -unit_at_1) * power;
+  });
 }
 
 double learning_rate(const ModelConfig& config, int64_t step, int64_t steps) {

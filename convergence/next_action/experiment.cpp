@@ -27,7 +27,10 @@ struct Sizes {
 // The default takes two cores two to two and a half minutes.
 Sizes sizes_of(const ExperimentSettings& settings) {
   Sizes s{{}, 400, 400'000, 1'500'000, {}, transformer_config(1)};
-  if (on_gpu()) s = {{}, 2000, 2'000'000, 8'000'000, {}, large_transformer_config(1)};
+  if (on_gpu()) {
+    s = {{}, 2000, 2'000'000, 8'000'000, {}, large_transformer_config(1)};
+    s.lstm.shards = s.lstm.lanes;  // such a machine has cores for all
+  }
   if (settings.quick) {
     s.course.units = 40;
     s.learners = 300;

@@ -3,7 +3,6 @@
 #include "convergence/next_action/lstm.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -17,7 +16,6 @@
 namespace tigon::convergence::next_action {
 namespace {
 
-constexpr int kShards = 4;
 constexpr int64_t kBlock = 1 << 14;                 // parameters updated at a time
 constexpr uint64_t kWeights = 4, kOrder = 1 << 10;  // streams of random bits
 
@@ -52,20 +50,20 @@ struct Lstm::State {
   LstmLayout layout;
   std::vector<LstmShard> shards;
   Floats weights, m, v;
-  std::array<Floats, kShards> gradients;
+  std::vector<Floats> gradients;  // of each shard
   int64_t updates = 0;
 
   State(int32_t vocabulary, const LstmSettings& s)
       : settings(s), layout(vocabulary, s), weights(first_weights(layout, s.seed)) {
-    for (int i = 0; i < kShards; ++i) shards.emplace_back(layout, s.lanes / kShards, s.window);
+    for (int i = 0; i < s.shards; ++i) shards.emplace_back(layout, s.lanes / s.shards, s.window);
     m.assign(weights.size(), 0.0f);
     v = m;
-    for (auto& g : gradients) g = m;
+    gradients.assign(shards.size(), m);
   }
 
   // The shard's part of the window that begins at `step`.
   std::vector<LaneStep> part(const Lanes& lanes, int64_t step, int shard) const {
-    const int own = settings.lanes / kShards;
+    const int own = settings.lanes / settings.shards;
     std::vector<LaneStep> steps;
     for (int t = 0; t < settings.window; ++t)
       for (int lane = 0; lane < own; ++lane)
@@ -82,8 +80,8 @@ struct Lstm::State {
 
   // Sum of losses; gradients[0] becomes the gradient of their mean.
   double window(const Lanes& lanes, int64_t step, int64_t count) {
-    std::array<double, kShards> loss{};
-    parallel_for(kShards, [&](int i) {
+    std::vector<double> loss(shards.size());
+    parallel_for(settings.shards, [&](int i) {
       const auto at = static_cast<size_t>(i);
       const std::vector<LaneStep> steps = part(lanes, step, i);
       std::ranges::fill(gradients[at], 0.0f);
@@ -107,7 +105,7 @@ struct Lstm::State {
     for_each_block([&](int block, int64_t first, int64_t last) {
       float* const sum = gradients[0].data();
       double s = 0;
-      for (size_t shard = 1; shard < kShards; ++shard)
+      for (size_t shard = 1; shard < shards.size(); ++shard)
         for (int64_t i = first; i < last; ++i) sum[i] += gradients[shard][static_cast<size_t>(i)];
       for (int64_t i = first; i < last; ++i)
         s += static_cast<double>(sum[i]) * static_cast<double>(sum[i]);
@@ -187,7 +185,7 @@ std::vector<Hits> Lstm::score(const std::vector<Sequence>& learners) {
   std::vector<Hits> hits(learners.size());
   s.forget();
   for (int64_t step = 0; step < lanes.length(); step += s.settings.window)
-    for (int i = 0; i < kShards; ++i) {
+    for (int i = 0; i < s.settings.shards; ++i) {
       const std::vector<LaneStep> steps = s.part(lanes, step, i);
       LstmShard& shard = s.shards[static_cast<size_t>(i)];
       shard.forward(s.weights.data(), steps);

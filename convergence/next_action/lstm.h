@@ -15,7 +15,8 @@ struct LstmSettings {
   int layers = 1;  // 1 or 2
   int embedding = 64;
   int hidden = 64;  // 64 to 256
-  int lanes = 16;   // learners side by side; a multiple of 4
+  int lanes = 16;   // learners side by side; a multiple of the shards
+  int shards = 4;   // of lanes, one core each; sums are taken by shard, so results depend on it
   int window = 32;  // steps that gradients go back
   int epochs = 6;
   double rate = 1.5e-2;  // of Adam, for the tables; falls to a twentieth along a cosine

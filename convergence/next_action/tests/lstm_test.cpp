@@ -57,6 +57,21 @@ TEST_P(LstmGradient, AgreesWithDifferences) {
 }
 INSTANTIATE_TEST_SUITE_P(Layers, LstmGradient, testing::Values(1, 2));
 
+TEST(Lstm, ShardsAddUpToTheSameGradient) {
+  const std::vector<Sequence> learners = random_learners(16, 7);
+  const auto gradient = [&](int shards) {
+    LstmSettings s;
+    s.lanes = 8;
+    s.shards = shards;
+    Floats g;
+    Lstm(7, s).gradient(learners, g);
+    return g;
+  };
+  const Floats one = gradient(1), eight = gradient(8);
+  for (size_t i = 0; i < one.size(); ++i)
+    ASSERT_NEAR(one[i], eight[i], 1e-5f * std::abs(one[i]) + 1e-6f) << i;
+}
+
 // The last action repeats the first; those between are always the same.
 std::vector<Sequence> learners_with_a_memory(size_t count) {
   std::vector<Sequence> learners;
