@@ -2,174 +2,19 @@
 //
 // forward:  s = q k^T c, running maximum m and sum l per row, out = sum p v / l   (c = 1/sqrt(D))
 // backward: p = exp(s - lse), dp = dout v^T, ds = p (dp - delta) c, dq = ds k, dk = ds^T q, dv =
-// p^T dout
+// p^T dout; with a cap, s = cap tanh(q k^T c / cap) and c in ds is c (1 - (s / cap)^2)
 //
 // One kernel makes dq (a block per query tile), another dk and dv (a block per key tile, over the
 // query heads of its group in order), so nothing is added atomically; s and dp are computed in
-// both, 7 products instead of 5. 256 threads as 16 by 16; each owns 4 rows and every 16th column of
-// a tile, so a product of two tiles loads 8 values from shared memory per 16 multiplications.
-// Products are fp32, without tensor cores.
-#include "convergence/attention.h"
-#include "kernels/device/device.h"
+// both, 7 products instead of 5.
+#include "convergence/attention_tiles.h"
 
 namespace tigon::convergence {
 namespace {
 
-constexpr int kTile = 64;
-constexpr int kThreads = 256;
-constexpr int kLanes = 16;  // threads that share a row
-constexpr int kRows = 4;    // of a thread
-// Four tiles and the scores take 87 KB of shared memory with heads of 64, 152 KB with heads of 128.
-template <int kHead>
-inline constexpr int kBlocksPerSm = kHead <= 64 ? 2 : 1;
-constexpr int kScoreRow = kTile + 4;
-
-// Floats of a row in shared memory. With 4 more than the head size, 8 lanes that read 16 bytes of
-// 8 rows touch all 32 banks once.
-template <int kHead>
-inline constexpr int kRow = kHead + 4;
-template <int kHead>
-inline constexpr int kTileFloats = kTile* kRow<kHead>;
-
-// Columns of a thread in an accumulator of a tile of head-size columns: groups of kWidth
-// neighbours.
-template <int kHead>
-inline constexpr int kColumns = kHead / kLanes;
-template <int kHead>
-inline constexpr int kWidth = kColumns<kHead> < 4 ? kColumns<kHead> : 4;
-
-template <int kCount>
-struct alignas(4 * kCount) Floats {
-  float v[kCount];
-};
-template <int kCount>
-TIGON_DEVICE Floats<kCount> load_shared(const float* p) {
-  return *reinterpret_cast<const Floats<kCount>*>(p);
-}
-
-TIGON_DEVICE void store_shared(float* p, const Floats<4>& f) {
-  *reinterpret_cast<Floats<4>*>(p) = f;
-}
-
-TIGON_DEVICE int my_row() { return static_cast<int>(threadIdx.x) / kLanes * kRows; }
-TIGON_DEVICE int my_lane() { return static_cast<int>(threadIdx.x) % kLanes; }
-template <int kHead>
-TIGON_DEVICE int my_column(int c) {
-  constexpr int w = kWidth<kHead>;
-  return c / w * (kLanes * w) + my_lane() * w + c % w;
-}
-
-// A value per own row, reduced over the 16 threads that share them.
-struct PerRow {
-  float v[kRows];
-};
-struct RowMax {
-  TIGON_DEVICE PerRow operator()(PerRow a, const PerRow& b) const {
-    for (int i = 0; i < kRows; ++i) a.v[i] = Max{}(a.v[i], b.v[i]);
-    return a;
-  }
-};
-struct RowSum {
-  TIGON_DEVICE PerRow operator()(PerRow a, const PerRow& b) const {
-    for (int i = 0; i < kRows; ++i) a.v[i] += b.v[i];
-    return a;
-  }
-};
-
-using Scores = float[kRows][kTile / kLanes];  // columns my_lane() + 16 j
-
-// A tile of `rows` rows (at most 64; the rest is 0) from global to shared memory, as fp32.
-template <int kHead, class T>
-TIGON_DEVICE void load_tile(const T* from, int64_t stride, int rows, float* to) {
-  constexpr int kWide = kVec<T>;
-  for (int i = static_cast<int>(threadIdx.x) * kWide; i < kTile * kHead; i += kThreads * kWide) {
-    const int row = i / kHead, column = i % kHead;
-    float f[kWide] = {};
-    if (row < rows) unpack(load16(from + row * stride + column), f);
-    TIGON_UNROLL
-    for (int j = 0; j < kWide; j += 4)
-      store_shared(to + row * kRow<kHead> + column + j, {f[j], f[j + 1], f[j + 2], f[j + 3]});
-  }
-}
-
-// s[i][j] = dot product of row my_row() + i of a and row my_lane() + 16 j of b.
-template <int kHead>
-TIGON_DEVICE void multiply_rows(const float* a, const float* b, Scores& s) {
-  constexpr int kStep = 4;
-  for (auto& row : s)
-    for (float& x : row) x = 0.0f;
-  for (int d = 0; d < kHead; d += kStep) {
-    Floats<kStep> x[kRows], y[kTile / kLanes];
-    TIGON_UNROLL
-    for (int i = 0; i < kRows; ++i) x[i] = load_shared<kStep>(a + (my_row() + i) * kRow<kHead> + d);
-    TIGON_UNROLL
-    for (int j = 0; j < kTile / kLanes; ++j)
-      y[j] = load_shared<kStep>(b + (my_lane() + kLanes * j) * kRow<kHead> + d);
-    TIGON_UNROLL
-    for (int i = 0; i < kRows; ++i) TIGON_UNROLL
-    for (int j = 0; j < kTile / kLanes; ++j) TIGON_UNROLL
-    for (int k = 0; k < kStep; ++k) s[i][j] += x[i].v[k] * y[j].v[k];
-  }
-}
-
-// sum[i][c] += dot product of row my_row() + i of p, [64, 64], and column my_column(c) of b.
-template <int kHead>
-TIGON_DEVICE void multiply_columns(const float* p, const float* b,
-                                   float (&sum)[kRows][kColumns<kHead>]) {
-  constexpr int kStep = 4, kWide = kWidth<kHead>;
-  for (int k = 0; k < kTile; k += kStep) {
-    Floats<kStep> x[kRows];
-    TIGON_UNROLL
-    for (int i = 0; i < kRows; ++i) x[i] = load_shared<kStep>(p + (my_row() + i) * kScoreRow + k);
-    TIGON_UNROLL
-    for (int step = 0; step < kStep; ++step) TIGON_UNROLL
-    for (int c = 0; c < kColumns<kHead>; c += kWide) {
-      const auto y = load_shared<kWide>(b + (k + step) * kRow<kHead> + my_column<kHead>(c));
-      TIGON_UNROLL
-      for (int i = 0; i < kRows; ++i) TIGON_UNROLL
-      for (int w = 0; w < kWide; ++w) sum[i][c + w] += x[i].v[step] * y.v[w];
-    }
-  }
-}
-
-// Rows of p belong to the 16 threads that share them: lanes of one warp.
-TIGON_DEVICE void store_scores(const Scores& s, float* p) {
-  __syncwarp();
-  for (int i = 0; i < kRows; ++i)
-    for (int j = 0; j < kTile / kLanes; ++j)
-      p[(my_row() + i) * kScoreRow + my_lane() + kLanes * j] = s[i][j];
-  __syncwarp();
-}
-
-template <int kHead, class T>
-TIGON_DEVICE void store_tile(const float (&sum)[kRows][kColumns<kHead>], const PerRow& scale,
-                             int rows, T* to, int64_t stride) {
-  for (int i = 0; i < kRows && my_row() + i < rows; ++i)
-    for (int c = 0; c < kColumns<kHead>; ++c)
-      store(to + (my_row() + i) * stride + my_column<kHead>(c),
-            from_float<T>(sum[i][c] * scale.v[i]));
-}
-
-// Offsets of one block's heads; the batch is blockIdx.z.
-struct Offsets {
-  int64_t q, k, v, out, statistic;
-  TIGON_DEVICE Offsets(const AttentionShape& s, int head, int kv_head) {
-    const int64_t b = blockIdx.z, row0 = b * s.sequence * s.row();
-    q = row0 + int64_t{head} * s.head_size;
-    k = row0 + s.q_size() + int64_t{kv_head} * s.head_size;
-    v = k + int64_t{s.kv_heads} * s.head_size;
-    out = b * s.sequence * s.q_size() + int64_t{head} * s.head_size;
-    statistic = (b * s.heads + head) * s.sequence;
-  }
-};
-
-TIGON_DEVICE int rows_from(const AttentionShape& s, int first) {
-  return s.sequence - first < kTile ? s.sequence - first : kTile;
-}
-
 template <class T, int kHead>
 TIGON_KERNEL(kThreads, kBlocksPerSm<kHead>)
-forward_kernel(AttentionShape shape, const T* qkv, T* out, float* lse, float scale) {
+forward_kernel(AttentionShape shape, const T* qkv, T* out, float* lse, Score score) {
   TIGON_DYNAMIC_SHARED(float, q);
   float* const k = q + kTileFloats<kHead>;
   float* const v = k + kTileFloats<kHead>;
@@ -196,7 +41,7 @@ forward_kernel(AttentionShape shape, const T* qkv, T* out, float* lse, float sca
       for (int j = 0; j < kTile / kLanes; ++j) {
         const int key = my_lane() + kLanes * j;
         const bool seen = key < keys && first_key + key <= first_row + my_row() + i;
-        s[i][j] = seen ? s[i][j] * scale : -INFINITY;
+        s[i][j] = seen ? score.of(s[i][j]) : -INFINITY;
         largest.v[i] = Max{}(largest.v[i], s[i][j]);
       }
     largest = warp_reduce<kLanes>(largest, RowMax{});
@@ -251,7 +96,7 @@ struct BackwardPointers {
 
 template <class T, int kHead>
 TIGON_KERNEL(kThreads, kBlocksPerSm<kHead>)
-query_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) {
+query_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, Score score) {
   TIGON_DYNAMIC_SHARED(float, q);
   float* const dout = q + kTileFloats<kHead>;
   float* const k = dout + kTileFloats<kHead>;
@@ -282,8 +127,8 @@ query_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) 
       for (int j = 0; j < kTile / kLanes; ++j) {
         const int key = my_lane() + kLanes * j;
         const bool seen = key < keys && first_key + key <= first_row + my_row() + i;
-        const float probability = fast_exp(s[i][j] * scale - lse.v[i]);
-        s[i][j] = seen ? probability * (dp[i][j] - delta.v[i]) * scale : 0.0f;
+        const float capped = score.of(s[i][j]), probability = fast_exp(capped - lse.v[i]);
+        s[i][j] = seen ? probability * (dp[i][j] - delta.v[i]) * score.slope(capped) : 0.0f;
       }
     store_scores(s, p);
     multiply_columns<kHead>(p, k, sum);
@@ -295,7 +140,7 @@ query_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) 
 // Rows are keys here and columns queries.
 template <class T, int kHead>
 TIGON_KERNEL(kThreads, kBlocksPerSm<kHead>)
-key_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) {
+key_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, Score score) {
   TIGON_DYNAMIC_SHARED(float, q);
   float* const dout = q + kTileFloats<kHead>;
   float* const k = dout + kTileFloats<kHead>;
@@ -327,8 +172,9 @@ key_gradient_kernel(AttentionShape shape, BackwardPointers<T> a, float scale) {
         const float delta = inside ? load(a.delta + place) : 0.0f;
         for (int i = 0; i < kRows; ++i) {
           const bool seen = inside && first_key + my_row() + i <= first_row + row;
-          s[i][j] = seen ? fast_exp(s[i][j] * scale - lse) : 0.0f;
-          ds[i][j] = s[i][j] * (ds[i][j] - delta) * scale;
+          const float capped = score.of(s[i][j]);
+          s[i][j] = seen ? fast_exp(capped - lse) : 0.0f;
+          ds[i][j] = s[i][j] * (ds[i][j] - delta) * score.slope(capped);
         }
       }
       store_scores(s, p);
@@ -353,13 +199,11 @@ LaunchConfig config_for(const AttentionShape& s, int heads, size_t shared, Strea
           dim3(kThreads), shared, stream};
 }
 
-float scale_of(const AttentionShape& s) { return 1.0f / sqrtf(static_cast<float>(s.head_size)); }
-
 template <int kHead, class P>
 Status forward(const AttentionForward<P>& a, Stream stream) {
   return launch(config_for(a.shape, a.shape.heads, shared_bytes<kHead>(3), stream),
                 forward_kernel<typename P::Elem, kHead>, a.shape, a.qkv, a.out, a.lse,
-                scale_of(a.shape));
+                Score(a.shape));
 }
 
 template <int kHead, class P>
@@ -367,15 +211,16 @@ Status backward(const AttentionBackward<P>& a, Stream stream) {
   using Elem = typename P::Elem;
   const int64_t items = a.shape.tokens() * a.shape.heads;
   const auto delta_blocks = static_cast<unsigned>(ceil_div(items, kThreads / 32));
-  const BackwardPointers<Elem> pointers{a.qkv, a.dout, a.lse, a.delta, a.dqkv};
+  float* const delta = static_cast<float*>(a.scratch.data);
+  const BackwardPointers<Elem> pointers{a.qkv, a.dout, a.lse, delta, a.dqkv};
   Status s = launch({dim3(delta_blocks), dim3(kThreads), 0, stream}, delta_kernel<Elem>, a.shape,
-                    a.out, a.dout, a.delta);
+                    a.out, a.dout, delta);
   if (!s.ok()) return s;
   s = launch(config_for(a.shape, a.shape.heads, shared_bytes<kHead>(4), stream),
-             query_gradient_kernel<Elem, kHead>, a.shape, pointers, scale_of(a.shape));
+             query_gradient_kernel<Elem, kHead>, a.shape, pointers, Score(a.shape));
   if (!s.ok()) return s;
   return launch(config_for(a.shape, a.shape.kv_heads, shared_bytes<kHead>(4), stream),
-                key_gradient_kernel<Elem, kHead>, a.shape, pointers, scale_of(a.shape));
+                key_gradient_kernel<Elem, kHead>, a.shape, pointers, Score(a.shape));
 }
 
 }  // namespace
@@ -395,6 +240,7 @@ Status attention_kernel_forward(const AttentionForward<P>& a, Stream stream) {
 
 template <class P>
 Status attention_kernel_backward(const AttentionBackward<P>& a, Stream stream) {
+  if (a.scratch.bytes < delta_bytes(a.shape)) return invalid("attention: too little scratch");
   switch (a.shape.head_size) {
     case 32:
       return backward<32>(a, stream);
@@ -408,7 +254,9 @@ Status attention_kernel_backward(const AttentionBackward<P>& a, Stream stream) {
 
 template Status attention_kernel_forward<F32>(const AttentionForward<F32>&, Stream);
 template Status attention_kernel_forward<BF16>(const AttentionForward<BF16>&, Stream);
+template Status attention_kernel_forward<F16>(const AttentionForward<F16>&, Stream);
 template Status attention_kernel_backward<F32>(const AttentionBackward<F32>&, Stream);
 template Status attention_kernel_backward<BF16>(const AttentionBackward<BF16>&, Stream);
+template Status attention_kernel_backward<F16>(const AttentionBackward<F16>&, Stream);
 
 }  // namespace tigon::convergence

@@ -80,6 +80,18 @@ void dot_columns(const float* row, const Floats& columns, const AttentionShape& 
   }
 }
 
+// cap tanh(s / cap) of n scores, where there is a cap.
+void cap_scores(float cap, int n, float* s) {
+  if (cap == 0.0f) return;
+  for (int j = 0; j < n; ++j) s[j] = cap * std::tanh(s[j] / cap);
+}
+
+// Its derivative, where it gave s.
+float cap_slope(float cap, float s) {
+  const float t = cap == 0.0f ? 0.0f : s / cap;
+  return 1.0f - t * t;
+}
+
 void add_scaled(float scale, const float* from, int n, float* to) {
   for (int d = 0; d < n; ++d) to[d] += scale * from[d];
 }
@@ -106,6 +118,7 @@ Status attention_host_forward(const AttentionForward<P>& a) {
       for (int i = 0; i < a.shape.sequence; ++i) {
         const size_t row = static_cast<size_t>(i) * size;
         dot_columns(&q[row], k, a.shape, i + 1, scale, p.data());
+        cap_scores(a.shape.softcap, i + 1, p.data());
         const float most = *std::max_element(p.begin(), p.begin() + i + 1);
         float sum = 0.0f;
         for (int j = 0; j <= i; ++j) sum += p[j] = std::exp(p[j] - most);
@@ -137,6 +150,7 @@ Status attention_host_backward(const AttentionBackward<P>& a) {
       for (int i = 0; i < a.shape.sequence; ++i) {
         const size_t row = static_cast<size_t>(i) * size;
         dot_columns(&q[row], k, a.shape, i + 1, scale, p.data());
+        cap_scores(a.shape.softcap, i + 1, p.data());
         dot_columns(&dout[row], v, a.shape, i + 1, 1.0f, dp.data());
         const float lse = a.lse[at.statistic(g) + i];
         float delta = 0.0f;
@@ -144,12 +158,11 @@ Status attention_host_backward(const AttentionBackward<P>& a) {
         for (int j = 0; j <= i; ++j) {
           const size_t key = static_cast<size_t>(j) * size;
           const float probability = std::exp(p[j] - lse);
-          const float ds = probability * (dp[j] - delta) * scale;
+          const float ds = probability * (dp[j] - delta) * scale * cap_slope(a.shape.softcap, p[j]);
           add_scaled(ds, &k_rows[key], size, &dq[row]);
           add_scaled(ds, &q[row], size, &dk[key]);
           add_scaled(probability, &dout[row], size, &dv[key]);
         }
-        a.delta[at.statistic(g) + i] = delta;
       }
       store_rows(dq, size, a.dqkv + at.q(g), a.shape.row());
     }

@@ -68,7 +68,8 @@ struct RunReport {
   double tokens_per_s = 0;  // median over the steps
   double seconds_s = 0;
   uint64_t seed = 0;
-  std::string executor;  // "cuda", or "fast": the host executor on a CPU
+  std::string executor;   // "cuda", or "fast": the host executor on a CPU
+  std::string attention;  // which ran (AttentionPlan::by); the same on both sides
 };
 
 struct ConvergeRequest {

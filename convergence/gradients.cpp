@@ -68,27 +68,29 @@ void judge_gradients(GradientReport& report) {
 
 }  // namespace
 
-ModelConfig gradient_config() {
+ModelConfig gradient_config(DType dtype) {
   ModelConfig c = micro_config(false);
   c.layers = 1;
   c.sequence = 16;
   c.batch = 32;
   c.softcap = 5.0f;
+  if (dtype == DType::kF32) c.attention_softcap = 0.5f;
   c.logits_bytes = c.vocabulary * 2;
   return c;
 }
 
-const Doubles& GradientOracle::gradient(int step, const Doubles& weights, const Batch& batch) {
+const Doubles& GradientOracle::gradient(const ModelConfig& config, int step, const Doubles& weights,
+                                        const Batch& batch) {
   Answer& answer = answers_[step];
   if (answer.weights != weights)
-    answer = {weights, ReferenceModel(gradient_config()).gradient(weights, batch)};
+    answer = {weights, ReferenceModel(config).gradient(weights, batch)};
   return answer.gradient;
 }
 
 template <class P>
 GradientReport check_gradients(const Ops<P>& ops, uint64_t seed, GradientOracle& oracle) {
   using Elem = typename P::Elem;
-  const ModelConfig config = gradient_config();
+  const ModelConfig config = gradient_config(dtype_of<Elem>);
   const TokenData data = micro_data(config);
   GradientReport report;
   report.config = config.name;
@@ -103,7 +105,7 @@ GradientReport check_gradients(const Ops<P>& ops, uint64_t seed, GradientOracle&
     const Batch batch = batch_of(data, config, seed, step);
     model.step(batch, {step, kRate});
     const std::vector<float> gradient = model.gradients();
-    const Doubles& want = oracle.gradient(step, weights, batch);
+    const Doubles& want = oracle.gradient(config, step, weights, batch);
     for (const Parameter& p : model.layout().parameters)
       report.parameters.push_back({step + 1, p.name, relative_error(gradient, want, p), budget});
     judge_gradients(report);

@@ -21,7 +21,19 @@ Model<P>::Model(const ModelConfig& config, const Ops<P>& ops, PlanOnly)
 }
 
 template <class P>
-Model<P>::Model(const ModelConfig& config, const Ops<P>& ops) : Model(config, ops, PlanOnly{}) {
+const ModelConfig& Model<P>::with_attention_prepared(const ModelConfig& config) {
+  attention_prepare(attention_shape(config), dtype_of<Elem>);
+  return config;
+}
+
+template <class P>
+std::string Model<P>::attention_of(const ModelConfig& config) {
+  return attention_plan(attention_shape(config), dtype_of<Elem>).by;
+}
+
+template <class P>
+Model<P>::Model(const ModelConfig& config, const Ops<P>& ops)
+    : Model(with_attention_prepared(config), ops, PlanOnly{}) {
   arena_ = DeviceBuffer(static_cast<size_t>(plan_.place()));
   plan_.resolve(arena_.data());
   b_ = take_buffers(plan_);

@@ -39,14 +39,15 @@ class Model {
  public:
   using Elem = typename P::Elem;
 
-  // Plans and allocates the arena. Throws DeviceOutOfMemory.
+  // Prepares attention, plans and allocates the arena. Throws DeviceOutOfMemory.
   Model(const ModelConfig& config, const Ops<P>& ops);
 
   // Chooses algorithms for the matrix products of such a model, once per process; takes and frees
   // memory on the way. Nothing on a CPU.
   static void tune(const ModelConfig& config, const Ops<P>& ops);
 
-  // The arena, which is not allocated.
+  // The arena, which is not allocated. Its scratch of attention is an estimate until there has been
+  // such a model.
   static ArenaPlan plan_arena(const ModelConfig& config, const Ops<P>& ops);
 
   // fp32 master weights in the order of ParameterLayout.
@@ -54,6 +55,9 @@ class Model {
   std::vector<float> weights() const;
   // Of the last step, before clipping.
   std::vector<float> gradients() const;
+
+  // Which attention such a model has (AttentionPlan::by).
+  static std::string attention_of(const ModelConfig& config);
 
   // All that a training consists of beside its data: what a checkpoint holds.
   std::vector<StateTensor> state() const;
@@ -101,8 +105,8 @@ class Model {
     MedusaBuffers medusa;
     Elem *branch, *normed, *dnormed, *dx, *dbranch, *dactivated, *dqkv;
     NormStatistics final_norm;
-    float *delta, *dnorm, *head_dnorm, *row_lse, *loss, *partial, *square;
-    Scratch norm_scratch, gemm_scratch, loss_scratch;
+    float *dnorm, *head_dnorm, *row_lse, *loss, *partial, *square;
+    Scratch norm_scratch, gemm_scratch, loss_scratch, attention_scratch, dattention_scratch;
   };
 
   struct PlanOnly {};
@@ -114,6 +118,7 @@ class Model {
   int backward_phase(int layer) const { return 2 * config_.layers - layer; }
   int update_phase() const { return 2 * config_.layers + 1; }
 
+  static const ModelConfig& with_attention_prepared(const ModelConfig& config);
   // The last phase in which what forward keeps of a layer is read.
   int kept_until(int layer) const { return config_.frozen ? layer : backward_phase(layer); }
 
@@ -184,7 +189,8 @@ class Model {
   // Of the backbone's head (-1) or of a Medusa head.
   linear_cross_entropy::Forward<P> loss_args(const Buffers& b, int head) const;
   linear_cross_entropy::ForwardBackward<P> loss_gradient_args(const Buffers& b, int head) const;
-  AttentionShape attention_shape() const;
+  static AttentionShape attention_shape(const ModelConfig& config);
+  AttentionShape attention_shape() const { return attention_shape(config_); }
 
   // y = x w^T, dx = dy w and dw = dy^T x of a matrix w [out, in] for all tokens of a batch.
   Gemm product(int64_t out, int64_t in, const Elem* x, const Elem* w, Elem* y) const;

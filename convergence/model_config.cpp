@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "convergence/parameter_layout.h"
@@ -59,7 +60,7 @@ ModelConfig tiny_qwen3() {
   return c;
 }
 
-// The shape of Gemma 2, but for its norms behind the branches and the softcap of its attention.
+// The shape of Gemma 2, but for its norms behind the branches.
 ModelConfig tiny_gemma2() {
   ModelConfig c = tiny();
   c.name = "tiny-gemma2";
@@ -67,6 +68,7 @@ ModelConfig tiny_gemma2() {
   c.norm_eps = 1e-6f;
   c.activation = Activation::kGegluTanh;
   c.softcap = 30.0f;
+  c.attention_softcap = 50.0f;
   c.tied = true;
   return c;
 }
@@ -157,6 +159,7 @@ std::string description(const ModelConfig& c) {
       {"rotary", c.rotary},
       {"rotary_interleaved", c.rotary_interleaved},
       {"softcap", c.softcap},
+      {"attention_softcap", c.attention_softcap},
       {"medusa", c.medusa},
       {"frozen", c.frozen},
       {"accumulate", c.accumulate},
@@ -197,6 +200,9 @@ std::string problem_with(const ModelConfig& c) {
                        c.head_size);
   if (c.norm == NormKind::kLayerNorm && c.norm_offset != 0.0f)
     return fmt::format("norm offset {}: only RMSNorm has one", c.norm_offset);
+  for (const float cap : {c.softcap, c.attention_softcap})
+    if (!(cap >= 0.0f) || !std::isfinite(cap))
+      return fmt::format("softcap {}: a number above 0 is possible, and 0 for none", cap);
   if (c.heads % c.kv_heads != 0)
     return fmt::format("{} heads do not share {} kv heads evenly", c.heads, c.kv_heads);
   if (c.head_size != 32 && c.head_size != 64 && c.head_size != 128)

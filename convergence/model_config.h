@@ -34,7 +34,8 @@ struct ModelConfig {
   double rope_theta = 10000.0;
   int rotary = 0;  // columns of a head that are turned; 0: all
   bool rotary_interleaved = false;
-  float softcap = 0.0f;  // of the final logits; 0: none
+  float softcap = 0.0f;            // of the final logits; 0: none
+  float attention_softcap = 0.0f;  // of the scores of attention; 0: none
   // Medusa (Cai et al. 2024): head k of so many predicts the token k + 2 places on from
   // x + silu(W x), x the final norm's output, over the full vocabulary.
   int medusa = 0;

@@ -7,23 +7,24 @@
 namespace tigon::convergence {
 
 template <class P>
-AttentionShape Model<P>::attention_shape() const {
-  return {config_.batch, config_.sequence, config_.heads, config_.kv_heads, config_.head_size};
+AttentionShape Model<P>::attention_shape(const ModelConfig& c) {
+  return {c.batch, c.sequence, c.heads, c.kv_heads, c.head_size, c.attention_softcap};
 }
 
 template <class P>
 void Model<P>::attend(const LayerBuffers& b) {
   const PartRange range = part(Part::kAttention);
-  require(
-      attention_forward(AttentionForward<P>{attention_shape(), b.qkv, b.attention, b.lse}, stream_),
-      "attention forward");
+  require(attention_forward(AttentionForward<P>{attention_shape(), b.qkv, b.attention, b.lse,
+                                                b_.attention_scratch},
+                            stream_),
+          "attention forward");
 }
 
 template <class P>
 void Model<P>::attend_backward(const LayerBuffers& b) {
   const PartRange range = part(Part::kAttention);
   require(attention_backward(AttentionBackward<P>{attention_shape(), b.qkv, b.attention, b_.dbranch,
-                                                  b.lse, b_.dqkv, b_.delta},
+                                                  b.lse, b_.dqkv, b_.dattention_scratch},
                              stream_),
           "attention backward");
 }

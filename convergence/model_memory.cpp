@@ -114,7 +114,6 @@ void Model<P>::take_gradients(MemoryPlan& plan, Buffers& b) const {
   b.dbranch = plan.take<Elem>(Part::kLinear, n * std::max(hidden(), config_.q_size()), first, last);
   b.dactivated = plan.take<Elem>(Part::kLinear, n * config_.intermediate, first, last);
   b.dqkv = plan.take<Elem>(Part::kAttention, n * config_.qkv_size(), first, last);
-  b.delta = plan.take<float>(Part::kAttention, n * config_.heads, first, last);
   if (config_.qk_norm)
     b.head_dnorm = plan.take<float>(
         Part::kNorms, int64_t{config_.heads + config_.kv_heads} * config_.head_size, first, last);
@@ -156,6 +155,12 @@ void Model<P>::take_scratch(MemoryPlan& plan, Buffers& b) const {
     loss_bytes = std::max({loss_bytes, ops_.loss_workspace(loss_args(b, head)),
                            ops_.loss_gradient_workspace(loss_gradient_args(b, head))});
   const int last = config_.frozen ? loss_phase() : backward_phase(0);
+  const AttentionPlan attention = attention_plan(attention_shape(), dtype_of<Elem>);
+  const bool again = config_.recompute && !config_.frozen;
+  b.attention_scratch =
+      take(Part::kAttention, attention.forward_bytes, 0, again ? last : last_layer());
+  if (!config_.frozen)
+    b.dattention_scratch = take(Part::kAttention, attention.backward_bytes, loss_phase() + 1, last);
   b.gemm_scratch = take(Part::kLinear, gemm_bytes, 0, last);
   if (!config_.frozen) b.norm_scratch = take(Part::kNorms, norm_bytes, loss_phase(), last);
   b.loss_scratch = take(Part::kLoss, loss_bytes, loss_phase(), loss_phase());

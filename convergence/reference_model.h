@@ -195,9 +195,10 @@ class ReferenceModel {
 
   template <class S>
   Values<S> attention(const Values<S>& qkv) const {
-    using std::exp;
+    using std::exp, std::tanh;
     const size_t row = at(c_.qkv_size()), d = at(c_.head_size);
     const double scale = 1 / std::sqrt(static_cast<double>(d));
+    const S cap = static_cast<double>(c_.attention_softcap);
     Values<S> out(qkv.size() / row * at(c_.q_size()), S(0.0));
     for (size_t t = 0; t < qkv.size() / row; ++t)
       for (int head = 0; head < c_.heads; ++head) {
@@ -209,7 +210,9 @@ class ReferenceModel {
         for (size_t key = 0; key <= t; ++key) {
           S score = 0;
           for (size_t j = 0; j < d; ++j) score += q[j] * qkv[key * row + k_column + j];
-          const S p = exp(score * S(scale));
+          score = score * S(scale);
+          if (c_.attention_softcap > 0) score = cap * tanh(score / cap);
+          const S p = exp(score);
           total += p;
           for (size_t j = 0; j < d; ++j) to[j] += p * qkv[key * row + v_column + j];
         }

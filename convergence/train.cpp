@@ -207,6 +207,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
       saved.after_step(report.loss);
     }
     report.planned_bytes = model.planned_bytes();
+    report.attention = Model<P>::attention_of(config);
     report.complete = report.steps == settings.steps;
     if (report.complete) report.held_out_loss = held_out_loss(model, config, data);
     saved.at_end(report.loss, report.complete);

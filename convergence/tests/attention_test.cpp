@@ -25,8 +25,8 @@ double dot(const std::vector<double>& a, int64_t i, const std::vector<double>& b
   return sum;
 }
 
-// softmax(q k^T c) v of every head and its derivative for upstream dout. Where backward reads the
-// output, it reads `rounded`.
+// softmax(q k^T c) v of every head, with the scores capped, and its derivative for upstream dout.
+// Where backward reads the output, it reads `rounded`.
 Reference attend(const AttentionShape& s, const std::vector<double>& qkv,
                  const std::vector<double>& dout, const std::vector<double>& rounded) {
   const auto at = [](int64_t i) { return static_cast<size_t>(i); };
@@ -38,15 +38,19 @@ Reference attend(const AttentionShape& s, const std::vector<double>& qkv,
       const int64_t kv = head / (s.heads / s.kv_heads), begin = t / s.sequence * s.sequence;
       const int64_t q = t * row + head * d, o = t * s.q_size() + head * d;
       const int64_t k_column = s.q_size() + kv * d, v_column = k_column + s.kv_heads * d;
-      std::vector<double> p;
+      std::vector<double> p, slope;
       double total = 0;
-      for (int64_t key = begin; key <= t; ++key)
-        total += p.emplace_back(std::exp(scale * dot(qkv, q, qkv, key * row + k_column, d)));
+      for (int64_t key = begin; key <= t; ++key) {
+        const double score = scale * dot(qkv, q, qkv, key * row + k_column, d);
+        const double t_cap = s.softcap > 0 ? std::tanh(score / s.softcap) : 0;
+        slope.push_back(scale * (1 - t_cap * t_cap));
+        total += p.emplace_back(std::exp(s.softcap > 0 ? s.softcap * t_cap : score));
+      }
       const double delta = dot(dout, o, rounded, o, d);
       for (size_t j = 0; j < p.size(); ++j) {
         p[j] /= total;
         const int64_t key = (begin + static_cast<int64_t>(j)) * row;
-        const double ds = p[j] * (dot(dout, o, qkv, key + v_column, d) - delta) * scale;
+        const double ds = p[j] * (dot(dout, o, qkv, key + v_column, d) - delta) * slope[j];
         for (int64_t n = 0; n < d; ++n) {
           r.out[at(o + n)] += p[j] * qkv[at(key + v_column + n)];
           r.dqkv[at(q + n)] += ds * qkv[at(key + k_column + n)];
@@ -92,8 +96,8 @@ void compare(const AttentionShape& s, bool on_host) {
   for (int64_t i = 0; i < s.tokens() * s.q_size(); ++i) dout.push_back(Elem(wave(i + 77)));
   const DeviceBuffer qkv_d = upload(qkv), dout_d = upload(dout);
   const DeviceBuffer out(dout.size() * sizeof(Elem)), dqkv(qkv.size() * sizeof(Elem));
-  const auto statistics = static_cast<size_t>(s.tokens() * s.heads) * sizeof(float);
-  const DeviceBuffer lse(statistics), delta(statistics);
+  const DeviceBuffer lse(static_cast<size_t>(s.tokens() * s.heads) * sizeof(float));
+  const DeviceBuffer delta(delta_bytes(s));
 
   const AttentionForward<P> forward{s, qkv_d.as<Elem>(), out.as<Elem>(), lse.as<float>()};
   Status status =
@@ -110,18 +114,16 @@ void compare(const AttentionShape& s, bool on_host) {
                                       dout_d.as<Elem>(),
                                       lse.as<float>(),
                                       dqkv.as<Elem>(),
-                                      delta.as<float>()};
+                                      {delta.data(), delta.bytes()}};
   status =
       on_host ? attention_host_backward(backward) : attention_kernel_backward(backward, nullptr);
   ASSERT_TRUE(status.ok()) << status.reason;
   expect_near(download<Elem>(dqkv), want.dqkv, unit);
 }
 
-const AttentionShape kShapes[] = {{1, 1, 1, 1, 32},
-                                  {2, 100, 4, 2, 32},
-                                  {1, 130, 2, 1, 64},
-                                  {2, 65, 2, 2, 128},
-                                  {1, 64, 3, 1, 32}};
+const AttentionShape kShapes[] = {
+    {1, 1, 1, 1, 32},  {2, 100, 4, 2, 32},       {1, 130, 2, 1, 64},       {2, 65, 2, 2, 128},
+    {1, 64, 3, 1, 32}, {1, 130, 2, 1, 64, 2.0f}, {2, 65, 2, 2, 128, 50.0f}};
 
 TEST(Attention, KernelF32) {
   for (const AttentionShape& s : kShapes) compare<F32>(s, false);
@@ -137,6 +139,11 @@ TEST(Attention, HostBF16) {
   for (const AttentionShape& s : kShapes) compare<BF16>(s, true);
 }
 #endif
+TEST(Attention, RefusesTooLittleScratch) {
+  AttentionBackward<F32> args{};
+  args.shape = {1, 8, 1, 1, 32};
+  EXPECT_EQ(attention_kernel_backward(args, nullptr).code, Status::kInvalidArgument);
+}
 TEST(Attention, RefusesOtherHeadSizes) {
   EXPECT_EQ(attention_kernel_forward(
                 AttentionForward<F32>{{1, 1, 1, 1, 48}, nullptr, nullptr, nullptr}, nullptr)

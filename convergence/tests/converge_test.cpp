@@ -218,7 +218,7 @@ void expect_gradients_within_budget(uint64_t seed) {
   GradientOracle oracle;
   const GradientReport r = check_gradients<P>(fused_ops<P>(), seed, oracle);
   EXPECT_EQ(r.verdict, "passed") << r.reason;
-  EXPECT_EQ(r.parameters.size(), 3u * ParameterLayout(gradient_config()).parameters.size());
+  EXPECT_EQ(r.parameters.size(), 3u * ParameterLayout(gradient_config(r.dtype)).parameters.size());
   double worst = 0;
   for (const ParameterError& p : r.parameters) worst = std::max(worst, p.error / p.budget);
   EXPECT_LT(worst, 0.7);

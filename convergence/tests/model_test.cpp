@@ -74,6 +74,7 @@ std::vector<GradientCase> gradient_cases() {
       {"part_of_a_head_turned", [](C& c) { c.rotary = 16; }, false},
       {"interleaved", [](C& c) { c.rotary_interleaved = true; }, false},
       {"softcap", [](C& c) { c.softcap = 2.0f; }, false},
+      {"attention_softcap", [](C& c) { c.attention_softcap = 0.5f; }, false},
       {"medusa", [](C& c) { c.medusa = 3; }, false},
       {"medusa_frozen", [](C& c) { c.medusa = 2, c.frozen = true; }, false},
       {"recompute", [](C& c) { c.recompute = c.qk_norm = true; }, false},

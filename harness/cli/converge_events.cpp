@@ -51,7 +51,8 @@ Json run_fields_of(const cv::RunReport& r) {
           {"tokens_per_s", r.tokens_per_s},
           {"seconds_s", r.seconds_s},
           {"seed", r.seed},
-          {"executor", r.executor}};
+          {"executor", r.executor},
+          {"attention", r.attention}};
 }
 
 Json equivalence_fields(const std::vector<cv::Equivalence>& equivalence) {

@@ -37,6 +37,7 @@ std::optional<cv::RunReport> report_of(const Json& r, cv::Side side) {
   report.seconds_s = number(r.at("seconds_s"));
   report.seed = r.at("seed");
   report.executor = r.at("executor");
+  report.attention = r.value("attention", "");
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "convergence/cudnn_attention.h"
 #include "harness/cli/build_times.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
@@ -57,6 +58,18 @@ void library(const char* what, const char* file, const char* cure) {
   void* handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
   say(handle != nullptr ? State::kOk : State::kOptional, what, handle != nullptr ? file : cure);
   if (handle != nullptr) dlclose(handle);
+}
+
+// What this program's trainings attend by.
+void attention() {
+  const std::string version = convergence::cudnn_attention_version();
+  if (!version.empty()) return say(State::kOk, "cuDNN attention", version);
+  say(State::kOptional, "cuDNN attention",
+      default_executor() == "cuda"
+          ? "trainings use our own, slower kernel; pip install nvidia-cudnn-frontend (a header) "
+            "and "
+            "build again, or set CUDNN_FRONTEND_INCLUDE_DIR"
+          : "only a GPU needs it: cudnn_frontend.h, for the attention of trainings");
 }
 
 // The first interpreter that can write the report, looked for where ./tigon looks.
@@ -135,6 +148,7 @@ int examine() {
           "only a GPU needs it: CUDA Toolkit 13, developer.nvidia.com/cuda-downloads");
   program("nvidia-smi", false, "no NVIDIA driver; only a GPU needs it");
   library("cuDNN", "libcudnn.so.9", "only a GPU needs it: cuDNN 9, for the naive baselines");
+  attention();
   library("cuBLASLt", "libcublasLt.so.13", "only a GPU needs it: part of CUDA Toolkit 13");
   const bool report = python_modules();
   good &= disk_space();

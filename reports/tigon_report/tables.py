@@ -180,6 +180,8 @@ def convergence(run):
             entry["runs"][record["impl"]] = record
     for record in run.of("converge_verdict"):
         entry_of(record)["verdict"] = {"equivalence": [], **record}  # older runs were not tested for it
+    for entry in entries.values():
+        entry["attention"] = ", ".join(dict.fromkeys(r["attention"] for r in entry["runs"].values() if r.get("attention")))
     return entries
 
 
