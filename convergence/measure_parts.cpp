@@ -44,6 +44,7 @@ class Trial {
     const int64_t beside =
         planned_intermediates(request_.config, dtype_of<typename P::Elem>, request_.kernels);
     const ArenaPlan arena = Model<P>::plan_arena(request_.config, ops_);
+    report.attention = Model<P>::attention_of(request_.config);
     report.planned_bytes = arena.bytes + beside;
     report.peak = peak_of(arena, Part::kLoss, arena.loss_phase, beside);
     return report.planned_bytes <= report.limit_bytes;
@@ -73,6 +74,8 @@ class Trial {
     }
     const StepParts step = middle_of(
         measured, [](const StepParts& a, const StepParts& b) { return a.step_s < b.step_s; });
+    report.attention = Model<P>::attention_of(config);
+    report.products = model.products_alone();
     report.seconds = step.seconds;
     report.step_s = step.step_s;
     report.tokens_per_s =

@@ -43,8 +43,10 @@ struct PartsReport {
   ByPart<int64_t> intermediates;  // the most that each part allocates beside the arena; measured
   // Of the step with the median time.
   ByPart<double> seconds;
-  double step_s = 0;        // from its first to its last point on the stream
-  double tokens_per_s = 0;  // from the wall time of steps whose parts are not measured; median
+  double step_s = 0;           // from its first to its last point on the stream
+  double tokens_per_s = 0;     // from the wall time of steps whose parts are not measured; median
+  std::string attention = {};  // which ran, or probably would (AttentionPlan::by)
+  ProductsAlone products;      // those of the part "linear", alone; measured
 };
 
 // Trains on random tokens. Running out of memory is an outcome. Throws ConvergeError: 2 for an

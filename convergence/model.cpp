@@ -221,6 +221,7 @@ StepResult Model<P>::step(const std::vector<Batch>& batches, const UpdateSetting
   if (meter == nullptr) return run_step(batches, settings);
   const auto forget = [this](PartMeter*) { meter_ = nullptr; };
   const std::unique_ptr<PartMeter, decltype(forget)> metered(meter_ = meter, forget);
+  products_.clear();
   meter->begin_step(stream_);
   const StepResult result = run_step(batches, settings);
   meter->end_step();

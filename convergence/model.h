@@ -29,6 +29,12 @@ struct ArenaPlan {
   int loss_phase = 0;                   // after forward, before backward
 };
 
+// The matrix products of linear layers in one step, each measured alone.
+struct ProductsAlone {
+  double flop = 0;
+  double seconds = 0;
+};
+
 // Norm of the gradient before clipping and loss before the update.
 struct StepResult {
   double loss, grad_norm;
@@ -50,14 +56,14 @@ class Model {
   // such a model.
   static ArenaPlan plan_arena(const ModelConfig& config, const Ops<P>& ops);
 
+  // Which attention such a model has (AttentionPlan::by).
+  static std::string attention_of(const ModelConfig& config);
+
   // fp32 master weights in the order of ParameterLayout.
   void set_weights(const std::vector<float>& master);
   std::vector<float> weights() const;
   // Of the last step, before clipping.
   std::vector<float> gradients() const;
-
-  // Which attention such a model has (AttentionPlan::by).
-  static std::string attention_of(const ModelConfig& config);
 
   // All that a training consists of beside its data: what a checkpoint holds.
   std::vector<StateTensor> state() const;
@@ -69,6 +75,9 @@ class Model {
   StepResult step(const Batch& batch, const UpdateSettings& update) {
     return step(std::vector<Batch>{batch}, update);
   }
+  // Those of the last step with a meter, each run again by itself, three times three in a row; its
+  // gradients and activations are overwritten.
+  ProductsAlone products_alone();
   // Mean loss in nats, without gradients. With Medusa heads, what is trained: the backbone's unless
   // it is frozen, and of head k (from 0) 0.8^(k + 1) times its own.
   double evaluate(const Batch& batch);
@@ -109,6 +118,7 @@ class Model {
     Scratch norm_scratch, gemm_scratch, loss_scratch, attention_scratch, dattention_scratch;
   };
 
+  static const ModelConfig& with_attention_prepared(const ModelConfig& config);
   struct PlanOnly {};
   Model(const ModelConfig& config, const Ops<P>& ops, PlanOnly);
 
@@ -118,7 +128,6 @@ class Model {
   int backward_phase(int layer) const { return 2 * config_.layers - layer; }
   int update_phase() const { return 2 * config_.layers + 1; }
 
-  static const ModelConfig& with_attention_prepared(const ModelConfig& config);
   // The last phase in which what forward keeps of a layer is read.
   int kept_until(int layer) const { return config_.frozen ? layer : backward_phase(layer); }
 
@@ -198,6 +207,7 @@ class Model {
   Gemm weight_gradient(int64_t out, int64_t in, const Elem* dy, const Elem* x, Elem* dw) const;
   std::vector<Gemm> products_of(int64_t out, int64_t in, const Buffers& b) const;
   void multiply(const Gemm& problem);
+  double seconds_alone(const Gemm& problem);
   void linear_backward(int64_t out, int64_t in, const Elem* dy, const Elem* x, int64_t weight,
                        Elem* dx);
 
@@ -223,6 +233,7 @@ class Model {
   Buffers b_;
   Stream stream_ = nullptr;
   PartMeter* meter_ = nullptr;  // of the step at hand
+  std::vector<Gemm> products_;  // of the last step with a meter
 };
 
 }  // namespace tigon::convergence

@@ -1,5 +1,8 @@
 // The matrix products of a model: linear layers and their gradients.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
 
 #include "convergence/model.h"
 #include "convergence/require.h"
@@ -62,7 +65,41 @@ std::vector<Gemm> Model<P>::layer_products(const Buffers& b) const {
 template <class P>
 void Model<P>::multiply(const Gemm& problem) {
   const PartRange range = part(Part::kLinear);
+  if (meter_ != nullptr) products_.push_back(problem);
   require(gemm(problem, b_.gemm_scratch, stream_), "matrix product");
+}
+
+template <class P>
+double Model<P>::seconds_alone(const Gemm& problem) {
+  constexpr int kCalls = 3;
+  const auto run = [&] { require(gemm(problem, b_.gemm_scratch, stream_), "matrix product"); };
+  run();
+  std::array<double, 3> seconds;
+  GpuTimer timer;
+  for (double& s : seconds) {
+    timer.start(stream_);
+    for (int call = 0; call < kCalls; ++call) run();
+    timer.stop(stream_);
+    s = timer.seconds() / kCalls;
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[1];
+}
+
+template <class P>
+ProductsAlone Model<P>::products_alone() {
+  using Kind = std::tuple<int64_t, int64_t, int64_t, bool, bool, float>;
+  std::map<Kind, double> seconds;
+  ProductsAlone sum;
+  for (const Gemm& g : products_) {
+    const auto [place, fresh] =
+        seconds.try_emplace(Kind{g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.beta});
+    if (fresh) place->second = seconds_alone(g);
+    sum.flop +=
+        2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+    sum.seconds += place->second;
+  }
+  return sum;
 }
 
 template <class P>

@@ -99,6 +99,20 @@ TEST(Parts, MemorySumsToThePeak) {
   }
 }
 
+// All of a step's products but the head's: three for each matrix of a layer.
+TEST(Parts, ProductsAreCountedAndRunAlone) {
+  const PartsReport r = measured(op_names());
+  const ModelConfig c = small();
+  const int64_t matrices =
+      c.hidden * (c.qkv_size() + c.q_size() + int64_t{3} * c.intermediate) * c.layers;
+  EXPECT_EQ(r.products.flop, 3.0 * 2.0 * static_cast<double>(matrices * c.tokens_per_pass()));
+  EXPECT_GT(r.products.seconds, 0);
+  EXPECT_FALSE(r.attention.empty());
+  if (device_info().kind != "cuda") {
+    EXPECT_EQ(r.attention, "host threads");
+  }
+}
+
 TEST(Parts, APeakIsLaidOutInItsPhase) {
   ArenaPlan arena{25, std::vector<ByPart<int64_t>>(2), 0};
   arena.phases[0][Part::kNorms] = 10;

@@ -126,7 +126,10 @@ Json fields_of(const PartsCell& cell, const cv::PartsReport& r) {
           {"parts", parts},
           {"step_s", measured(is, r.step_s)},
           {"coverage", measured(is, r.seconds.sum() / r.step_s)},
-          {"tokens_per_s", measured(is, r.tokens_per_s)}};
+          {"tokens_per_s", measured(is, r.tokens_per_s)},
+          {"attention", r.attention},
+          {"linear_flop", measured(is, r.products.flop)},
+          {"linear_alone_s", measured(is, r.products.seconds)}};
 }
 
 // The record of a cell that a run to continue has.

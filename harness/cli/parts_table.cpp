@@ -40,6 +40,19 @@ const Json* part_of(const Json& record, const std::string& name) {
   return found == parts.end() ? nullptr : &*found;
 }
 
+// Of the linear layers: their rate, and the time of the same products alone over theirs. Nothing
+// in records of older programs.
+std::string linear_rate(const Json& r) {
+  const Json flop = r.value("linear_flop", Json()), *linear = part_of(r, "linear");
+  if (!flop.is_number() || linear == nullptr || !is_measured(r)) return "-";
+  return fmt::format("{:.4g}", flop.get<double>() / linear->at("seconds_s").get<double>() / 1e12);
+}
+std::string linear_share(const Json& r) {
+  const Json alone = r.value("linear_alone_s", Json()), *linear = part_of(r, "linear");
+  if (!alone.is_number() || linear == nullptr || !is_measured(r)) return "-";
+  return fmt::format("{:.1f}%", 100 * alone.get<double>() / linear->at("seconds_s").get<double>());
+}
+
 class Table {
  public:
   explicit Table(const std::vector<Json>& records) : records_(records) {}
@@ -80,6 +93,8 @@ void print_times(const Table& table, bool gpu) {
   table.row("  parts of it", [](const Json& r) {
     return is_measured(r) ? fmt::format("{:.1f}%", 100 * r.at("coverage").get<double>()) : "-";
   });
+  table.row(gpu ? "linear, TFLOP/s" : "linear, TFLOP/s (host)", linear_rate);
+  table.row("  of its rate alone", linear_share);
   table.row(gpu ? "tokens/s" : "tokens/s (host)", [](const Json& r) {
     return is_measured(r) ? fmt::format("{:.0f}", r.at("tokens_per_s").get<double>()) : "-";
   });
@@ -116,6 +131,8 @@ void print_parts(const std::vector<Json>& records) {
   const Table table(records);
   fmt::print("\n{} {}, {} x {} tokens, V={}{}\n", text_of(first, "config"), text_of(first, "dtype"),
              first.at("batch").get<int>(), axis(first, "T"), axis(first, "V"), options(first));
+  if (const std::string by = first.value("attention", ""); !by.empty())
+    fmt::print("attention by {}, on all sides\n", by);
   table.row("part", [](const Json& r) { return text_of(r, "impl"); });
   if (std::any_of(records.begin(), records.end(), is_measured)) print_times(table, on_gpu(first));
   print_memory(table);

@@ -334,7 +334,8 @@ TEST(TigonProgram, a_step_by_part_is_a_table_and_goes_on_where_it_was) {
       run_tigon({"converge", "--parts", "--each", "-a", "T=[8,16]", "-a", "V=256", "--batch", "1",
                  "--steps", "1", "--out", folder.path().string()});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  for (const char* text : {"naive + linear_cross_entropy", "attention", "peak, planned", "V=256"})
+  for (const char* text : {"naive + linear_cross_entropy", "attention by ", "peak, planned",
+                           "V=256", "of its rate alone"})
     EXPECT_NE(run.out.find(text), std::string::npos) << text << " in " << run.out;
   if (default_executor() != "cuda") {
     EXPECT_NE(run.out.find("not the speed of a kernel"), std::string::npos) << run.out;

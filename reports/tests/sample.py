@@ -45,7 +45,7 @@ def converge(impl, losses):
     return {"record": "converge", "config": "tiny", "impl": impl, "dtype": "bf16", "steps": len(losses),
             "parameters": 1000000, "vocabulary": 4096, "loss": losses, "final_loss": losses[-1], "held_out_loss": 6.0,
             "peak_bytes": 1 << 28, "planned_bytes": 1 << 27, "tokens_per_s": 1000.0,
-            "data": "/usr/share/common-licenses"}
+            "data": "/usr/share/common-licenses", "attention": "host threads"}
 
 
 def parts(impl, t, seconds=0.01, outcome="measured", v=4096, **options):
@@ -64,7 +64,8 @@ def parts(impl, t, seconds=0.01, outcome="measured", v=4096, **options):
                        "intermediates_bytes": 0 if is_measured else None}
                       for name in ("norms", "linear", "loss", "weights", "rotary")],
             "step_s": seconds if is_measured else None, "coverage": 0.9 if is_measured else None,
-            "tokens_per_s": 4 * t / seconds if is_measured else None}
+            "tokens_per_s": 4 * t / seconds if is_measured else None, "attention": "host threads",
+            "linear_flop": 3e13 * seconds if is_measured else None, "linear_alone_s": 0.28 * seconds if is_measured else None}
 
 
 def claim(claim, verdict, value=None, measured="-", reason=""):

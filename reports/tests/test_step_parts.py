@@ -78,6 +78,23 @@ class StepPartsTest(unittest.TestCase):
         timed = sum(step_parts._seconds(entry["rows"][0], name) for name in entry["timed"])
         self.assertAlmostEqual(timed, entry["rows"][0]["coverage"] * entry["rows"][0]["step_s"])
 
+    def test_linear_layers_stand_beside_their_rate_alone_on_a_gpu_only(self):
+        section = self.part_of(self.report(CELLS, "cuda"))
+        for text in ("100 TFLOP/s", "93.3 %", "the same on all sides: host threads."):
+            self.assertIn(text, section)
+        section = self.part_of(self.report(CELLS))
+        self.assertNotIn("TFLOP/s", section)
+        self.assertIn("the same on all sides: host threads.", section)
+
+    def test_attention_that_differs_is_named_by_length(self):
+        cells = [{**sample.parts("naive", t), "attention": by} for t, by in ((128, "cuDNN"), (256, "own kernel"))]
+        self.assertIn("cuDNN for T=128; own kernel for T=256.", self.part_of(self.report(cells)))
+        older = [{key: value for key, value in sample.parts("naive", 128).items() if key not in ("attention", "linear_flop",
+                                                                                                  "linear_alone_s")}]
+        section = self.part_of(self.report(older, "cuda"))
+        self.assertNotIn("Attention", section)
+        self.assertNotIn("TFLOP/s", section)
+
     def test_one_length_has_no_curve_and_a_plan_no_times(self):
         section = self.part_of(self.report([sample.parts("naive", 128), sample.parts("fused", 128)]))
         self.assertIn("parts-time", section)

@@ -19,8 +19,12 @@ def tables(run):
     groups = collections.OrderedDict()
     for record in run.of("converge_parts"):
         key = (record["config"], record["dtype"], record["batch"], record["axes"]["V"], tuple(record["options"].items()))
-        groups.setdefault(key, []).append({**record, "part": {part["part"]: part for part in record["parts"]}})
+        groups.setdefault(key, []).append(_derived({**record, "part": {part["part"]: part for part in record["parts"]}}))
     return [_entry(key, records) for key, records in groups.items()]
+
+
+def _derived(record):
+    return {**record, "linear_rate": linear_rate(record), "linear_share": linear_share(record)}
 
 
 def _entry(key, records):
@@ -30,7 +34,27 @@ def _entry(key, records):
     timed = [name for name in PARTS if any(_seconds(record, name) for record in records)]
     held = [name for name in PARTS if any(_bytes(record, name) for record in records)]
     return {"title": title, "options": options, "config": config, "dtype": dtype, "batch": batch, "vocabulary": vocabulary, "rows": records, "timed": timed,
-            "held": held, "impls": list(dict.fromkeys(record["impl"] for record in records)), "longest": _longest(records)}
+            "attention": _attention(records), "held": held, "impls": list(dict.fromkeys(record["impl"] for record in records)), "longest": _longest(records)}
+
+
+def _attention(records):
+    """Which attention ran, by T where that differs; nothing in records of older runs."""
+    by_t = {record["axes"]["T"]: record["attention"] for record in records if record.get("attention")}
+    if len(set(by_t.values())) < 2:
+        return next(iter(by_t.values()), "")
+    return "; ".join(f"{name} for T={', '.join(f'{t:,}' for t in by_t if by_t[t] == name)}" for name in dict.fromkeys(by_t.values()))
+
+
+def linear_rate(record):
+    """Flop/s of the linear layers' matrix products within the step; None where nothing was measured."""
+    flop, seconds = record.get("linear_flop"), _seconds(record, "linear")
+    return flop / seconds if flop and seconds else None
+
+
+def linear_share(record):
+    """The time of the same products alone over theirs within the step."""
+    alone, seconds = record.get("linear_alone_s"), _seconds(record, "linear")
+    return alone / seconds if alone and seconds else None
 
 
 def _seconds(record, name):
