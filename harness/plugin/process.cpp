@@ -30,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kTailBytes = 4096;  // of what the library prints; the rest is read and dropped
 constexpr int kTickMs = 100;
+// A process that ends closes its socket first; giving back a GPU's memory takes it up to a second.
+constexpr int kEndMs = 3000;
 constexpr int kOverheadSamples = 101;
 constexpr size_t kMemoryStep = size_t{1} << 20;
 
@@ -250,7 +252,7 @@ void PluginProcess::fail(Verdict verdict, const std::string& what) {
     drain_output();
   }
   if (text.empty()) {
-    for (int i = 0; i < 20 && !has_ended(); ++i) usleep(1000);  // its socket closes before it ends
+    for (int i = 0; i < kEndMs && !has_ended(); ++i) usleep(1000);
     const bool gone = pid_ < 0;
     text = !gone ? "closed its connection to the judge"
            : WIFSIGNALED(status_)
