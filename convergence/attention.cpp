@@ -13,18 +13,19 @@ bool cudnn_may_run(const AttentionShape& shape, DType dtype) {
   return dtype != DType::kF32 && shape.softcap == 0.0f;
 }
 
-AttentionPlan own_plan(const AttentionShape& shape) {
+// `refusal`: why cuDNN does not run what it may.
+AttentionPlan own_plan(const AttentionShape& shape, const std::string& refusal = {}) {
 #ifdef TIGON_CUDA
-  return {"own kernel", 0, delta_bytes(shape)};
+  return {refusal.empty() ? "own kernel" : "own kernel; cuDNN: " + refusal, 0, delta_bytes(shape)};
 #else
-  return static_cast<void>(shape), AttentionPlan{"host threads"};
+  return static_cast<void>(shape), static_cast<void>(refusal), AttentionPlan{"host threads"};
 #endif
 }
 
-AttentionPlan plan_of(const AttentionShape& shape, const std::optional<CudnnAttentionPlan>& plan) {
-  if (!plan) return own_plan(shape);
-  return {plan->deterministic ? "cuDNN" : "cuDNN, backward adds in any order", plan->forward_bytes,
-          plan->backward_bytes};
+AttentionPlan plan_of(const AttentionShape& shape, const CudnnAttentionPlan& plan) {
+  if (!plan.refusal.empty()) return own_plan(shape, plan.refusal);
+  return {plan.deterministic ? "cuDNN" : "cuDNN, backward adds in any order", plan.forward_bytes,
+          plan.backward_bytes};
 }
 
 }  // namespace

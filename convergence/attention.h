@@ -62,7 +62,9 @@ Status attention_host_backward(const AttentionBackward<P>& args);
 
 // How attention of a shape and type runs here.
 struct AttentionPlan {
-  std::string by;  // "cuDNN", "cuDNN, backward adds in any order", "own kernel", "host threads"
+  // "cuDNN", "cuDNN, backward adds in any order", "own kernel", "own kernel; cuDNN: " and why not,
+  // "host threads"
+  std::string by;
   size_t forward_bytes = 0, backward_bytes = 0;  // scratch
 };
 

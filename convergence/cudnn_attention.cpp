@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <tuple>
 #include <unordered_map>
@@ -59,7 +58,9 @@ CudnnAttentionPlan scaled(const CudnnAttentionPlan& plan, const AttentionShape& 
     return static_cast<size_t>(kMore * ratio * static_cast<double>(bytes));
   };
   const double tokens = static_cast<double>(to.batch * in_tiles(to)) / in_tiles(of);
-  return {plan.deterministic, scale(plan.forward_bytes, tokens),
+  return {{},
+          plan.deterministic,
+          scale(plan.forward_bytes, tokens),
           scale(plan.backward_bytes, backward_size(to) / backward_size(of))};
 }
 
@@ -162,35 +163,30 @@ size_t compile_backward(fe::graph::Graph& graph, const AttentionShape& s, DType 
   return compile(graph, "backward");
 }
 
-// Nothing where cuDNN refuses.
-std::unique_ptr<Graphs> compiled(const AttentionShape& s, DType dtype) {
-  auto graphs = std::make_unique<Graphs>();
+void compile(Graphs& graphs, const AttentionShape& s, DType dtype) {
   try {
-    graphs->plan.deterministic = is_deterministic(s);
-    graphs->plan.forward_bytes = compile_forward(graphs->forward, s, dtype);
-    graphs->plan.backward_bytes = compile_backward(graphs->backward, s, dtype);
-  } catch (const naive::Failure&) {
-    return nullptr;
+    graphs.plan.deterministic = is_deterministic(s);
+    graphs.plan.forward_bytes = compile_forward(graphs.forward, s, dtype);
+    graphs.plan.backward_bytes = compile_backward(graphs.backward, s, dtype);
+  } catch (const naive::Failure& f) {
+    graphs.plan.refusal = f.status.reason;
   }
-  return graphs;
 }
 
-// What was prepared, by shape and type; null where cuDNN refused.
+// What was prepared, by shape and type.
 class Prepared {
  public:
-  using Found = std::optional<const Graphs*>;
-
-  Found find(const AttentionShape& s, DType dtype) {
+  // Null where nothing was.
+  const Graphs* find(const AttentionShape& s, DType dtype) {
     const std::lock_guard lock(mutex_);
     const auto found = graphs_.find(key(s, dtype));
-    if (found == graphs_.end()) return std::nullopt;
-    return found->second.get();
+    return found == graphs_.end() ? nullptr : &found->second;
   }
-  const Graphs* prepare(const AttentionShape& s, DType dtype) {
+  const Graphs& prepare(const AttentionShape& s, DType dtype) {
     const std::lock_guard lock(mutex_);
     const auto [place, fresh] = graphs_.try_emplace(key(s, dtype));
-    if (fresh) place->second = compiled(s, dtype);
-    return place->second.get();
+    if (fresh) compile(place->second, s, dtype);
+    return place->second;
   }
 
  private:
@@ -199,7 +195,7 @@ class Prepared {
     return {s.batch, s.sequence, s.heads, s.kv_heads, s.head_size, dtype};
   }
   std::mutex mutex_;
-  std::map<Key, std::unique_ptr<Graphs>> graphs_;
+  std::map<Key, Graphs> graphs_;  // whose elements stay where they are
 };
 
 // Never destroyed: at the end of the process the driver may be gone.
@@ -235,40 +231,37 @@ std::string cudnn_attention_version() {
                      CUDNN_FRONTEND_MINOR_VERSION, CUDNN_FRONTEND_PATCH_VERSION);
 }
 
-std::optional<CudnnAttentionPlan> cudnn_attention_prepare(const AttentionShape& s, DType dtype) {
-  const Graphs* const graphs = prepared().prepare(s, dtype);
-  return graphs == nullptr ? std::nullopt : std::optional(graphs->plan);
+CudnnAttentionPlan cudnn_attention_prepare(const AttentionShape& s, DType dtype) {
+  return prepared().prepare(s, dtype).plan;
 }
 
-std::optional<CudnnAttentionPlan> cudnn_attention_plan(const AttentionShape& s, DType dtype) {
-  if (const Prepared::Found found = prepared().find(s, dtype))
-    return *found == nullptr ? std::nullopt : std::optional((*found)->plan);
+CudnnAttentionPlan cudnn_attention_plan(const AttentionShape& s, DType dtype) {
+  if (const Graphs* graphs = prepared().find(s, dtype)) return graphs->plan;
   const AttentionShape like = representative(s);
-  const Graphs* const graphs = prepared().prepare(like, dtype);
-  if (graphs == nullptr) return std::nullopt;
-  return scaled(graphs->plan, like, s);
+  const CudnnAttentionPlan plan = prepared().prepare(like, dtype).plan;
+  return plan.refusal.empty() ? scaled(plan, like, s) : plan;
 }
 
 bool cudnn_attention_ready(const AttentionShape& s, DType dtype) {
-  const Prepared::Found found = prepared().find(s, dtype);
-  return found && *found != nullptr;
+  const Graphs* const graphs = prepared().find(s, dtype);
+  return graphs != nullptr && graphs->plan.refusal.empty();
 }
 
 Status cudnn_attention_forward(const CudnnForward& a, Stream stream) {
-  const Prepared::Found found = prepared().find(a.shape, a.dtype);
-  if (!found || *found == nullptr) return invalid(kNotPrepared);
+  if (!cudnn_attention_ready(a.shape, a.dtype)) return invalid(kNotPrepared);
+  const Graphs& graphs = *prepared().find(a.shape, a.dtype);
   const int64_t k = a.shape.q_size(), v = k + int64_t{a.shape.kv_heads} * a.shape.head_size;
   return run(
-      (*found)->forward,
+      graphs.forward,
       {{kQ, at(a.qkv, 0)}, {kK, at(a.qkv, k)}, {kV, at(a.qkv, v)}, {kOut, a.out}, {kLse, a.lse}},
-      a.scratch, (*found)->plan.forward_bytes, stream);
+      a.scratch, graphs.plan.forward_bytes, stream);
 }
 
 Status cudnn_attention_backward(const CudnnBackward& a, Stream stream) {
-  const Prepared::Found found = prepared().find(a.shape, a.dtype);
-  if (!found || *found == nullptr) return invalid(kNotPrepared);
+  if (!cudnn_attention_ready(a.shape, a.dtype)) return invalid(kNotPrepared);
+  const Graphs& graphs = *prepared().find(a.shape, a.dtype);
   const int64_t k = a.shape.q_size(), v = k + int64_t{a.shape.kv_heads} * a.shape.head_size;
-  return run((*found)->backward,
+  return run(graphs.backward,
              {{kQ, at(a.qkv, 0)},
               {kK, at(a.qkv, k)},
               {kV, at(a.qkv, v)},
@@ -278,7 +271,7 @@ Status cudnn_attention_backward(const CudnnBackward& a, Stream stream) {
               {kDq, at(a.dqkv, 0)},
               {kDk, at(a.dqkv, k)},
               {kDv, at(a.dqkv, v)}},
-             a.scratch, (*found)->plan.backward_bytes, stream);
+             a.scratch, graphs.plan.backward_bytes, stream);
 }
 
 }  // namespace tigon::convergence

@@ -1,7 +1,6 @@
 // cuDNN's fused attention, bf16 and f16, causal, through the header-only cudnn-frontend
 // (cudnn_attention.cpp). Without that header or a GPU there is none: cudnn_attention_absent.cpp.
 #pragma once
-#include <optional>
 #include <string>
 
 #include "convergence/attention.h"
@@ -12,18 +11,18 @@ namespace tigon::convergence {
 std::string cudnn_attention_version();
 
 struct CudnnAttentionPlan {
-  bool deterministic;                    // backward; else it adds in the order that blocks finish
-  size_t forward_bytes, backward_bytes;  // scratch
+  std::string refusal = {};    // why cuDNN has none for the shape; else empty
+  bool deterministic = false;  // backward; else it adds in the order that blocks finish
+  size_t forward_bytes = 0, backward_bytes = 0;  // scratch
 };
 
-// Compiles cuDNN's plans for a shape, once per process; nothing where cuDNN has none. Backward is
-// deterministic up to 256 MiB of scratch for it, which on Hopper grows with the square of the
-// sequence.
-std::optional<CudnnAttentionPlan> cudnn_attention_prepare(const AttentionShape& shape, DType dtype);
+// Compiles cuDNN's plans for a shape, once per process. Backward is deterministic up to 256 MiB of
+// scratch for it, which on Hopper grows with the square of the sequence.
+CudnnAttentionPlan cudnn_attention_prepare(const AttentionShape& shape, DType dtype);
 
 // What was prepared; before that an estimate, from a sequence of the same heads that is compiled
 // once per process.
-std::optional<CudnnAttentionPlan> cudnn_attention_plan(const AttentionShape& shape, DType dtype);
+CudnnAttentionPlan cudnn_attention_plan(const AttentionShape& shape, DType dtype);
 
 // Whether there are plans for a shape.
 bool cudnn_attention_ready(const AttentionShape& shape, DType dtype);

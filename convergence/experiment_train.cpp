@@ -67,8 +67,9 @@ Steps timed_steps(const ModelConfig& c, int steps) {
       return found;
     }
   found.throughput.value = fused.tokens_per_s / naive.tokens_per_s - 1.0;
-  found.throughput.basis = fmt::format("tokens/s, median of {} steps: naive {:.0f}, fused {:.0f}",
-                                       steps, naive.tokens_per_s, fused.tokens_per_s);
+  found.throughput.basis =
+      fmt::format("tokens/s, median of {} steps: naive {:.0f}, fused {:.0f}; attention by {}",
+                  steps, naive.tokens_per_s, fused.tokens_per_s, fused.attention);
   found.memory.value = saved(naive.peak_bytes, fused.peak_bytes);
   found.memory.basis = fmt::format("peak of a step: naive {}, fused {}",
                                    mebibytes(naive.peak_bytes), mebibytes(fused.peak_bytes));
@@ -94,7 +95,10 @@ ModelConfig with_medusa(int heads, bool frozen, bool quick) {
 // Throughput of both sides from their trainings, which are judged on the way.
 Finding throughput(const ConvergeResult& trained, const ModelConfig& c) {
   if (!on_gpu() || trained.verdicts.empty()) return no_gpu();
-  return {trained.verdicts.back().speed_ratio - 1.0, "tokens/s, median over the steps", size_of(c)};
+  return {trained.verdicts.back().speed_ratio - 1.0,
+          fmt::format("tokens/s, median over the steps; attention by {}",
+                      trained.runs.front().attention),
+          size_of(c)};
 }
 
 // Sizes of Llama-3-8B divided by 32, or its own; layers are recomputed, as in the claim's training.
