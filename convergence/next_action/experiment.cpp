@@ -29,7 +29,8 @@ Sizes sizes_of(const ExperimentSettings& settings) {
   Sizes s{{}, 400, 400'000, 1'500'000, {}, transformer_config(1)};
   if (on_gpu()) {
     s = {{}, 2000, 2'000'000, 8'000'000, {}, large_transformer_config(1)};
-    s.lstm.shards = s.lstm.lanes;  // such a machine has cores for all
+    s.lstm.shards = s.lstm.lanes;  // such a machine has cores for all, should cuDNN not run
+    s.lstm.align = s.lstm.window;
   }
   if (settings.quick) {
     s.course.units = 40;
@@ -94,7 +95,6 @@ void announce(const ExperimentContext& context, const Sequences& s) {
                   "by, {} with {} held out",
                   s.source, s.vocabulary, s.train.size(), actions_in(s.train), s.validation.size(),
                   s.held_out.size(), actions_in(s.held_out)));
-  if (on_gpu()) context.note("the LSTM trains on the processor, the transformer on the GPU");
 }
 
 // Those that are compared.

@@ -5,11 +5,13 @@
 
 namespace tigon::convergence::next_action {
 
-Lanes::Lanes(const std::vector<Sequence>& learners, const std::vector<size_t>& order, int lanes)
+Lanes::Lanes(const std::vector<Sequence>& learners, const std::vector<size_t>& order, int lanes,
+             int align)
     : lanes_(static_cast<size_t>(lanes)) {
   for (size_t learner : order) {
     const Sequence& s = learners[learner];
     auto& lane = *std::ranges::min_element(lanes_, {}, &std::vector<LaneStep>::size);
+    while (lane.size() % static_cast<size_t>(align) != 0) lane.emplace_back();
     for (size_t t = 0; t + 1 < s.size(); ++t)
       lane.push_back({s[t], s[t + 1], static_cast<int32_t>(learner), t == 0});
   }

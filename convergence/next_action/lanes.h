@@ -16,8 +16,10 @@ struct LaneStep {
 
 class Lanes {
  public:
-  // Learners in the given order go to the lane that is shortest so far.
-  Lanes(const std::vector<Sequence>& learners, const std::vector<size_t>& order, int lanes);
+  // Learners in the given order go to the lane that is shortest so far, where they begin at a
+  // multiple of `align` steps.
+  Lanes(const std::vector<Sequence>& learners, const std::vector<size_t>& order, int lanes,
+        int align = 1);
 
   // Steps from `begin` up to the longest lane's end are there; shorter lanes are filled up.
   int64_t length() const { return length_; }

@@ -4,44 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "convergence/next_action/head.h"
+#include "convergence/next_action/lstm_loop.h"
 #include "convergence/next_action/lstm_window.h"
-#include "convergence/text_data.h"
 #include "convergence/threads.h"
 
 namespace tigon::convergence::next_action {
 namespace {
 
-constexpr int64_t kBlock = 1 << 14;                 // parameters updated at a time
-constexpr uint64_t kWeights = 4, kOrder = 1 << 10;  // streams of random bits
-
-// Uniform within +-`most`.
-void fill(Floats& w, int64_t at, int64_t count, float most, uint64_t seed) {
-  for (int64_t i = at; i < at + count; ++i) {
-    const auto bits = random_bits(seed, kWeights, static_cast<uint64_t>(i)) >> 40;
-    w[static_cast<size_t>(i)] = most * (static_cast<float>(bits) / 8388608.0f - 1.0f);
-  }
-}
-
-Floats first_weights(const LstmLayout& layout, uint64_t seed) {
-  Floats w(static_cast<size_t>(layout.total), 0.0f);
-  const int64_t h = layout.hidden;
-  fill(w, layout.embedding, layout.vocabulary * layout.embedding_width, 0.2f, seed);
-  for (const LstmLayout::Layer& layer : layout.layers) {
-    const float most = std::sqrt(3.0f / static_cast<float>(layer.inputs + h));
-    fill(w, layer.input, (layer.inputs + h) * 4 * h, most, seed);
-    // Remembers at first, some units for long: gates of 0.73 to 0.98.
-    for (int64_t j = 0; j < h; ++j)
-      w[static_cast<size_t>(layer.bias + h + j)] =
-          1.0f + 3.0f * static_cast<float>(j) / static_cast<float>(h);
-  }
-  fill(w, layout.head, layout.vocabulary * h, 1.0f / std::sqrt(static_cast<float>(h)), seed);
-  return w;
-}
+constexpr int64_t kBlock = 1 << 14;  // parameters updated at a time
 
 }  // namespace
 
@@ -69,13 +42,6 @@ struct Lstm::State {
       for (int lane = 0; lane < own; ++lane)
         steps.push_back(lanes.at(shard * own + lane, step + t));
     return steps;
-  }
-
-  int64_t targets(const Lanes& lanes, int64_t step) const {
-    int64_t count = 0;
-    for (int lane = 0; lane < settings.lanes; ++lane)
-      for (int t = 0; t < settings.window; ++t) count += lanes.at(lane, step + t).target >= 0;
-    return count;
   }
 
   // Sum of losses; gradients[0] becomes the gradient of their mean.
@@ -115,9 +81,7 @@ struct Lstm::State {
   }
 
   void update(double rate) {
-    constexpr float kBeta1 = 0.9f, kBeta2 = 0.99f, kEps = 1e-8f;
-    // Weights between units change at every step, rows of the tables when their resource occurs.
-    constexpr float kDense = 0.2f;
+    using namespace lstm_adam;
     const double norm = std::sqrt(sum_gradients());
     const auto shrink = static_cast<float>(std::min(1.0, settings.clip / norm));
     ++updates;
@@ -152,34 +116,16 @@ Floats& Lstm::weights() { return state_->weights; }
 void Lstm::train(const std::vector<Sequence>& learners,
                  const std::function<bool(int, double)>& on_epoch) {
   State& s = *state_;
-  constexpr double kLowest = 0.05;
-  for (int epoch = 0; epoch < s.settings.epochs; ++epoch) {
-    const Lanes lanes(
-        learners,
-        random_order(learners.size(), s.settings.seed, kOrder + static_cast<uint64_t>(epoch)),
-        s.settings.lanes);
-    s.forget();
-    double loss = 0;
-    int64_t count = 0;
-    for (int64_t step = 0; step < lanes.length(); step += s.settings.window) {
-      const double done =
-          (epoch + static_cast<double>(step) / static_cast<double>(lanes.length())) /
-          s.settings.epochs;
-      const int64_t targets = s.targets(lanes, step);
-      loss += s.window(lanes, step, targets);
-      count += targets;
-      s.update(s.settings.rate *
-               (kLowest + (1 - kLowest) * 0.5 * (1 + std::cos(std::numbers::pi * done))));
-    }
-    if (!on_epoch(epoch, loss / static_cast<double>(count))) return;
-  }
+  const LstmSteps steps{
+      [&] { s.forget(); },
+      [&](const Lanes& lanes, int64_t step, int64_t count) { return s.window(lanes, step, count); },
+      [&](double rate) { s.update(rate); }};
+  train_by_windows(s.settings, learners, steps, on_epoch);
 }
 
 std::vector<Hits> Lstm::score(const std::vector<Sequence>& learners) {
   State& s = *state_;
-  std::vector<size_t> order(learners.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const Lanes lanes(learners, order, s.settings.lanes);
+  const Lanes lanes = lanes_in_order(learners, s.settings);
   const Head head{s.weights.data() + s.layout.head, s.weights.data() + s.layout.head_bias,
                   s.layout.vocabulary, s.layout.hidden};
   std::vector<Hits> hits(learners.size());
@@ -200,11 +146,9 @@ std::vector<Hits> Lstm::score(const std::vector<Sequence>& learners) {
 
 double Lstm::gradient(const std::vector<Sequence>& learners, Floats& gradient) {
   State& s = *state_;
-  std::vector<size_t> order(learners.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const Lanes lanes(learners, order, s.settings.lanes);
+  const Lanes lanes = lanes_in_order(learners, s.settings);
   s.forget();
-  const int64_t count = s.targets(lanes, 0);
+  const int64_t count = targets_in(lanes, s.settings, 0);
   const double loss = s.window(lanes, 0, count) / static_cast<double>(count);
   s.sum_gradients();
   gradient = s.gradients[0];

@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <utility>
 
+#include "convergence/converge.h"
+#include "convergence/next_action/cudnn_lstm.h"
 #include "convergence/next_action/transformer.h"
 
 namespace tigon::convergence::next_action {
@@ -47,6 +51,45 @@ Scored scored(const Sequences& sequences, const std::string& name, F&& work) {
   return s;
 }
 
+struct ChosenLstm {
+  std::unique_ptr<LstmPredictor> network;
+  std::string why = {};  // empty without a choice
+};
+
+// The largest difference over the largest of what is wanted.
+double distance(const Floats& got, const Floats& want) {
+  float difference = 0, largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (!std::isfinite(got[i])) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, std::abs(got[i] - want[i]));
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  return static_cast<double>(difference) / static_cast<double>(largest);
+}
+
+// cuDNN's on a GPU, if its first gradient is that of the plain one: a wrong gate order or place of
+// a weight would train, too, only worse.
+ChosenLstm choose_lstm(const Sequences& s, const LstmSettings& settings) {
+  constexpr double kMost = 1e-4;
+  auto plain = std::make_unique<Lstm>(s.vocabulary, settings);
+  try {
+    auto other = cudnn_lstm(s.vocabulary, settings);
+    if (other == nullptr) return {std::move(plain)};
+    Floats want, got;
+    plain->gradient(s.train, want);
+    other->gradient(s.train, got);
+    const double off = distance(got, want);
+    if (off <= kMost)
+      return {std::move(other), fmt::format("by cuDNN; its first gradient is within {:.1g} of the "
+                                            "processor's",
+                                            off)};
+    return {std::move(plain),
+            fmt::format("on the processor: cuDNN's first gradient is off by {:.1g}", off)};
+  } catch (const ConvergeError& e) {
+    return {std::move(plain), fmt::format("on the processor: {}", e.what())};
+  }
+}
+
 }  // namespace
 
 Scored predict_by_syllabus(const Sequences& s) {
@@ -67,13 +110,15 @@ Scored predict_by_n_gram(const Sequences& s, const NGrams& n_grams, int order) {
 
 Scored predict_by_lstm(const Sequences& s, const LstmSettings& settings, const Progress& progress) {
   return scored(s, "LSTM", [&](PredictorReport& report) {
-    Lstm lstm(s.vocabulary, settings);
-    report.parameters = lstm.parameters();
+    const ChosenLstm lstm = choose_lstm(s, settings);
+    report.parameters = lstm.network->parameters();
     bool go_on = true;
-    lstm.train(s.train, [&](int epoch, double loss) {
+    lstm.network->train(s.train, [&](int epoch, double loss) {
       return go_on = progress({report.predictor, epoch + 1, settings.epochs, loss});
     });
-    return go_on ? lstm.score(s.held_out) : std::vector<Hits>{};
+    if (!go_on) return std::vector<Hits>{};
+    report.reason = lstm.why;
+    return lstm.network->score(s.held_out);
   });
 }
 

@@ -131,6 +131,25 @@ TEST(Lstm, StopsWhenAsked) {
   EXPECT_EQ(epochs, 3);
 }
 
+TEST(Lanes, LearnersBeginWhereTheyAreAligned) {
+  constexpr int kAlign = 4;
+  const std::vector<Sequence> learners = random_learners(10, 7);
+  const Lanes lanes(learners, random_order(learners.size(), 1, 1), 3, kAlign);
+  size_t begun = 0, targets = 0, want = 0;
+  for (const Sequence& s : learners) want += s.size() - 1;
+  for (int lane = 0; lane < 3; ++lane)
+    for (int64_t step = 0; step < lanes.length(); ++step) {
+      const LaneStep& at = lanes.at(lane, step);
+      if (at.target < 0) continue;
+      ++targets;
+      if (!at.fresh) continue;
+      EXPECT_EQ(step % kAlign, 0);
+      ++begun;
+    }
+  EXPECT_EQ(begun, learners.size());
+  EXPECT_EQ(targets, want);
+}
+
 TEST(Lanes, HoldEveryActionOnce) {
   const std::vector<Sequence> learners = random_learners(10, 7);
   const Lanes lanes(learners, random_order(learners.size(), 1, 1), 3);
