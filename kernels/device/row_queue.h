@@ -9,8 +9,8 @@ namespace tigon {
 // Two rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will read
 // itself, so it waits for nobody else. Single elements are read one row ahead into registers: there
 // is no copy of two bytes; and so are pieces where !kShared. The queues of a kernel move together:
-// request() of each, close(); and for every row await(), receive() of each, the next requests,
-// close().
+// request() of each, close(), or request_rows(); and for every row await(), receive() of each, the
+// next requests, close().
 template <class T, int kWidth, int kLanes, int kPieces, bool kShared = true>
 class RowQueue {
   static constexpr bool kCopies = kWidth > 1 && kShared;
@@ -34,6 +34,15 @@ class RowQueue {
         else
           next_[p] = load_piece_stream<kWidth>(row + i * kWidth);
       }
+  }
+  // Row `row` of the tensors [T, H] of two queues, and close(). Beyond the last row: nothing.
+  template <class Rows>
+  static TIGON_DEVICE void request_rows(RowQueue& a, const Rows& a_rows, RowQueue& b,
+                                        const Rows& b_rows, int64_t row, int slot) {
+    const int64_t pieces = row < a_rows.shape[0] ? a_rows.shape[1] / kWidth : 0;
+    a.request(a_rows.data + row * a_rows.stride[0], pieces, slot);
+    b.request(b_rows.data + row * b_rows.stride[0], pieces, slot);
+    close();
   }
   TIGON_DEVICE void receive(int64_t pieces, int slot, RowPiece (&kept)[kPieces]) const {
     TIGON_UNROLL

@@ -52,10 +52,7 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
   int64_t row = first + threadIdx.x / kLanes;
   Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
   const auto request = [&](int64_t next, int slot) {
-    const int64_t pieces = next < rows ? h / kWidth : 0;
-    x_queue.request(args.x.data + next * args.x.stride[0], pieces, slot);
-    dy_queue.request(args.dy.data + next * args.dy.stride[0], pieces, slot);
-    Queue::close();
+    Queue::request_rows(x_queue, args.x, dy_queue, args.dy, next, slot);
   };
   const auto load_rstd = [&](int64_t of) { return of < rows ? load(args.rstd.data + of) : 0.0f; };
   TIGON_UNROLL
