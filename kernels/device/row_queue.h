@@ -10,7 +10,8 @@ namespace tigon {
 // itself, so it waits for nobody else. Single elements are read one row ahead into registers: there
 // is no copy of two bytes; and so are pieces where !kShared. The queues of a kernel move together:
 // request() of each, close(), or request_rows(); and for every row await(), receive() of each, the
-// next requests, close().
+// next requests, close(). A row that registers cannot hold is read where it landed: at() in place
+// of receive(), and the next requests when the thread is through with it.
 template <class T, int kWidth, int kLanes, int kPieces, bool kShared = true>
 class RowQueue {
   static constexpr bool kCopies = kWidth > 1 && kShared;
@@ -49,10 +50,16 @@ class RowQueue {
     for (int p = 0; p < kPieces; ++p)
       if (piece_of(p) < pieces) {
         if constexpr (kCopies)
-          kept[p] = dtype_detail::bits_as<RowPiece>(slot_of(slot, p));
+          kept[p] = at(slot, p);
         else
           kept[p] = next_[p];
       }
+  }
+
+  // The thread's p-th piece of an awaited row; only of shared memory.
+  TIGON_DEVICE RowPiece at(int slot, int p) const {
+    static_assert(kCopies);
+    return dtype_detail::bits_as<RowPiece>(slot_of(slot, p));
   }
 
   static TIGON_DEVICE void close() {

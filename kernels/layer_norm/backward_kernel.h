@@ -1,9 +1,10 @@
 // layer_norm backward   dx = rstd * (m - mean_H(m) - x_hat * mean_H(m * x_hat)),  m = dy * w,
 //                       dw = sum_T dy * x_hat,  db = sum_T dy,  x_hat = (x - mean) * rstd
 //
-// A fixed grid walks over the rows; x and dy are read once and kept in registers, the next rows are
-// read while these are worked on (row_queue.h). dw and db are summed as in
-// kernels/device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
+// A fixed grid walks over the rows; x and dy are read once and kept in registers, long rows in
+// shared memory; the next rows are read while these are worked on (row_queue.h). dw and db are
+// summed as in kernels/device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial
+// sums.
 #pragma once
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_queue.h"
@@ -77,6 +78,9 @@ TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidt
   for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
 }
 
+// From here on sums of dw and db leave no registers for x, dy and w.
+inline constexpr int kLongRow = 2048;  // pieces
+
 // partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kRest, columns
 // beyond those that fit into registers keep their sums there from the start; there is one row per
 // block then. dx may be dy's memory.
@@ -85,6 +89,7 @@ TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  constexpr bool kLong = kWidth > 1 && kKept >= kLongRow;
   const int lane = threadIdx.x % kLanes;
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
@@ -105,8 +110,10 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);
-  Piece<T, kWidth> kept_x[kPieces] = {}, kept_dy[kPieces] = {}, weight[kPieces] = {};
-  load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
+  constexpr int kInRegisters = kLong ? 1 : kPieces;
+  using RowPiece = Piece<T, kWidth>;
+  RowPiece kept_x[kInRegisters] = {}, kept_dy[kInRegisters] = {}, weight[kInRegisters] = {};
+  if constexpr (!kLong) load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
   float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
@@ -115,12 +122,25 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const float mean = next_mean, rstd = next_rstd;
     Queue::await();
-    x_queue.receive(pieces, slot, kept_x);
-    dy_queue.receive(pieces, slot, kept_dy);
-    request(row + Queue::kDepth * step, slot);
+    if constexpr (!kLong) {
+      x_queue.receive(pieces, slot, kept_x);
+      dy_queue.receive(pieces, slot, kept_dy);
+      request(row + Queue::kDepth * step, slot);
+    }
+    // f(x, dy, w) of the thread's p-th piece.
+    const auto with_piece = [&](int p, const auto& f) {
+      if constexpr (kLong) {
+        f(x_queue.at(slot, p), dy_queue.at(slot, p),
+          load_if_given<kWidth>(args.w.data, p * kLanes + lane));
+      } else {
+        keep_packed(kept_x[p]);
+        keep_packed(kept_dy[p]);
+        keep_packed(weight[p]);
+        f(kept_x[p], kept_dy[p], weight[p]);
+      }
+    };
     next_mean = load_statistic(args.mean, row + step);
     next_rstd = load_statistic(args.rstd, row + step);
-    slot = (slot + 1) % Queue::kDepth;
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
     const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
     T* dx_row = args.dx.data + row * args.dx.stride[0];        // [H]
@@ -128,10 +148,10 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     float sums[kWidth] = {}, products[kWidth] = {};
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes + lane < pieces) {
-        keep_packed(weight[p]);
-        add_piece(args, kept_x[p], kept_dy[p], weight[p], mean, rstd, sums, products, dw[p], db[p]);
-      }
+      if (p * kLanes + lane < pieces)
+        with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+          add_piece(args, x, dy, w, mean, rstd, sums, products, dw[p], db[p]);
+        });
     if constexpr (kRest)
       for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
         float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
@@ -152,17 +172,17 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
 
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (const int i = p * kLanes + lane; i < pieces) {
-        keep_packed(kept_x[p]);
-        keep_packed(kept_dy[p]);
-        keep_packed(weight[p]);
-        store_dx(args, kept_x[p], kept_dy[p], weight[p], mean, rstd, means, dx_row + i * kWidth);
-      }
+      if (const int i = p * kLanes + lane; i < pieces)
+        with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+          store_dx(args, x, dy, w, mean, rstd, means, dx_row + i * kWidth);
+        });
     if constexpr (kRest)
       for (int64_t i = kKept + lane; i < pieces; i += kLanes)
         store_dx(args, load_piece<kWidth>(x_row + i * kWidth),
                  load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
                  mean, rstd, means, dx_row + i * kWidth);
+    if constexpr (kLong) request(row + Queue::kDepth * step, slot);
+    slot = (slot + 1) % Queue::kDepth;
   }
   if (partial_dw != nullptr) store_partial<kLanes>(dw, h / kWidth, partial_dw);
   if (partial_db != nullptr) store_partial<kLanes>(db, h / kWidth, partial_db);

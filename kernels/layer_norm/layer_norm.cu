@@ -30,9 +30,10 @@ constexpr RowTable<9> kForwardVectors = {"layer_norm.forward.vectors",
 constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}}};
 
-// Up to 64, 128, 256, 1024, 2048, 4096 and 8192 columns of bf16. A 16-byte piece costs up to 28
-// registers (x, dy, w, eight sums of dw and of db). Few blocks are best, see rms_norm.cu.
-constexpr RowTable<8> kBackwardVectors = {"layer_norm.backward.vectors",
+// Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
+// 28 registers (x, dy, w, eight sums of dw and of db), in the longest rows those of the sums only.
+// Few blocks are best, see rms_norm.cu.
+constexpr RowTable<9> kBackwardVectors = {"layer_norm.backward.vectors",
                                           {{8, 1, 5},
                                            {16, 1, 5},
                                            {32, 1, 5},
@@ -40,6 +41,7 @@ constexpr RowTable<8> kBackwardVectors = {"layer_norm.backward.vectors",
                                            {128, 2, 4},
                                            {256, 2, 2},
                                            {512, 2, 1},
+                                           {512, 4, 1},
                                            {512, 1, 1}}};
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
