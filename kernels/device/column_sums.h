@@ -13,7 +13,7 @@ namespace tigon {
 inline constexpr int kColumnSumMultiprocessors = 132;
 // Rows of a group of lanes; with fewer, partial sums would be the traffic.
 inline constexpr int kMinRowsPerGroup = 4;
-inline constexpr int kPartialSumThreads = 256;
+inline constexpr int kPartialSumThreads = 512;
 
 // Blocks of the grid that walks over the rows.
 template <int kLanes, int kBlocksPerSm>
@@ -65,30 +65,49 @@ TIGON_DEVICE void store_partial(const float (&lane_sums)[kPieces][kWidth], int64
   }
 }
 
-// sums[h] = sum over blocks of partials[block, h]; a warp adds every eighth row of 32 columns.
-template <class Accum>
-TIGON_KERNEL(kPartialSumThreads)
-sum_partials_kernel(const Accum* partials, int blocks, int64_t h, Accum* result) {
-  constexpr int kWarps = kPartialSumThreads / 32;
-  TIGON_SHARED(Accum, sums, [kWarps][32]);
+// Partial sums [blocks, h] and where their sums [h] go; no sums: not wanted.
+struct ColumnSums {
+  const float* partials = nullptr;
+  float* sums = nullptr;
+};
+
+// sums[h] = sum over blocks of partials[block, h], of `first` and, in a second row of blocks, of
+// `second`. A warp adds every 16th row of 32 columns.
+inline TIGON_KERNEL(kPartialSumThreads)
+    sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) {
+  constexpr int kWarps = kPartialSumThreads / 32, kBatch = 8;  // loads in flight
+  TIGON_SHARED(float, sums, [kWarps][32]);
+  const ColumnSums tensor = blockIdx.y == 0 ? first : second;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
-  Accum sum = 0;
+  float sum = 0.0f;
   if (planted("column_sums.block_lost")) --blocks;
-  for (int block = warp; block < blocks && column < h; block += kWarps)
-    sum += load(partials + block * h + column);
+  for (int from = warp; from < blocks && column < h; from += kBatch * kWarps) {
+    float terms[kBatch] = {};
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (const int block = from + b * kWarps; block < blocks)
+        terms[b] = load(tensor.partials + block * h + column);
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b) sum += terms[b];
+  }
   sums[warp][lane] = sum;
   if (!planted("column_sums.no_barrier_in_sum")) __syncthreads();
   if (warp != 0 || column >= h) return;
+  TIGON_UNROLL
   for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-  store(result + column, sum);
+  store(tensor.sums + column, sum);
 }
 
-// Adds partials [blocks, h] into sums [h].
-inline Status launch_partial_sums(const float* partials, unsigned blocks, int64_t h, float* sums,
-                                  Stream stream) {
-  return launch({dim3(static_cast<unsigned>((h + 31) / 32)), dim3(kPartialSumThreads), 0, stream},
-                sum_partials_kernel<float>, partials, static_cast<int>(blocks), h, sums);
+// Adds the partial sums of one tensor or of two.
+inline Status launch_partial_sums(unsigned blocks, int64_t h, const ColumnSums& first,
+                                  const ColumnSums& second, Stream stream) {
+  const bool both = first.sums != nullptr && second.sums != nullptr;
+  const ColumnSums& one = first.sums != nullptr ? first : second;
+  if (one.sums == nullptr) return {};
+  return launch({dim3(static_cast<unsigned>(ceil_div(h, 32)), both ? 2 : 1),
+                 dim3(kPartialSumThreads), 0, stream},
+                sum_partials_kernel, one, second, static_cast<int>(blocks), h);
 }
 
 }  // namespace tigon

@@ -237,11 +237,9 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
     status = with_row_shape<kBackwardElements>(h, run);
   else
     status = with_row_shape<kBackwardVectors>(h / kWidth, run);
-  if (status.ok() && args.dw)
-    status = launch_partial_sums(partials.dw, blocks, h, args.dw.data, stream);
-  if (status.ok() && args.db)
-    status = launch_partial_sums(partials.db, blocks, h, args.db.data, stream);
-  return status;
+  if (!status.ok()) return status;
+  return launch_partial_sums(blocks, h, {partials.dw, args.dw.data}, {partials.db, args.db.data},
+                             stream);
 }
 
 // Common to both passes. Block indices are 31 bits.

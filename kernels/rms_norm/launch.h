@@ -72,7 +72,7 @@ Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, con
                                                                                      partials);
       });
   if (!status.ok() || !args.dw) return status;
-  return launch_partial_sums(partials, blocks, h, args.dw.data, stream);
+  return launch_partial_sums(blocks, h, {partials, args.dw.data}, {}, stream);
 }
 
 // Bytes of the partial sums: enough for aligned rows and for others, so that it does not depend on
