@@ -1,4 +1,7 @@
-// tigon tune: the fastest shape of each row in the kernels' launch tables, on this machine.
+// tigon tune: the fastest shape of each row in the kernels' launch tables, on this machine. What a
+// shape is made of is in kernels/device/launch_table.h. The vector width is no part of it: 16 bytes
+// are the widest access there is and no kernel gains by a narrower one, so a launch takes single
+// elements only where a tensor's address forbids 16 bytes.
 #include <fmt/format.h>
 #include <stdlib.h>
 
@@ -51,8 +54,8 @@ bool is_right(const Case& c, const LaunchFile& file, const std::string& path) {
 }
 
 std::string row_of(const Case& c, const Tuned& t, const char* what) {
-  return fmt::format("{:<58} shape {} of {}: {:>10} -> shape {}: {:>10}  {:.3f}  {}", case_id(c),
-                     t.before, t.before + t.shapes - 1, show_seconds(t.before_s), t.after,
+  return fmt::format("{:<58} {} shapes  {}: {:>10} -> {}: {:>10}  {:.3f}  {}", case_id(c), t.shapes,
+                     describe(t.before), show_seconds(t.before_s), describe(t.after),
                      show_seconds(t.after_s), t.before_s / t.after_s, what);
 }
 
@@ -105,9 +108,14 @@ void add_tune(CLI::App* app, Program* program) {
       "  ./tigon tune rms_norm                          every length of the sweep, bf16\n"
       "  ./tigon tune layer_norm --dtype f32 -a H=4096 --out h200.json\n"
       "  TIGON_LAUNCH_TABLE=h200.json ./tigon bench --op layer_norm\n"
-      "Shapes (lanes of a row, pieces a lane keeps, rows of a block) are measured in turns; the\n"
-      "slower half goes in each round, the incumbent stays. A winner must be 1% faster and pass\n"
-      "the checks. A table made on another machine is refused by name.");
+      "A shape is the threads of a row and of a block, and with them the rows of a block; the\n"
+      "16-byte pieces that a thread keeps; blocks per multiprocessor; stages, the rows on their\n"
+      "way while one is worked on; and the blocks of a cluster that share a row. Each kernel has\n"
+      "a table of those that it is compiled in; not all of these matter to all kernels. The\n"
+      "vector width is no choice: narrower accesses than 16 bytes are for tensors whose address\n"
+      "allows no more. Shapes are measured in turns; the slower half goes in each round, the\n"
+      "incumbent stays. A winner must be 1% faster and pass the checks. A table made on another\n"
+      "machine is refused by name.");
   const auto options = std::make_shared<TuneOptions>();
   command->add_option("ops", options->ops, "ops, as --op");
   add_selection(command, &options->select);

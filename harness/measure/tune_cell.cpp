@@ -11,8 +11,8 @@ namespace tigon {
 namespace {
 
 // An implementation that takes this shape.
-Implementation with_shape(const Implementation& original, const LaunchTable::Key& key,
-                          size_t shape) {
+Implementation in_shape(const Implementation& original, const LaunchTable::Key& key,
+                        const LaunchShape& shape) {
   Implementation fixed = original;
   fixed.run = [=](DType type, const Bound& bound, Stream stream) {
     launch_table().choose(key, shape);
@@ -40,13 +40,13 @@ class Cell {
     const Status status = implementation_.run(case_.dtype, set_.with_scratch(scratch), nullptr);
     stream_synchronize(nullptr);
     if (!status.ok()) throw DeviceError(status.reason);
-    return launch_table().last_question();
+    return launch_table().heard();
   }
 
-  std::vector<double> medians(const LaunchTable::Key& key, const std::vector<size_t>& shapes,
+  std::vector<double> medians(const LaunchTable::Key& key, const std::vector<LaunchShape>& shapes,
                               size_t samples) {
     std::vector<Implementation> fixed;
-    for (size_t shape : shapes) fixed.push_back(with_shape(implementation_, key, shape));
+    for (const LaunchShape& s : shapes) fixed.push_back(in_shape(implementation_, key, s));
     std::vector<Contender> contenders;
     for (size_t i = 0; i < shapes.size(); ++i) {
       launch_table().choose(key, shapes[i]);
@@ -80,15 +80,16 @@ class Cell {
 std::optional<Tuned> tune_cell(const Case& c, const HalvingRule& rule) {
   Cell cell(c, *find_implementation(*find_pass(*find_op(c.op), c.pass), c.impl));
   const LaunchTable::Question question = cell.question();
-  if (question.count < question.first + 2) return std::nullopt;
-  const size_t first = question.first;
+  if (question.others.empty()) return std::nullopt;
+  std::vector<LaunchShape> shapes = {question.usual};
+  shapes.insert(shapes.end(), question.others.begin(), question.others.end());
   const auto measure = [&](const std::vector<size_t>& candidates, size_t samples) {
-    std::vector<size_t> shapes = candidates;
-    for (size_t& shape : shapes) shape += first;
-    return cell.medians(question.key, shapes, samples);
+    std::vector<LaunchShape> measured;
+    for (size_t i : candidates) measured.push_back(shapes[i]);
+    return cell.medians(question.key, measured, samples);
   };
-  const Halving h = halve(question.count - first, 0, measure, rule);
-  return Tuned{question.key, question.count - first, first, first + h.winner, h.before, h.after};
+  const Halving h = halve(shapes.size(), 0, measure, rule);
+  return Tuned{question.key, shapes.size(), shapes[0], shapes[h.winner], h.before, h.after};
 }
 
 }  // namespace tigon

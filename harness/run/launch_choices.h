@@ -9,7 +9,7 @@ namespace tigon {
 
 struct LaunchEntry {
   LaunchTable::Key key;
-  size_t shape = 0;
+  LaunchShape shape{};
   std::string case_id;               // that was measured
   double before_s = 0, after_s = 0;  // with the shape that is taken by itself, and with this one
 };
@@ -17,6 +17,9 @@ struct LaunchFile {
   std::string machine, date, executor, commit;
   std::vector<LaunchEntry> entries;
 };
+
+// "256 lanes x 2, 2/SM, 3 stages": lanes, pieces of each, blocks, and what is not 1.
+std::string describe(const LaunchShape& shape);
 
 // Throw UsageError, one line.
 LaunchFile read_launch_file(const std::string& path);

@@ -30,16 +30,20 @@ constexpr RowTable<9> kForwardVectors = {"add_rms_norm.forward.vectors",
 constexpr RowTable<4> kForwardElements = {"add_rms_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 4}, {128, 16, 4}, {256, 16, 2}}};
 
-// As rms_norm's; dh costs four registers more for a piece.
-constexpr RowTable<8> kBackwardVectors = {"add_rms_norm.backward.vectors",
+// As rms_norm's; dh costs four registers more for a piece. With a third tensor on its way, the rows
+// to come are better in registers, one at a time: 70, 77, 84 and 90% of a copy for H = 1024 to 8192
+// on an H200, 68, 76, 82 and 80% with two through shared memory. With more lanes, 128 registers per
+// thread are no room for them: 84% at 16384 through shared memory, 80% without.
+constexpr RowTable<9> kBackwardVectors = {"add_rms_norm.backward.vectors",
                                           {{8, 1, 6},
                                            {16, 1, 6},
                                            {32, 1, 6},
                                            {32, 4, 3},
                                            {256, 2, 2},
+                                           {256, 2, 2, 2},
                                            {256, 4, 1},
-                                           {512, 4, 1},
-                                           {512, 1, 1}}};
+                                           {512, 4, 1, 2},
+                                           {512, 1, 1, 2}}};
 constexpr RowTable<4> kBackwardElements = {"add_rms_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
@@ -96,15 +100,10 @@ forward_kernel(Forward<P> args) {
                                                             SummedRow<P, kWidth, kPieces>{args});
 }
 
-// With a third tensor on its way, the rows to come are better in registers: 70, 77, 84 and 90% of a
-// copy for H = 1024 to 8192 on an H200, 68, 76, 82 and 80% through shared memory. With more lanes,
-// 128 registers per thread are no room for them: 84% at 16384 through shared memory, 80% without.
-constexpr int kQueuedLanes = 512;
-
-// dh, if there is one, read while the row is reduced. Of the longest rows its pieces are not kept.
+// dh, if there is one, read while the row is reduced. It is kept where the shape leaves registers.
 template <class P, int kWidth, int kLanes, int kPieces>
 struct StreamGradient {
-  static constexpr bool kKeeps = kLanes < kQueuedLanes;
+  static constexpr bool kKeeps = kLanes < 512;
   using T = typename P::Elem;
   const View<const T, 2>& rows;
   const T* dh = nullptr;  // [H]
@@ -142,11 +141,11 @@ struct StreamGradient {
   }
 };
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
-  rms_norm::backward_rows<P, kWidth, kLanes, kPieces, kRest, kQueuedLanes>(
+  rms_norm::backward_rows<P, kWidth, kLanes, kPieces, kStages, kRest>(
       norm_of(args), partials, slots, StreamGradient<P, kWidth, kLanes, kPieces>{args.dh});
 }
 
@@ -168,9 +167,10 @@ Status forward(const Forward<P>& args, Stream stream) {
     return invalid("x, residual, h, y or rstd is null: only w may be left out");
   return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
       in_vectors(args.w, args.x, args.residual, args.h, args.y), h,
-      [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-        return launch(forward_grid<kLanes>(t, stream),
-                      forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
+      [&]<int kWidth, LaunchShape kShape, bool kRest> {
+        const auto kernel =
+            forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
+        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args);
       });
 }
 
@@ -196,12 +196,12 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (Status bad = rms_norm::check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
   const bool vectors =
       in_vectors(args.w, args.dy, args.h, args.dx) && (!args.dh || in_vectors(args.w, args.dh));
-  return rms_norm::launch_backward<kBackwardVectors, kBackwardElements, kQueuedLanes>(
+  return rms_norm::launch_backward<kBackwardVectors, kBackwardElements>(
       norm_of(args), vectors, stream,
-      [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>(
-          const LaunchConfig& grid, float* partials) {
-        return launch(grid, backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args,
-                      partials);
+      [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
+        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.pieces,
+                                            kShape.blocks_per_sm, kShape.stages, kRest>;
+        return launch(grid, kernel, args, partials);
       });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 
+#include "kernels/device/launch_table.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -24,5 +25,9 @@ inline DeviceLimits device_limits() {
 #else
 inline DeviceLimits device_limits() { return {}; }  // the host executor's, which are an H200's
 #endif
+
+inline bool has_clusters_for(const LaunchShape& shape) {
+  return shape.cluster == 1 || device_limits().clusters;
+}
 
 }  // namespace tigon

@@ -1,51 +1,109 @@
-// Which shape of a kernel's launch table a row takes where that has been measured on this machine
-// (`tigon tune`). Host side. Empty unless a tool fills it: then the first shape that holds the row.
+// Shapes that a kernel can be launched in, and which one a launch takes where that has been
+// measured on this machine (`tigon tune`). Host side. Nothing is chosen unless a tool does: then a
+// launch takes the shape that its kernel's own rule says.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tigon {
 
+// A row of a kernel's table. `lanes` threads share a row of the tensor, each of which keeps
+// `pieces` pieces of it; up to 32 lanes need no barrier, and 128 threads share a block; more lanes
+// are a block. A stream kernel has `lanes` threads in a block. Members that a kernel has no use for
+// stay as they are.
+struct LaunchShape {
+  int lanes, pieces;
+  int blocks_per_sm;  // that the registers must let run at once
+  int stages = 1;     // rows on their way to a group of lanes while it works on another
+  int cluster = 1;    // blocks that share a row; 1 where the device has no clusters
+
+  friend constexpr bool operator==(const LaunchShape&, const LaunchShape&) = default;
+};
+
+// The shapes of one kernel, under the name that a launch table knows.
+template <size_t kCount>
+struct ShapeTable {
+  const char* name;
+  LaunchShape shapes[kCount];
+};
+
 class LaunchTable {
  public:
-  // Name of the kernel's table, and pieces of the row (row_lanes.h).
+  // Name of the kernel's table, and size of the row in the units of that kernel (pieces, mostly).
   using Key = std::pair<std::string, int64_t>;
   struct Question {
     Key key;
-    size_t first = 0, count = 0;  // shapes `first` to `count` - 1 hold the row
+    LaunchShape usual{};              // by the kernel's own rule
+    std::vector<LaunchShape> others;  // that could be taken, too
   };
 
-  size_t shape(const char* name, int64_t pieces, size_t first, size_t count) {
-    if (!in_use_) return first;
-    last_ = {{name, pieces}, first, count};
-    const auto chosen = choices_.find(last_.key);
-    return chosen != choices_.end() && chosen->second >= first && chosen->second < count
-               ? chosen->second
-               : first;
+  // Index of the shape to take of a kernel's `count` shapes: `usual`, or the one that was chosen
+  // for the key if can_take(index) says so.
+  template <class CanTake>
+  size_t shape(const char* name, int64_t size, const LaunchShape* shapes, size_t count,
+               size_t usual, const CanTake& can_take) {
+    if (listens_) ask({name, size}, shapes, count, usual, can_take);
+    if (choices_.empty()) return usual;
+    const auto chosen = choices_.find({name, size});
+    if (chosen == choices_.end()) return usual;
+    for (size_t i = 0; i < count; ++i)
+      if (shapes[i] == chosen->second && can_take(i)) return i;
+    return usual;
   }
 
   // Only between launches.
-  void choose(const Key& key, size_t shape) {
-    in_use_ = true;
-    choices_[key] = shape;
-  }
+  void choose(const Key& key, const LaunchShape& shape) { choices_.insert_or_assign(key, shape); }
   void forget(const Key& key) { choices_.erase(key); }
-  // From now on last_question() says what the last launch asked.
-  void listen() { in_use_ = true; }
-  const Question& last_question() const { return last_; }
+  // heard() is what the last launch since listen() asked; its key has no name when none did.
+  void listen() {
+    listens_ = true;
+    last_ = {};
+  }
+  Question heard() {
+    listens_ = false;
+    return last_;
+  }
 
  private:
-  bool in_use_ = false;
-  std::map<Key, size_t> choices_;
+  template <class CanTake>
+  void ask(Key key, const LaunchShape* shapes, size_t count, size_t usual,
+           const CanTake& can_take) {
+    last_ = {std::move(key), shapes[usual], {}};
+    for (size_t i = 0; i < count; ++i)
+      if (i != usual && can_take(i)) last_.others.push_back(shapes[i]);
+  }
+
+  bool listens_ = false;
+  std::map<Key, LaunchShape> choices_;
   Question last_;
 };
 
 inline LaunchTable& launch_table() {
   static LaunchTable table;
   return table;
+}
+
+// Index of the shape to take of kTable, which is `usual` by itself. `name` tells passes apart that
+// share a table.
+template <const auto& kTable, class CanTake>
+size_t chosen_shape(int64_t size, size_t usual, const CanTake& can_take,
+                    const char* name = kTable.name) {
+  return launch_table().shape(name, size, kTable.shapes, std::size(kTable.shapes), usual, can_take);
+}
+
+// Returns run.operator()<shape>() of shape `index` of the table.
+template <const auto& kTable, size_t kIndex = 0, class Run>
+auto with_shape(size_t index, const Run& run) {
+  if constexpr (kIndex + 1 == std::size(kTable.shapes))
+    return run.template operator()<kTable.shapes[kIndex]>();
+  else
+    return index == kIndex ? run.template operator()<kTable.shapes[kIndex]>()
+                           : with_shape<kTable, kIndex + 1>(index, run);
 }
 
 }  // namespace tigon

@@ -20,10 +20,13 @@
 namespace tigon {
 namespace {
 
-constexpr int kSmallThreads = 128;  // for rows of up to kSmallRow bytes
+// 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
+// are one that loads while others reduce and store; in three blocks they leave 40 registers, which
+// spill. A row is kept in shared memory, no pieces in registers.
+constexpr ShapeTable<5> kShapes = {
+    "loss_rows",
+    {{128, 0, 1}, {512, 0, 3}, {512, 0, 3, 1, 2}, {512, 0, 3, 1, 4}, {512, 0, 3, 1, 8}}};
 constexpr size_t kSmallRow = 16384;
-constexpr int kLargeThreads = 512;  // 512 leave 40 registers for three blocks, which spill
-constexpr int kLargeBlocks = 3;     // per multiprocessor: one loads while others reduce and store
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
 constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
 // 16-byte loads in flight per thread; 4 of them spill 4 bytes on sm_80 (nvcc 13.0).
@@ -297,39 +300,57 @@ reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, 
   store(out, n != 0.0f ? sum / n : sum * 0.0f);  // 0, or NaN
 }
 
-// Blocks per row and the bytes of a block's slice that it keeps in shared memory.
-struct Placement {
-  unsigned cluster = 1;
-  size_t kept = 0;
-};
-
-Placement place_row(size_t row_bytes) {
-  if (row_bytes <= kSmallRow) return {1, row_bytes};
-  const DeviceLimits limits = device_limits();
-  const auto room = [&](size_t blocks) {
-    return std::min(limits.shared_per_block - kStaticShared,
-                    limits.shared_per_multiprocessor / blocks - kSystemShared - kStaticShared);
-  };
-  Placement p;
-  while (limits.clusters && p.cluster < kMaxCluster && row_bytes > p.cluster * room(kLargeBlocks))
-    p.cluster *= 2;
-  const size_t slice = row_bytes / p.cluster + 16;
-  p.kept = std::min(slice, slice <= room(kLargeBlocks) ? slice : room(2));
-  return p;
+// Bytes of shared memory for a block's slice where this many blocks share a multiprocessor.
+size_t room(const DeviceLimits& limits, int blocks) {
+  return std::min(limits.shared_per_block - kStaticShared,
+                  limits.shared_per_multiprocessor / static_cast<size_t>(blocks) - kSystemShared -
+                      kStaticShared);
 }
 
-template <int kThreads, int kBlocks, class Elem>
-Status launch_rows(const LossRows<Elem>& a, const Placement& p, Stream stream) {
-  const int64_t blocks = a.rows * p.cluster;
+// Index of the shape to take: of those that keep a row whole the one with the fewest blocks per
+// row, unless `tigon tune` has found a better one. Passes of one sweep have nothing to keep.
+size_t shape_of(LossPass pass, int64_t rows, size_t row_bytes) {
+  const DeviceLimits limits = device_limits();
+  const LaunchShape* const shapes = kShapes.shapes;
+  const bool small = row_bytes <= kSmallRow;
+  size_t usual = small ? 0 : 1;
+  while (!small && pass == LossPass::kForwardBackward && limits.clusters &&
+         usual + 1 < std::size(kShapes.shapes) &&
+         row_bytes >
+             static_cast<size_t>(shapes[usual].cluster) * room(limits, shapes[usual].blocks_per_sm))
+    ++usual;
+  const auto can_take = [&](size_t i) {
+    return (i > 0 || small) && has_clusters_for(shapes[i]) && rows <= INT_MAX / shapes[i].cluster;
+  };
+  const char* const name = pass == LossPass::kForward    ? "loss_rows.forward"
+                           : pass == LossPass::kBackward ? "loss_rows.backward"
+                                                         : "loss_rows.forward_backward";
+  const auto vectors = static_cast<int64_t>(row_bytes / 16);
+  return chosen_shape<kShapes>(vectors, usual, can_take, name);
+}
+
+// Bytes of a block's slice of a row that it keeps in shared memory.
+size_t kept_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
+  if (pass != LossPass::kForwardBackward) return 0;
+  if (shape == kShapes.shapes[0]) return row_bytes;
+  const DeviceLimits limits = device_limits();
+  const size_t slice = row_bytes / static_cast<size_t>(shape.cluster) + 16;
+  return std::min(slice, slice <= room(limits, shape.blocks_per_sm) ? slice : room(limits, 2));
+}
+
+template <LaunchShape kShape, class Elem>
+Status launch_rows(const LossRows<Elem>& a, size_t kept_bytes, Stream stream) {
+  constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
+  const int64_t blocks = a.rows * kShape.cluster;
   if (blocks > INT_MAX) return unsupported("loss: rows times blocks per row must be below 2^31");
-  const int kept = static_cast<int>(p.kept / sizeof(Vec<Elem>));
+  const int kept = static_cast<int>(kept_bytes / sizeof(Vec<Elem>));
   const LaunchConfig config{
       .grid = dim3(static_cast<unsigned>(blocks)),
       .block = dim3(kThreads),
       .shared_bytes = (static_cast<size_t>(kept) - (planted("loss.shared_too_small") && kept > 0)) *
                       sizeof(Vec<Elem>),
       .stream = stream,
-      .cluster = p.cluster};
+      .cluster = static_cast<unsigned>(kShape.cluster)};
   const bool general = a.class_weight != nullptr || a.z_part != nullptr || a.accuracy != nullptr ||
                        a.entropy != nullptr;
   if (general)
@@ -345,10 +366,10 @@ template <class Elem>
 Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   if (a.columns > INT_MAX) return unsupported("loss: the vocabulary must be below 2^31");
   const size_t row_bytes = static_cast<size_t>(a.columns) * sizeof(Elem);
-  Placement p = place_row(row_bytes);
-  if (a.pass != LossPass::kForwardBackward) p = {};  // one sweep: nothing to keep
-  if (row_bytes <= kSmallRow) return launch_rows<kSmallThreads, 1>(a, p, stream);
-  return launch_rows<kLargeThreads, kLargeBlocks>(a, p, stream);
+  const size_t shape = shape_of(a.pass, a.rows, row_bytes);
+  const size_t kept = kept_bytes(a.pass, row_bytes, kShapes.shapes[shape]);
+  return with_shape<kShapes>(
+      shape, [&]<LaunchShape kShape> { return launch_rows<kShape>(a, kept, stream); });
 }
 
 Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,

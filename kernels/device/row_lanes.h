@@ -1,53 +1,60 @@
 // How kernels that work on whole rows lay a row over threads: lanes of a warp or a block per row,
 // each of which keeps some pieces in registers.
 #pragma once
-#include <iterator>
-
 #include "kernels/device/device.h"
+#include "kernels/device/device_limits.h"
 #include "kernels/device/launch_table.h"
 #include "kernels/device/pieces.h"
 
 namespace tigon {
 
-// `lanes` threads keep `pieces` pieces of the row each. Up to 32 lanes need no barrier, and 128
-// threads share a block; more lanes are a block. The first shape of a table that holds the row is
-// taken; what even the last one cannot hold is read twice. A piece is 16 bytes, or one element
-// where rows are not aligned.
-struct RowShape {
-  int lanes, pieces;
-  int blocks_per_sm;  // that the registers must let run at once
-};
-// The shapes of one kernel, smallest rows first, under the name that a launch table knows.
+// The shapes of one kernel, smallest rows first; those that are there for `tigon tune` only stand
+// behind one that holds as long a row. A piece is 16 bytes, or one element where rows are not
+// aligned.
 template <size_t kCount>
-struct RowTable {
-  const char* name;
-  RowShape shapes[kCount];
-};
+using RowTable = ShapeTable<kCount>;
+
 template <int kLanes>
 inline constexpr int kRowThreads = kLanes < 128 ? 128 : kLanes;
 template <int kLanes>
 inline constexpr int kRowsPerBlock = kRowThreads<kLanes> / kLanes;
 
-// Returns run.operator()<lanes, pieces, blocks per SM, is last>() of shape `index` of the table.
-template <const auto& kTable, size_t kIndex = 0, class Run>
-auto run_row_shape(size_t index, const Run& run) {
-  constexpr RowShape kShape = kTable.shapes[kIndex];
-  constexpr bool kLast = kIndex + 1 == std::size(kTable.shapes);
-  if constexpr (!kLast)
-    if (index > kIndex) return run_row_shape<kTable, kIndex + 1>(index, run);
-  return run.template operator()<kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kLast>();
+// The kernel of the last shape of a table reads what it cannot keep twice: no row is too long.
+template <const auto& kTable>
+constexpr bool takes_rest(const LaunchShape& shape) {
+  LaunchShape last = kTable.shapes[std::size(kTable.shapes) - 1];
+  last.cluster = shape.cluster;
+  return shape == last;
+}
+// A row of `pieces` pieces is kept.
+constexpr bool holds(const LaunchShape& shape, int64_t pieces) {
+  return pieces <= int64_t{shape.lanes} * shape.pieces * shape.cluster;
 }
 
-// The same of the shape for a row of `pieces` pieces: the first that holds it, or what has been
-// measured to be faster here.
+// Index of the shape for a row of `pieces` pieces: the first with `cluster` blocks that holds it,
+// or what has been measured to be faster here.
+template <const auto& kTable>
+size_t row_shape(int64_t pieces, int cluster = 1) {
+  const LaunchShape* const shapes = kTable.shapes;
+  size_t usual = 0;
+  while (usual + 1 < std::size(kTable.shapes) &&
+         (shapes[usual].cluster != cluster || !holds(shapes[usual], pieces)))
+    ++usual;
+  return chosen_shape<kTable>(pieces, usual, [&](size_t i) {
+    return (holds(shapes[i], pieces) || takes_rest<kTable>(shapes[i])) &&
+           has_clusters_for(shapes[i]);
+  });
+}
+// Returns run.operator()<shape, whether it takes the rest>() of shape `index`.
+template <const auto& kTable, class Run>
+auto run_row_shape(size_t index, const Run& run) {
+  return with_shape<kTable>(index, [&]<LaunchShape kShape> {
+    return run.template operator()<kShape, takes_rest<kTable>(kShape)>();
+  });
+}
 template <const auto& kTable, class Run>
 auto with_row_shape(int64_t pieces, const Run& run) {
-  constexpr size_t kCount = std::size(kTable.shapes);
-  size_t first = 0;
-  while (first + 1 < kCount &&
-         pieces > int64_t{kTable.shapes[first].lanes} * kTable.shapes[first].pieces)
-    ++first;
-  return run_row_shape<kTable>(launch_table().shape(kTable.name, pieces, first, kCount), run);
+  return run_row_shape<kTable>(row_shape<kTable>(pieces), run);
 }
 
 template <int kLanes, class T>

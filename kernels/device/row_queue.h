@@ -6,20 +6,20 @@
 
 namespace tigon {
 
-// Two rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will read
-// itself, so it waits for nobody else. Single elements are read one row ahead into registers: there
-// is no copy of two bytes; and so are pieces where !kShared. The queues of a kernel move together:
-// request() of each, close(), or request_rows(); and for every row await(), receive() of each, the
-// next requests, close(). A row that registers cannot hold is read where it landed: at() in place
-// of receive(), and the next requests when the thread is through with it.
-template <class T, int kWidth, int kLanes, int kPieces, bool kShared = true>
+// kStages rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will
+// read itself, so it waits for nobody else. Single elements are read one row ahead into registers:
+// there is no copy of two bytes; and so are pieces where kStages is 1. The queues of a kernel move
+// together: request() of each, close(), or request_rows(); and for every row await(), receive() of
+// each, the next requests, close(). A row that registers cannot hold is read where it landed: at()
+// in place of receive(), and the next requests when the thread is through with it.
+template <class T, int kWidth, int kLanes, int kPieces, int kStages>
 class RowQueue {
-  static constexpr bool kCopies = kWidth > 1 && kShared;
+  static constexpr bool kCopies = kWidth > 1 && kStages > 1;
   static constexpr int kPitch = kRowThreads<kLanes>;
 
  public:
   using RowPiece = Piece<T, kWidth>;
-  static constexpr int kDepth = kCopies ? 2 : 1;                            // rows ahead
+  static constexpr int kDepth = kCopies ? kStages : 1;                      // rows ahead
   static constexpr int kVectors = kCopies ? kDepth * kPieces * kPitch : 0;  // of shared memory
   static constexpr size_t kBytes = kVectors * sizeof(Vec<T>);
 

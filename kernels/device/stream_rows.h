@@ -5,21 +5,26 @@
 #include <type_traits>
 
 #include "kernels/device/device.h"
+#include "kernels/device/launch_table.h"
 #include "kernels/device/pieces.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon {
 
 // One 16-byte piece per thread and no grid-stride loop: on an H200 a copy made this way is 7%
-// faster than one that loops.
-inline constexpr int kStreamThreads = 256;
+// faster than one that loops. 256 threads a block, of which `blocks_per_sm` fit; the other shapes
+// are for `tigon tune` and leave a thread the same registers, or a few more.
+constexpr ShapeTable<3> stream_shapes(const char* name, int blocks_per_sm) {
+  return {name,
+          {{256, 1, blocks_per_sm}, {128, 1, 2 * blocks_per_sm}, {512, 1, blocks_per_sm / 2}}};
+}
 inline constexpr int64_t kMaxStreamGridRows = 65535;  // limit of gridDim.y; blocks loop beyond it
 
 // Compute::piece<kWidth>(args, row, column) computes kWidth elements from `column` on.
-template <class Compute, class Args, int kWidth>
-TIGON_KERNEL(kStreamThreads, Compute::kBlocksPerSm)
+template <class Compute, class Args, int kWidth, int kThreads, int kBlocksPerSm>
+TIGON_KERNEL(kThreads, kBlocksPerSm)
 stream_kernel(Args args, int64_t rows, int64_t columns) {
-  const int64_t first = (static_cast<int64_t>(blockIdx.x) * kStreamThreads + threadIdx.x) * kWidth;
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     if (first + (planted("stream_rows.tail_unmasked") ? 1 : kWidth) <= columns)
       Compute::template piece<kWidth>(args, row, first);
@@ -30,7 +35,8 @@ stream_kernel(Args args, int64_t rows, int64_t columns) {
 }
 
 // Runs over all columns of all rows of `first` and `rest`, all [T, F]; as over one long row when
-// none of them has gaps between its rows.
+// none of them has gaps between its rows. Compute::kShapes are stream_shapes() of its own; single
+// elements take the first.
 template <class Compute, class Args, class View, class... Views>
 Status stream_rows(const Args& args, Stream stream, const View& first, const Views&... rest) {
   if (is_missing(first) || (is_missing(rest) || ...))
@@ -43,16 +49,20 @@ Status stream_rows(const Args& args, Stream stream, const View& first, const Vie
                        (flat ? is_aligned16(first.data) && (is_aligned16(rest.data) && ...)
                              : rows_aligned16(first) && (rows_aligned16(rest) && ...));
 
-  const auto run = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
-    const int64_t per_block = static_cast<int64_t>(kStreamThreads) * kWidth;
-    const dim3 grid(static_cast<unsigned>((columns + per_block - 1) / per_block),
+  const auto run = [&]<int kWidth, LaunchShape kShape> {
+    constexpr int kThreads = kShape.lanes;
+    const dim3 grid(static_cast<unsigned>(ceil_div(columns, int64_t{kThreads} * kWidth)),
                     static_cast<unsigned>(std::min(rows, kMaxStreamGridRows)));
-    return launch({grid, dim3(kStreamThreads), 0, stream}, stream_kernel<Compute, Args, kWidth>,
-                  args, rows, columns);
+    return launch({grid, dim3(kThreads), 0, stream},
+                  stream_kernel<Compute, Args, kWidth, kThreads, kShape.blocks_per_sm>, args, rows,
+                  columns);
   };
-  using T = std::remove_const_t<typename View::Elem>;
-  return aligned ? run(std::integral_constant<int, kVec<T>>{})
-                 : run(std::integral_constant<int, 1>{});
+  if (!aligned) return run.template operator()<1, Compute::kShapes.shapes[0]>();
+  constexpr int kWidth = kVec<std::remove_const_t<typename View::Elem>>;
+  const size_t shape =
+      chosen_shape<Compute::kShapes>(ceil_div(f, int64_t{kWidth}), 0, [](size_t) { return true; });
+  return with_shape<Compute::kShapes>(
+      shape, [&]<LaunchShape kShape> { return run.template operator()<kWidth, kShape>(); });
 }
 
 }  // namespace tigon

@@ -42,7 +42,12 @@ TIGON_DEVICE Normal normal(float a) {
 
 template <Approximate kApproximate, bool kMultiplied>
 struct ForwardPiece {
-  static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 8 : kMultiplied ? 5 : 6;
+  static constexpr bool kTanh = kApproximate == Approximate::kTanh;
+  static constexpr auto kShapes =
+      kMultiplied
+          ? stream_shapes(kTanh ? "geglu.forward.tanh.multiplied" : "geglu.forward.erf.multiplied",
+                          kTanh ? 8 : 5)
+          : stream_shapes(kTanh ? "geglu.forward.tanh" : "geglu.forward.erf", kTanh ? 8 : 6);
 
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Forward<P>& args, int64_t row, int64_t column) {
@@ -76,7 +81,11 @@ struct ForwardPiece {
 
 template <Approximate kApproximate, bool kMultiplied>
 struct BackwardPiece {
-  static constexpr int kBlocksPerSm = kApproximate == Approximate::kTanh ? 5 : 4;
+  static constexpr bool kTanh = kApproximate == Approximate::kTanh;
+  static constexpr auto kShapes = stream_shapes(
+      kMultiplied ? (kTanh ? "geglu.backward.tanh.multiplied" : "geglu.backward.erf.multiplied")
+                  : (kTanh ? "geglu.backward.tanh" : "geglu.backward.erf"),
+      kTanh ? 5 : 4);
 
   // da and db may be a's and b's memory: every element is read by the thread that overwrites it,
   // before it does.

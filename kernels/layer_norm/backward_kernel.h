@@ -84,7 +84,7 @@ inline constexpr int kLongRow = 2048;  // pieces
 // partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kRest, columns
 // beyond those that fit into registers keep their sums there from the start; there is one row per
 // block then. dx may be dy's memory.
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using T = typename P::Elem;
@@ -99,7 +99,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
 
   int64_t row = first + threadIdx.x / kLanes;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
-  using Queue = RowQueue<T, kWidth, kLanes, kPieces>;
+  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
   Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
   const auto request = [&](int64_t next, int slot) {
     Queue::request_rows(x_queue, args.x, dy_queue, args.dy, next, slot);

@@ -32,17 +32,20 @@ constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
 // 28 registers (x, dy, w, eight sums of dw and of db), in the longest rows those of the sums only.
-// Few blocks are best, see rms_norm.cu.
-constexpr RowTable<9> kBackwardVectors = {"layer_norm.backward.vectors",
-                                          {{8, 1, 5},
-                                           {16, 1, 5},
-                                           {32, 1, 5},
-                                           {32, 4, 2},
-                                           {128, 2, 4},
-                                           {256, 2, 2},
-                                           {512, 2, 1},
-                                           {512, 4, 1},
-                                           {512, 1, 1}}};
+// Few blocks are best, and two rows on their way; see rms_norm.cu.
+constexpr RowTable<12> kBackwardVectors = {"layer_norm.backward.vectors",
+                                           {{8, 1, 5, 2},
+                                            {16, 1, 5, 2},
+                                            {32, 1, 5, 2},
+                                            {32, 4, 2, 2},
+                                            {128, 2, 4, 2},
+                                            {256, 2, 2, 2},
+                                            {256, 2, 2, 1},
+                                            {256, 2, 2, 3},
+                                            {512, 2, 1, 2},
+                                            {512, 2, 1, 3},
+                                            {512, 4, 1, 2},
+                                            {512, 1, 1, 2}}};
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
 
@@ -185,10 +188,12 @@ forward_kernel(Forward<P> args) {
 template <class P, int kWidth>
 Status launch_forward(const Forward<P>& args, Stream stream) {
   const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
-  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
+  const auto run = [&]<LaunchShape kShape, bool kRest> {
+    constexpr int kLanes = kShape.lanes;
     const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
     return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
-                  forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
+                  forward_kernel<P, kWidth, kLanes, kShape.pieces, kShape.blocks_per_sm, kRest>,
+                  args);
   };
   if constexpr (kWidth == 1)
     return with_row_shape<kForwardElements>(pieces, run);
@@ -200,8 +205,8 @@ Status launch_forward(const Forward<P>& args, Stream stream) {
 // depend on addresses.
 template <class P>
 unsigned most_blocks(int64_t rows, int64_t h) {
-  const auto blocks = [&]<int kLanes, int, int kBlocksPerSm, bool> {
-    return column_sum_blocks<kLanes, kBlocksPerSm>(rows);
+  const auto blocks = [&]<LaunchShape kShape, bool> {
+    return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(rows);
   };
   return std::max(with_row_shape<kBackwardVectors>(h / kVec<typename P::Elem>, blocks),
                   with_row_shape<kBackwardElements>(h, blocks));
@@ -225,12 +230,13 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
   const Partials partials = partials_of(args);
   unsigned blocks = 0;
-  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-    blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
-    using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces>;
+  const auto run = [&]<LaunchShape kShape, bool kRest> {
+    constexpr int kLanes = kShape.lanes, kPieces = kShape.pieces, kStages = kShape.stages;
+    blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
+    using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, kStages>;
     return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 2 * Queue::kBytes, stream},
-                  backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args,
-                  partials.dw, partials.db);
+                  backward_kernel<P, kWidth, kLanes, kPieces, kShape.blocks_per_sm, kStages, kRest>,
+                  args, partials.dw, partials.db);
   };
   Status status;
   if constexpr (kWidth == 1)

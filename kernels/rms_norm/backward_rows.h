@@ -31,18 +31,17 @@ TIGON_DEVICE void gradient(const Backward<P>& args, const Piece<typename P::Elem
 
 // partials: [gridDim.x, H], or null if there is no dw. With kRest, columns beyond those that fit
 // into registers keep their sums there from the start; there is one row per block then. dx may be
-// dy's memory. slots: shared memory of two queues where there are kQueuedLanes or more; else the
-// next rows go to registers. `upstream` is what else has a gradient for the row:
+// dy's memory. slots: shared memory of two queues of kStages rows. `upstream` is what else has a
+// gradient for the row:
 //   start(row, lane, pieces)  starts to read it; pieces is 0 beyond the last row
 //   add(i, p, dx)             adds piece i, the thread's p-th
 //   add_at(i, dx)             adds a piece that does not fit into registers
-template <class P, int kWidth, int kLanes, int kPieces, bool kRest, int kQueuedLanes,
-          class Upstream>
+template <class P, int kWidth, int kLanes, int kPieces, int kStages, bool kRest, class Upstream>
 TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
                                 Vec<typename P::Elem>* slots, Upstream upstream) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
-  using Queue = RowQueue<T, kWidth, kLanes, kPieces, (kLanes >= kQueuedLanes)>;
+  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
   const int lane = threadIdx.x % kLanes;
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;

@@ -31,8 +31,8 @@ bool in_vectors(const View<const T, 1>& w, const Views&... views) {
          ((views.shape[1] % kVec<T> == 0) && ...);
 }
 
-// Returns run.operator()<width of a piece, lanes, pieces, blocks per SM, is last>() of the shape
-// for rows of h elements.
+// Returns run.operator()<width of a piece, shape, whether it takes the rest>() of the shape for
+// rows of h elements.
 template <const auto& kVectors, const auto& kElements, class T, class Run>
 auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
   if (planted("rms_norm.first_shape_kept")) {
@@ -40,13 +40,12 @@ auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
     h = first;
   }
   if (!vectors)
-    return with_row_shape<kElements>(h, [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-      return run.template operator()<1, kLanes, kPieces, kBlocksPerSm, kRest>();
+    return with_row_shape<kElements>(h, [&]<LaunchShape kShape, bool kRest> {
+      return run.template operator()<1, kShape, kRest>();
     });
-  return with_row_shape<kVectors>(
-      h / kVec<T>, [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-        return run.template operator()<kVec<T>, kLanes, kPieces, kBlocksPerSm, kRest>();
-      });
+  return with_row_shape<kVectors>(h / kVec<T>, [&]<LaunchShape kShape, bool kRest> {
+    return run.template operator()<kVec<T>, kShape, kRest>();
+  });
 }
 
 // The grid of a forward kernel: every row has its lanes.
@@ -57,19 +56,18 @@ LaunchConfig forward_grid(int64_t rows, Stream stream) {
 }
 
 // Calls run.operator()<as above>(grid, partials) and adds the partial sums of dw up.
-// kQueuedLanes: as backward_rows'.
-template <const auto& kVectors, const auto& kElements, int kQueuedLanes, class P, class Run>
+template <const auto& kVectors, const auto& kElements, class P, class Run>
 Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, const Run& run) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
   float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
   unsigned blocks = 0;
   const Status status = with_row_kernel<kVectors, kElements, typename P::Elem>(
-      vectors, h, [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-        blocks = column_sum_blocks<kLanes, kBlocksPerSm>(rows);
-        using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, (kLanes >= kQueuedLanes)>;
+      vectors, h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
+        constexpr int kLanes = kShape.lanes;
+        blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
+        using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kShape.pieces, kShape.stages>;
         const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), 2 * Queue::kBytes, stream};
-        return run.template operator()<kWidth, kLanes, kPieces, kBlocksPerSm, kRest>(grid,
-                                                                                     partials);
+        return run.template operator()<kWidth, kShape, kRest>(grid, partials);
       });
   if (!status.ok() || !args.dw) return status;
   return launch_partial_sums(blocks, h, {partials, args.dw.data}, {}, stream);
@@ -81,8 +79,8 @@ template <const auto& kVectors, const auto& kElements, class P>
 size_t partial_sum_bytes(const Backward<P>& args) {
   if (!args.dw) return 0;
   const int64_t t = args.x.shape[0], h = args.x.shape[1];
-  const auto blocks = [&]<int, int kLanes, int, int kBlocksPerSm, bool> {
-    return column_sum_blocks<kLanes, kBlocksPerSm>(t);
+  const auto blocks = [&]<int, LaunchShape kShape, bool> {
+    return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(t);
   };
   using T = typename P::Elem;
   const unsigned rows = std::max(with_row_kernel<kVectors, kElements, T>(true, h, blocks),

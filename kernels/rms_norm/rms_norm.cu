@@ -31,17 +31,21 @@ constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
 // 20 registers (x, dy, w, eight sums of dw). 64 KB on their way per SM are best, in as few blocks
 // as hold them: of 16384 x 4096, a loop like this one had on an H200 102% of the rate of a copy of
-// the same bytes in two blocks of 256 threads, 90% in three and 87% in four.
-constexpr RowTable<9> kBackwardVectors = {"rms_norm.backward.vectors",
-                                          {{8, 1, 7},
-                                           {16, 1, 7},
-                                           {32, 1, 7},
-                                           {32, 4, 2},
-                                           {128, 2, 4},
-                                           {256, 2, 2},
-                                           {512, 2, 1},
-                                           {512, 4, 1},
-                                           {512, 1, 1}}};
+// the same bytes in two blocks of 256 threads, 90% in three and 87% in four. Two rows are on their
+// way; one or three are for `tigon tune`.
+constexpr RowTable<12> kBackwardVectors = {"rms_norm.backward.vectors",
+                                           {{8, 1, 7, 2},
+                                            {16, 1, 7, 2},
+                                            {32, 1, 7, 2},
+                                            {32, 4, 2, 2},
+                                            {128, 2, 4, 2},
+                                            {256, 2, 2, 2},
+                                            {256, 2, 2, 1},
+                                            {256, 2, 2, 3},
+                                            {512, 2, 1, 2},
+                                            {512, 2, 1, 3},
+                                            {512, 4, 1, 2},
+                                            {512, 1, 1, 2}}};
 constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
@@ -73,8 +77,6 @@ forward_kernel(Forward<P> args) {
   forward_rows<P, kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x});
 }
 
-constexpr int kQueuedLanes = 1;  // all
-
 // Nothing else has a gradient for the row.
 struct NoUpstream {
   TIGON_DEVICE void start(int64_t, int, int64_t) const {}
@@ -84,12 +86,11 @@ struct NoUpstream {
   TIGON_DEVICE void add_at(int64_t, float (&)[kWidth]) const {}
 };
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
-  backward_rows<P, kWidth, kLanes, kPieces, kRest, kQueuedLanes>(args, partials, slots,
-                                                                 NoUpstream{});
+  backward_rows<P, kWidth, kLanes, kPieces, kStages, kRest>(args, partials, slots, NoUpstream{});
 }
 
 }  // namespace
@@ -105,10 +106,10 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (is_missing(args.x) || is_missing(args.y) || is_missing(args.rstd))
     return invalid("x, y or rstd is null: only w may be left out");
   return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
-      in_vectors(args.w, args.x, args.y), h,
-      [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-        return launch(forward_grid<kLanes>(t, stream),
-                      forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args);
+      in_vectors(args.w, args.x, args.y), h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
+        const auto kernel =
+            forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
+        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args);
       });
 }
 
@@ -130,12 +131,12 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
   if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
   if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
-  return launch_backward<kBackwardVectors, kBackwardElements, kQueuedLanes>(
+  return launch_backward<kBackwardVectors, kBackwardElements>(
       args, in_vectors(args.w, args.dy, args.x, args.dx), stream,
-      [&]<int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>(
-          const LaunchConfig& grid, float* partials) {
-        return launch(grid, backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>, args,
-                      partials);
+      [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
+        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.pieces,
+                                            kShape.blocks_per_sm, kShape.stages, kRest>;
+        return launch(grid, kernel, args, partials);
       });
 }
 

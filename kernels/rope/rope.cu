@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "kernels/device/device.h"
+#include "kernels/device/launch_table.h"
 #include "kernels/device/pieces.h"
 #include "kernels/rope/angles.h"
 #include "kernels/signature/checks.h"
@@ -17,11 +18,12 @@
 namespace tigon::rope {
 namespace {
 
-constexpr int kThreads = 128;                // the most per block
-constexpr int kBlocks = 8;                   // per SM: 64 registers, 64 KiB of loads in flight
-constexpr int kHeads = 2;                    // per thread: 64 bytes of them
+// The most threads of a block: 128, and for `tigon tune` half and twice as many. Eight blocks of
+// 128 per SM leave 64 registers and have 64 KiB of loads in flight.
+constexpr ShapeTable<3> kShapes = {"rope", {{128, 4, 8}, {64, 4, 16}, {256, 4, 4}}};
+constexpr int kHeads = 2;                    // per thread: two pieces of each, 64 bytes
 constexpr int64_t kMost = int64_t{1} << 29;  // tokens, and heads of either: they are counted in int
-constexpr int64_t kMostPerToken = int64_t{65535} * kThreads;  // threads: blocks along y
+constexpr int64_t kMostBlocks = 65535;       // of a token: blocks along y
 
 // How threads lie over tokens, heads and columns: a token has pieces * groups of them, which are
 // some of a block or several blocks.
@@ -101,8 +103,8 @@ TIGON_DEVICE void store_pairs(T* low, T* high, float (&x1)[kWidth], float (&x2)[
 }
 
 // direction: 1 forward, -1 backward. `to` is `from` in place.
-template <class T, int kWidth, bool kInterleaved>
-TIGON_KERNEL(kThreads, kBlocks)
+template <class T, int kWidth, bool kInterleaved, int kThreads, int kBlocksPerSm>
+TIGON_KERNEL(kThreads, kBlocksPerSm)
 turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry g) {
   const int per_token = g.pieces * g.groups;
   const int64_t token =
@@ -205,22 +207,44 @@ bool aligned16(const Heads<T>& x) {
   return rows_aligned16(x.q) && rows_aligned16(x.k);
 }
 
+// A launch of turn_kernel; `pieces` and `groups` as in Geometry.
+template <class T, int kWidth, LaunchShape kShape>
+Status launch_turn(const Heads<T>& from, const Heads<T>& to, const Angles& angles, Pairing pairing,
+                   float direction, int64_t pieces, int64_t groups, Stream stream) {
+  constexpr int64_t kThreads = kShape.lanes;
+  const int64_t per_token = pieces * groups, tokens = std::max<int64_t>(kThreads / per_token, 1);
+  const Geometry g{from.q.shape[0], static_cast<int>(tokens),
+                   static_cast<int>(angles.cos.shape[1] / kWidth), static_cast<int>(pieces),
+                   static_cast<int>(groups)};
+  const LaunchConfig config{dim3(static_cast<unsigned>(ceil_div(g.all_tokens, tokens)),
+                                 static_cast<unsigned>(ceil_div(per_token, kThreads))),
+                            dim3(static_cast<unsigned>(std::min(tokens * per_token, kThreads))), 0,
+                            stream};
+  const auto run = [&]<bool kInterleaved> {
+    return launch(config, turn_kernel<T, kWidth, kInterleaved, kShape.lanes, kShape.blocks_per_sm>,
+                  from, to, angles, direction, g);
+  };
+  return pairing == Pairing::kInterleaved ? run.template operator()<true>()
+                                          : run.template operator()<false>();
+}
+
 template <class T, int kWidth>
 Status run(const Heads<T>& from, const Heads<T>& to, const Angles& angles, const Options& o,
            int64_t copied, float direction, Stream stream) {
-  const int64_t turned = angles.cos.shape[1] / kWidth, pieces = turned + copied / (2 * kWidth);
+  const int64_t pieces = angles.cos.shape[1] / kWidth + copied / (2 * kWidth);
   const int64_t groups = ceil_div(from.q.shape[1] + from.k.shape[1], int64_t{kHeads});
-  if (pieces > kMostPerToken / groups) return unsupported("a token has too many elements");
-  const int64_t per_token = pieces * groups, tokens = std::max<int64_t>(kThreads / per_token, 1);
-  const Geometry g{from.q.shape[0], static_cast<int>(tokens), static_cast<int>(turned),
-                   static_cast<int>(pieces), static_cast<int>(groups)};
-  const auto threads = static_cast<unsigned>(std::min<int64_t>(tokens * per_token, kThreads));
-  const LaunchConfig config{dim3(static_cast<unsigned>(ceil_div(g.all_tokens, tokens)),
-                                 static_cast<unsigned>(ceil_div(per_token, int64_t{kThreads}))),
-                            dim3(threads), 0, stream};
-  return o.pairing == Pairing::kInterleaved
-             ? launch(config, turn_kernel<T, kWidth, true>, from, to, angles, direction, g)
-             : launch(config, turn_kernel<T, kWidth, false>, from, to, angles, direction, g);
+  const auto fits = [&](size_t shape) {
+    return pieces <= kMostBlocks * kShapes.shapes[shape].lanes / groups;
+  };
+  if (!fits(0)) return unsupported("a token has too many elements");
+  const auto launch_shape = [&]<LaunchShape kShape> {
+    return launch_turn<T, kWidth, kShape>(from, to, angles, o.pairing, direction, pieces, groups,
+                                          stream);
+  };
+  if constexpr (kWidth == 1)
+    return launch_shape.template operator()<kShapes.shapes[0]>();
+  else
+    return with_shape<kShapes>(chosen_shape<kShapes>(pieces * groups, 0, fits), launch_shape);
 }
 
 // `out` is where the results go; a tensor without data is turned in place.

@@ -16,19 +16,48 @@
 namespace tigon::softmax {
 namespace {
 
-// Lanes, pieces per lane, blocks per multiprocessor. The last shapes are those of a cluster's
-// blocks: kForwardAlone pieces are the most that a block takes alone. Two blocks per multiprocessor
-// work while the other one waits for its cluster; 128 KB of registers hold their rows.
-constexpr RowTable<5> kForwardVectors = {
-    "softmax.forward.vectors", {{32, 1, 8}, {32, 4, 8}, {128, 8, 6}, {512, 8, 2}, {512, 8, 1}}};
-constexpr RowTable<3> kForwardElements = {"softmax.forward.elements",
-                                          {{32, 8, 8}, {128, 8, 8}, {512, 8, 2}}};
+// kForwardAlone pieces are the most that a block takes alone. Two blocks per multiprocessor work
+// while the other one waits for its cluster; 128 KB of registers hold their rows. The last shape is
+// for rows that clusters of the one before do not hold.
+constexpr RowTable<11> kForwardVectors = {"softmax.forward.vectors",
+                                          {{32, 1, 8},
+                                           {32, 4, 8},
+                                           {128, 8, 6},
+                                           {512, 8, 2},
+                                           {128, 8, 6, 1, 4},
+                                           {512, 8, 2, 1, 2},
+                                           {128, 8, 6, 1, 8},
+                                           {512, 8, 2, 1, 4},
+                                           {512, 8, 2, 1, 8},
+                                           {512, 8, 1},
+                                           {512, 8, 1, 1, 8}}};
+constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
+                                          {{32, 8, 8},
+                                           {128, 8, 8},
+                                           {512, 8, 2},
+                                           {512, 8, 2, 1, 2},
+                                           {512, 8, 2, 1, 4},
+                                           {512, 8, 2, 1, 8}}};
 constexpr int64_t kForwardAlone = 4096;
-// The last shape is for rows that clusters of the one before do not hold.
-constexpr RowTable<5> kBackwardVectors = {
-    "softmax.backward.vectors", {{32, 1, 6}, {32, 4, 6}, {128, 4, 6}, {512, 4, 2}, {512, 8, 1}}};
-constexpr RowTable<3> kBackwardElements = {"softmax.backward.elements",
-                                           {{32, 8, 8}, {128, 8, 6}, {512, 8, 2}}};
+constexpr RowTable<11> kBackwardVectors = {"softmax.backward.vectors",
+                                           {{32, 1, 6},
+                                            {32, 4, 6},
+                                            {128, 4, 6},
+                                            {512, 4, 2},
+                                            {128, 4, 6, 1, 4},
+                                            {512, 4, 2, 1, 2},
+                                            {128, 4, 6, 1, 8},
+                                            {512, 4, 2, 1, 4},
+                                            {512, 4, 2, 1, 8},
+                                            {512, 8, 1},
+                                            {512, 8, 1, 1, 8}}};
+constexpr RowTable<6> kBackwardElements = {"softmax.backward.elements",
+                                           {{32, 8, 8},
+                                            {128, 8, 6},
+                                            {512, 8, 2},
+                                            {512, 8, 2, 1, 2},
+                                            {512, 8, 2, 1, 4},
+                                            {512, 8, 2, 1, 8}}};
 constexpr int64_t kBackwardAlone = 2048;
 
 template <class T>
@@ -202,24 +231,26 @@ backward_kernel(Backward<P> args) {
 // ---- launchers ----------------------------------------------------------------------------------
 
 // Blocks per row. `alone` is the most that one takes.
-unsigned cluster_of(int64_t pieces, int64_t alone) {
-  unsigned cluster = 1;
+int cluster_of(int64_t pieces, int64_t alone) {
+  int cluster = 1;
   if (pieces > alone && device_limits().clusters)
-    while (cluster < kMaxCluster && pieces > cluster * alone) cluster *= 2;
+    while (cluster < static_cast<int>(kMaxCluster) && pieces > cluster * alone) cluster *= 2;
   return cluster;
 }
 
-// kernel_of.operator()<lanes, pieces, blocks per SM>() is the kernel of a shape; it reads `inputs`
-// tensors.
+// kernel_of.operator()<shape, whether it takes the rest>() is the kernel of a shape; it reads
+// `inputs` tensors.
 template <class T, int kWidth, const auto& kTable, class Args, class KernelOf>
 Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alone, int inputs,
                    Stream stream, const KernelOf& kernel_of) {
   const int64_t pieces = columns / kWidth;
-  const unsigned cluster = cluster_of(pieces, alone);
-  const auto run = [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-    constexpr int kThreads = kRowThreads<kLanes>;
-    const auto kernel = kernel_of.template operator()<kLanes, kPieces, kBlocksPerSm, kRest>();
-    size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kPieces * kThreads : 0;
+  const size_t shape = row_shape<kTable>(pieces, cluster_of(pieces, alone));
+  const LaunchShape& chosen = kTable.shapes[shape];
+  const unsigned cluster = has_clusters_for(chosen) ? static_cast<unsigned>(chosen.cluster) : 1;
+  const auto run = [&]<LaunchShape kShape, bool kRest> {
+    constexpr int kLanes = kShape.lanes, kThreads = kRowThreads<kLanes>;
+    const auto kernel = kernel_of.template operator()<kShape, kRest>();
+    size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kShape.pieces * kThreads : 0;
     if (planted("softmax.shared_too_small")) slots /= 2;
     LaunchConfig config{.grid = dim3(cluster),
                         .block = dim3(kThreads),
@@ -231,7 +262,7 @@ Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alon
         dim3(static_cast<unsigned>(std::min<int64_t>(blocks, resident_blocks(config, kernel))));
     return launch(config, kernel, args);
   };
-  return with_row_shape<kTable>(ceil_div(pieces, int64_t{cluster}), run);
+  return run_row_shape<kTable>(shape, run);
 }
 
 // Rows of both start at the same place between two 16-byte boundaries, every one of them.
@@ -262,9 +293,9 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (is_missing(args.x) || is_missing(args.y)) return invalid("softmax: x or y is null");
   const auto run = [&]<int kWidth, const auto & kTable> {
     return launch_walk<T, kWidth, kTable>(
-        args, t, v, kForwardAlone, 1, stream,
-        [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-          return forward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>;
+        args, t, v, kForwardAlone, 1, stream, [&]<LaunchShape kShape, bool kRest> {
+          return forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm,
+                                kRest>;
         });
   };
   return same_misplacement(args.x, args.y) ? run.template operator()<kVec<T>, kForwardVectors>()
@@ -282,9 +313,9 @@ Status backward(const Backward<P>& args, Stream stream) {
     return invalid("softmax: dy, y or dx is null");
   const auto run = [&]<int kWidth, const auto & kTable> {
     return launch_walk<T, kWidth, kTable>(
-        args, t, v, kBackwardAlone, 2, stream,
-        [&]<int kLanes, int kPieces, int kBlocksPerSm, bool kRest> {
-          return backward_kernel<P, kWidth, kLanes, kPieces, kBlocksPerSm, kRest>;
+        args, t, v, kBackwardAlone, 2, stream, [&]<LaunchShape kShape, bool kRest> {
+          return backward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm,
+                                 kRest>;
         });
   };
   return same_misplacement(args.y, args.dy) && same_misplacement(args.y, args.dx)

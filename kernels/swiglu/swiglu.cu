@@ -13,7 +13,8 @@ namespace {
 template <bool kMultiplied>
 struct ForwardPiece {
   // They have 64 KB of loads in flight.
-  static constexpr int kBlocksPerSm = 8;
+  static constexpr auto kShapes =
+      stream_shapes(kMultiplied ? "swiglu.forward.multiplied" : "swiglu.forward", 8);
 
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Forward<P>& args, int64_t row, int64_t column) {
@@ -48,7 +49,8 @@ struct ForwardPiece {
 template <bool kMultiplied>
 struct BackwardPiece {
   // It needs 40 registers, with multipliers 46; six blocks have 72 KB of loads in flight.
-  static constexpr int kBlocksPerSm = kMultiplied ? 5 : 6;
+  static constexpr auto kShapes = kMultiplied ? stream_shapes("swiglu.backward.multiplied", 5)
+                                              : stream_shapes("swiglu.backward", 6);
 
   // da and db may be a's and b's memory: every element is read by the thread that overwrites it,
   // before it does.
