@@ -33,6 +33,13 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<CXX_COMPILER_ID:GNU>:-gno-variable-location-views>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
 
+# What those files and the host's heavy loops are optimised with. Instrumented Eigen takes minutes at
+# -O3.
+set(TIGON_HOST_OPTIMIZE -O3)
+if(TIGON_SANITIZE)
+  set(TIGON_HOST_OPTIMIZE -O1)
+endif()
+
 # Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised,
 # merged or unrolled accesses would not be those that the GPU makes.
 set(TIGON_KERNEL_CHECKED_OPTIONS
@@ -92,11 +99,7 @@ function(tigon_add_kernel_library name)
   tigon_host_sources(sources ${arg_SOURCES})
   add_library(${name}_fast OBJECT ${sources})
   target_link_libraries(${name}_fast PUBLIC tigon_device_headers)
-  set(optimize -O3)
-  if(TIGON_SANITIZE)
-    set(optimize -O1)
-  endif()
-  target_compile_options(${name}_fast PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} ${optimize})
+  target_compile_options(${name}_fast PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_HOST_OPTIMIZE})
   if(NOT TIGON_SANITIZE)
     add_library(${name}_checked OBJECT ${sources})
     target_link_libraries(${name}_checked PUBLIC tigon_device_headers)
