@@ -62,11 +62,20 @@ Rows<typename P::Elem> logits_gradient(const ForwardBackward<P>& a) {
   return z;
 }
 
+// Calls f(tensor) for where dw goes.
+template <class Args, class F>
+void for_dw(const Args& a, const F& f) {
+  for (const auto& to : {a.dw, a.dw_fp32, a.dw_accum})
+    if (to) f(to);
+}
+
 template <class P>
 void forward_backward(const ForwardBackward<P>& a) {
   using S = typename P::Elem;
   const Rows<S> d = logits_gradient(a);
   if (a.dx) array(a.dx) = times<S>(d, array(a.w));
+  if (a.dw_accum) array(a.dw_accum) += transpose_times<S>(d, array(a.x));
+  if (a.dw_fp32) array(a.dw_fp32) = transpose_times<S>(d, array(a.x));
   if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x));
 }
 
@@ -179,7 +188,9 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
                        diagonal * z_scale.row(t) + others);
   }
   if (a.dx) array(a.dx) = times<S>(d, array(a.w).abs());
-  if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x).abs());
+  const Rows<S> held = a.dw_accum ? Rows<S>(array(a.dw_accum).abs()) : Rows<S>();
+  for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d, array(a.x).abs()); });
+  if (a.dw_accum) array(a.dw_accum) += held;
 }
 
 // ---- S2 -----------------------------------------------------------------------------------------
@@ -283,7 +294,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * finite.row(t)).square() + others);
   }
   if (a.dx) array(a.dx) = dx2.sqrt();
-  if (a.dw) array(a.dw) = transpose_times<S>(d2, x.square()).sqrt();
+  for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d2, x.square()).sqrt(); });
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

@@ -57,7 +57,8 @@ void underflow(const Args& a) {
   for (const auto* out : {&a.loss, &a.lse, &a.z_part, &a.accuracy, &a.entropy})
     if (*out) reference::array(*out).setOnes();
   if (a.dx) reference::array(a.dx).rowwise() = column_norms(w);
-  if (a.dw) reference::array(a.dw).rowwise() = column_norms(x);
+  reference::linear_cross_entropy::for_dw(
+      a, [&](const auto& to) { reference::array(to).rowwise() = column_norms(x); });
 }
 
 std::vector<OptionSet> option_sets() {
@@ -74,6 +75,10 @@ std::vector<OptionSet> option_sets() {
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
+  for (const char* to : {"dw_fp32", "dw_accum"}) {
+    sets.push_back({{"dw", "absent"}, {to, "given"}});
+    sets.push_back({{"dw", "absent"}, {to, "given"}, {"logits_bytes", "2600"}});
+  }
   return sets;
 }
 
@@ -196,6 +201,8 @@ OpSpec contract() {
                               {"lse", of_row},
                               {"dx", gradient},
                               {"dw", of_all},
+                              {"dw_fp32", of_all},
+                              {"dw_accum", of_all},
                               {"z_part", of_all},
                               {"accuracy", of_all},
                               {"entropy", of_all}},
@@ -207,7 +214,8 @@ OpSpec contract() {
                                          loss_gradient_properties(),
                                          {for_policies({DType::kF32, DType::kBF16},
                                                        gradient_scaling("dloss", {"dx", "dw"}))}}),
-                   .invisible = {{"logits_bytes", kChunks}}}),
+                   .invisible = {{"logits_bytes", kChunks},
+                                 {"dw_accum", "where dw goes; its cases compare it"}}}),
           },
   };
 }

@@ -7,152 +7,16 @@
 // are not ignored is counted on the device first.
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
-#include <algorithm>
 #include <climits>
-#include <type_traits>
 
-#include "kernels/device/device.h"
-#include "kernels/device/gemm.h"
-#include "kernels/device/loss_rows.h"
 #include "kernels/device/scratch_parts.h"
+#include "kernels/linear_cross_entropy/chunks.h"
+#include "kernels/linear_cross_entropy/products.h"
+#include "kernels/linear_cross_entropy/round_rows.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::linear_cross_entropy {
 namespace {
-
-constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 4096;  // of the rounding kernel: some rows each
-// Elements between rows of logits are a multiple of this: 16 bytes of a 16-bit type, without which
-// the GEMM and the row sweep cannot use wide accesses.
-constexpr int64_t kPadding = 8;
-
-template <class Args>
-concept WritesGradients = requires(const Args& a) {
-  a.dw.data;
-};
-
-int64_t round_up(int64_t n, int64_t multiple) { return ceil_div(n, multiple) * multiple; }
-
-template <class Args>
-int64_t logits_stride(const Args& a) {
-  return round_up(a.w.shape[0], kPadding);
-}
-
-// Rows per chunk: as few chunks as the budget allows, of equal size, rounded up to whole tiles of
-// the GEMM where the budget allows that.
-template <class Args>
-int64_t chunk_rows(const Args& a) {
-  const int64_t rows = a.x.shape[0];
-  const int64_t row_bytes = logits_stride(a) * static_cast<int64_t>(sizeof(typename Args::Elem));
-  const int64_t most = std::max<int64_t>(1, a.logits_bytes / row_bytes);
-  const int64_t chunks = std::max<int64_t>(1, ceil_div(rows, most));
-  int64_t chunk = ceil_div(rows, chunks);
-  for (const int64_t tile : {int64_t{256}, int64_t{128}}) {
-    if (round_up(chunk, tile) > most) continue;
-    chunk = round_up(chunk, tile);
-    break;
-  }
-  return std::clamp<int64_t>(chunk, 1, std::max<int64_t>(1, rows));
-}
-
-// The scratch and how the rows are cut.
-template <class Elem>
-struct Plan {
-  int64_t chunk = 0, chunks = 0, stride = 0;
-  LossTotals* totals = nullptr;  // [1], where needs_totals()
-  // [T] each, where they are reduced.
-  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
-  Elem* logits = nullptr;   // [chunk, stride]
-  float* dw_sum = nullptr;  // [V, H], where dw is summed over chunks and is not fp32 itself
-  bool sums_dw = false;
-  Scratch gemm;
-  size_t bytes = 0;
-};
-
-template <class Args>
-using PlanOf = Plan<typename Args::Elem>;
-
-struct Chunk {
-  int64_t first, rows;
-};
-
-template <class Args>
-Chunk chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
-  const int64_t first = index * p.chunk;
-  return {first, std::min(p.chunk, a.x.shape[0] - first)};
-}
-
-// The row of a matrix; nullptr where there is no memory, as when only sizes are asked for.
-template <class T>
-T* row_of(const View<T, 2>& v, int64_t row) {
-  return v ? v.data + row * v.stride[0] : nullptr;
-}
-
-template <class Args>
-Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
-  constexpr DType kType = dtype_of<typename Args::Elem>;
-  return {.m = c.rows,
-          .n = a.w.shape[0],
-          .k = a.x.shape[1],
-          .in_type = kType,
-          .out_type = kType,
-          .a = row_of(a.x, c.first),
-          .b = a.w.data,
-          .c = p.logits,
-          .lda = a.x.stride[0],
-          .ldb = a.w.stride[0],
-          .ldc = p.stride,
-          .transpose_b = true};
-}
-
-template <class Args>
-Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
-  constexpr DType kType = dtype_of<typename Args::Elem>;
-  return {.m = c.rows,
-          .n = a.x.shape[1],
-          .k = a.w.shape[0],
-          .in_type = kType,
-          .out_type = kType,
-          .a = p.logits,
-          .b = a.w.data,
-          .c = row_of(a.dx, planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.first),
-          .lda = p.stride,
-          .ldb = a.w.stride[0],
-          .ldc = a.dx.stride[0]};
-}
-
-template <class Args>
-Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
-  constexpr DType kType = dtype_of<typename Args::Elem>;
-  const bool direct = !p.sums_dw;
-  const bool adds = (c.first != 0 && !planted("linear_cross_entropy.dw_of_last_chunk")) ||
-                    planted("linear_cross_entropy.dw_not_cleared");
-  return {.m = a.w.shape[0],
-          .n = a.x.shape[1],
-          .k = c.rows,
-          .in_type = kType,
-          .out_type = direct ? kType : DType::kF32,
-          .a = p.logits,
-          .b = row_of(a.x, c.first),
-          .c = direct ? static_cast<void*>(a.dw.data) : p.dw_sum,
-          .lda = p.stride,
-          .ldb = a.x.stride[0],
-          .ldc = direct ? a.dw.stride[0] : a.x.shape[1],
-          .transpose_a = true,
-          .beta = adds ? 1.0f : 0.0f};
-}
-
-// Calls f(gemm) for the GEMMs of a chunk until one fails. The row sweep comes after the first.
-template <class Args, class F>
-Status for_gradient_gemms(const Args& a, const PlanOf<Args>& p, Chunk c, F f) {
-  if constexpr (WritesGradients<Args>) {
-    if (a.dx) {
-      if (const Status s = f(dx_gemm(a, p, c)); !s.ok()) return s;
-    }
-    if (a.dw) return f(dw_gemm(a, p, c));
-  }
-  return {};
-}
 
 template <class Args>
 PlanOf<Args> plan(const Args& a, void* data) {
@@ -161,7 +25,7 @@ PlanOf<Args> plan(const Args& a, void* data) {
   PlanOf<Args> p;
   p.chunk = chunk_rows(a);
   p.chunks = ceil_div(rows, p.chunk);
-  p.stride = logits_stride(a);
+  p.stride = round_up(a.w.shape[0], kPadding);
   ScratchParts parts(data);
   if (needs_totals(a, static_cast<bool>(a.class_weight))) p.totals = parts.take<LossTotals>(1);
   const auto take = [&](bool wanted) { return wanted ? parts.take<float>(rows) : nullptr; };
@@ -190,46 +54,6 @@ PlanOf<Args> plan(const Args& a, void* data) {
   p.gemm.data = parts.template take<char>(static_cast<int64_t>(gemm_bytes));
   p.bytes = parts.bytes();
   return p;
-}
-
-// to = from rounded to T, or 0 where `from` is null. One block per row at a time; the first
-// `vectors` pieces of 16 bytes of a row of `to` are written whole.
-template <class T>
-TIGON_KERNEL(kThreads)
-round_kernel(const float* from,  // [rows, columns]
-             T* to,              // [rows, columns], rows `stride` apart
-             int64_t rows, int columns, int64_t stride, int vectors) {
-  constexpr int kWidth = kVec<T>, kQuads = kWidth / 4;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* source = from + row * columns;
-    T* const target = to + row * stride;
-    for (int i = static_cast<int>(threadIdx.x); i < vectors; i += kThreads) {
-      float f[kWidth] = {};
-      TIGON_UNROLL
-      for (int q = 0; q < kQuads && from != nullptr; ++q) {
-        const Vec<float> quad = load16_stream(source + i * kWidth + 4 * q);
-        TIGON_UNROLL
-        for (int j = 0; j < 4; ++j) f[4 * q + j] = quad[j];
-      }
-      store16(target + i * kWidth, pack<T>(f));
-    }
-    for (int i = vectors * kWidth + static_cast<int>(threadIdx.x); i < columns; i += kThreads)
-      store(target + i, from_float<T>(from != nullptr ? load_stream(source + i) : 0.0f));
-  }
-}
-
-template <class P>
-Status write_dw(const ForwardBackward<P>& a, const float* sum, Stream stream) {
-  using Elem = typename P::Elem;
-  const int64_t rows = a.dw.shape[0];
-  const int columns = static_cast<int>(a.dw.shape[1]);
-  // Rows of the sum start at a multiple of 16 bytes only when their length is one.
-  const bool aligned = columns % kVec<Elem> == 0 && rows_aligned16(a.dw);
-  return launch({.grid = dim3(static_cast<unsigned>(std::min(rows, kMaxBlocks))),
-                 .block = dim3(kThreads),
-                 .stream = stream},
-                round_kernel<Elem>, sum, a.dw.data, rows, columns, a.dw.stride[0],
-                aligned ? columns / kVec<Elem> : 0);
 }
 
 template <class T>
@@ -264,8 +88,14 @@ Status check(const Args& a) {
   if constexpr (WritesGradients<Args>) {
     if (a.dloss && !has_shape(a.dloss, losses))
       return invalid("linear_cross_entropy: dloss must be [T] with reduction none, else [1]");
-    if ((a.dx && !is_matrix(a.dx, rows, hidden)) || (a.dw && !is_matrix(a.dw, columns, hidden)))
-      return invalid("linear_cross_entropy: dx must be shaped like x, and dw like w");
+    if (a.dx && !is_matrix(a.dx, rows, hidden))
+      return invalid("linear_cross_entropy: dx must be shaped like x");
+    if ((a.dw && !is_matrix(a.dw, columns, hidden)) ||
+        (a.dw_fp32 && !is_matrix(a.dw_fp32, columns, hidden)) ||
+        (a.dw_accum && !is_matrix(a.dw_accum, columns, hidden)))
+      return invalid("linear_cross_entropy: dw, dw_fp32 and dw_accum must be shaped like w");
+    if (static_cast<bool>(a.dw) + static_cast<bool>(a.dw_fp32) + static_cast<bool>(a.dw_accum) > 1)
+      return invalid("linear_cross_entropy: at most one of dw, dw_fp32 and dw_accum");
   }
   return {};
 }
@@ -276,7 +106,7 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
   const bool none = a.reduction == Reduction::kNone;
   const auto at = [&](float* reduced, const View<float, 1>& out) {
     float* const first = none ? out.data : reduced;
-    return first != nullptr ? first + c.first : nullptr;
+    return first != nullptr ? first + c.row : nullptr;
   };
   LossRows<typename Args::Elem> rows{
       .pass = LossPass::kForward,
@@ -286,19 +116,19 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
       .logits = p.logits,
       .stride = planted("linear_cross_entropy.padding_ignored") ? a.w.shape[0] : p.stride,
       .target =
-          a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.first),
+          a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.row),
       .class_weight = a.class_weight.data,
       .totals = p.totals,
       .loss = at(p.loss, a.loss),
-      .lse = a.lse.data + c.first,
+      .lse = a.lse.data + c.row,
       .z_part = at(p.z_part, a.z_part),
       .accuracy = at(p.accuracy, a.accuracy),
       .entropy = at(p.entropy, a.entropy),
   };
   if constexpr (WritesGradients<Args>) {
-    if (a.dx || a.dw) rows.pass = LossPass::kForwardBackward;
+    if (a.dx || has_dw(a)) rows.pass = LossPass::kForwardBackward;
     const bool moves = none && !planted("linear_cross_entropy.dloss_of_first_chunk");
-    if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.first : 0);
+    if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.row : 0);
   }
   return rows;
 }
@@ -328,7 +158,10 @@ Status run(const Args& a, Stream stream) {
   }
   if constexpr (WritesGradients<Args>) {
     if (a.dw && (p.sums_dw || rows == 0)) {
-      if (const Status s = write_dw(a, p.dw_sum, stream); !s.ok()) return s;
+      if (const Status s = round_rows(p.dw_sum, a.dw, stream); !s.ok()) return s;
+    }
+    if (a.dw_fp32 && rows == 0) {
+      if (const Status s = round_rows(nullptr, a.dw_fp32, stream); !s.ok()) return s;
     }
   }
   if (a.reduction == Reduction::kNone) return {};

@@ -35,7 +35,9 @@ struct Forward : LossOptions, ChunkOptions {
 
 // Loss and both gradients in one sweep over the chunks: logits (rounded to the element type), their
 // gradient over them, then dx and a share of dw, which is summed in fp32 over the chunks and
-// rounded once. dx = dlogits w, dw = dlogits^T x.
+// rounded once. dx = dlogits w, dw = dlogits^T x. At most one of dw, dw_fp32 and dw_accum says
+// where dw goes; into dw_fp32 or dw_accum it is summed without scratch, at a speed that needs
+// chunks of 2,048 rows.
 template <class P>
 struct ForwardBackward : LossOptions, ChunkOptions {
   using Elem = typename P::Elem;
@@ -45,8 +47,10 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
   View<Accum, 1> loss;         // [1], or [T] with reduction none
   View<Accum, 1> lse;
-  View<Elem, 2> dx;  // left out: not computed
-  View<Elem, 2> dw;  // left out: not computed
+  View<Elem, 2> dx;         // left out: not computed
+  View<Elem, 2> dw;         // left out: not computed
+  View<Accum, 2> dw_fp32;   // gets dw unrounded
+  View<Accum, 2> dw_accum;  // dw is added to it
   View<const Accum, 1> class_weight;
   View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
@@ -58,7 +62,9 @@ struct ForwardBackward : LossOptions, ChunkOptions {
                    out(&ForwardBackward::loss, "loss", {loss_length(T)}),
                    out(&ForwardBackward::lse, "lse", {T}),
                    optional(out(&ForwardBackward::dx, "dx", {T, H})),
-                   optional(out(&ForwardBackward::dw, "dw", {V, H}))},
+                   optional(out(&ForwardBackward::dw, "dw", {V, H})),
+                   on_request(out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})),
+                   on_request(inout(&ForwardBackward::dw_accum, "dw_accum", {V, H}))},
         loss_weights<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
         std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }
@@ -69,8 +75,8 @@ Status forward(const Forward<P>& args, Stream stream);
 template <class P>
 Status forward_backward(const ForwardBackward<P>& args, Stream stream);
 
-// Bytes of scratch: one chunk of logits, row statistics, the GEMM's workspace and, with several
-// chunks, dw in fp32.
+// Bytes of scratch: one chunk of logits, row statistics, the GEMM's workspace and, for a dw of the
+// element type with several chunks, dw in fp32.
 template <class P>
 size_t workspace(const Forward<P>& args);
 template <class P>

@@ -8,11 +8,14 @@ namespace {
 
 using namespace testing_support;
 
+enum class Dw { kNone, kElem, kFp32, kAccum };
+
 struct Problem {
   LossOptions options = {};
   int64_t rows = 13, hidden = 24, columns = 50;
   int64_t rows_per_chunk = 100;
-  bool upstream = true, dx = true, dw = true;
+  bool upstream = true, dx = true;
+  Dw dw = Dw::kElem;
 };
 
 template <class P>
@@ -22,7 +25,8 @@ class LinearCrossEntropy : public testing::Test {
 
   struct Outputs {
     std::vector<float> loss, lse;
-    std::vector<Elem> dx, dw;
+    std::vector<Elem> dx;
+    std::vector<double> dw;
   };
 
   void make(const Problem& problem) {
@@ -31,6 +35,7 @@ class LinearCrossEntropy : public testing::Test {
     w_ = random_values<Elem>(static_cast<size_t>(p_.columns * p_.hidden), 0.5f, 2);
     targets_ = random_targets(p_.rows, p_.columns, p_.options.ignore_index);
     upstream_ = random_values<float>(static_cast<size_t>(losses()), 1.0f, 3);
+    held_ = random_values<float>(w_.size(), 1.0f, 4);
   }
   int64_t losses() const { return p_.options.reduction == Reduction::kNone ? p_.rows : 1; }
   bool none() const { return p_.options.reduction == Reduction::kNone; }
@@ -83,16 +88,23 @@ class LinearCrossEntropy : public testing::Test {
   Outputs run_forward_backward() {
     const DeviceArray<Elem> x(x_), w(w_), dx(x_), dw(w_);
     const DeviceArray<int64_t> target(targets_);
-    const DeviceArray<float> dloss(upstream_);
+    const DeviceArray<float> dloss(upstream_), dw_fp32(held_);
     const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
     const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
     ForwardBackward<P> a;
     bind(a, x, w, target, loss, lse);
     if (p_.upstream) a.dloss = view(static_cast<const float*>(dloss.data()), losses());
     if (p_.dx) a.dx = view(dx.data(), p_.rows, p_.hidden);
-    if (p_.dw) a.dw = view(dw.data(), p_.columns, p_.hidden);
+    if (p_.dw == Dw::kElem) a.dw = view(dw.data(), p_.columns, p_.hidden);
+    if (p_.dw == Dw::kFp32) a.dw_fp32 = view(dw_fp32.data(), p_.columns, p_.hidden);
+    if (p_.dw == Dw::kAccum) a.dw_accum = view(dw_fp32.data(), p_.columns, p_.hidden);
     launch(a, forward_backward<P>);
-    return {loss.download(), lse.download(), dx.download(), dw.download()};
+    Outputs out{loss.download(), lse.download(), dx.download(), {}};
+    if (p_.dw == Dw::kElem)
+      for (const Elem v : dw.download()) out.dw.push_back(static_cast<double>(v));
+    else
+      for (const float v : dw_fp32.download()) out.dw.push_back(static_cast<double>(v));
+    return out;
   }
 
   double at(const std::vector<Elem>& m, int64_t i, int64_t j) const {
@@ -153,19 +165,21 @@ class LinearCrossEntropy : public testing::Test {
     if (!none()) {
       EXPECT_TRUE(std::abs(got.loss[0] - sum) <= sum_error) << got.loss[0] << ", want " << sum;
     }
-    for (size_t i = 0; i < dw.size() && p_.dw; ++i) {
-      const auto value = static_cast<double>(got.dw[i]);
-      ASSERT_TRUE(std::abs(value - dw[i]) <= dw_error[i] + u * std::abs(dw[i]))
-          << "dw at " << i << ": " << value << ", want " << dw[i];
+    for (size_t i = 0; i < dw.size() && p_.dw != Dw::kNone; ++i) {
+      const double held = p_.dw == Dw::kAccum ? static_cast<double>(held_[i]) : 0;
+      const double rounding =
+          (p_.dw == Dw::kElem ? u : 0x1p-22) * (std::abs(dw[i]) + std::abs(held));
+      ASSERT_TRUE(std::abs(got.dw[i] - held - dw[i]) <= dw_error[i] + rounding)
+          << "dw at " << i << ": " << got.dw[i] << ", want " << held + dw[i];
     }
     EXPECT_TRUE(p_.dx || got.dx == x_) << "dx was left out and is written";
-    EXPECT_TRUE(p_.dw || got.dw == w_) << "dw was left out and is written";
   }
 
   Problem p_;
   std::vector<Elem> x_, w_;
   std::vector<int64_t> targets_;
   std::vector<float> upstream_;
+  std::vector<float> held_;  // by the fp32 gradient
 };
 
 using Policies = testing::Types<F32, BF16, F16>;
@@ -197,12 +211,23 @@ TYPED_TEST(LinearCrossEntropy, Sizes) {
 TYPED_TEST(LinearCrossEntropy, GradientsLeftOut) {
   for (const int64_t chunk : {100, 5}) {
     for (const bool dx : {true, false}) {
-      this->make({.rows_per_chunk = chunk, .dx = dx, .dw = !dx});
+      this->make({.rows_per_chunk = chunk, .dx = dx, .dw = dx ? Dw::kNone : Dw::kElem});
       this->expect_right();
     }
   }
-  this->make({.dx = false, .dw = false});
+  this->make({.dx = false, .dw = Dw::kNone});
   this->expect_right();
+}
+
+TYPED_TEST(LinearCrossEntropy, GradientInFp32) {
+  for (const Dw dw : {Dw::kFp32, Dw::kAccum}) {
+    for (const int64_t chunk : {100, 5}) {
+      this->make({.rows_per_chunk = chunk, .dw = dw});
+      this->expect_right();
+    }
+    this->make({.rows = 0, .dw = dw});
+    this->expect_right();
+  }
 }
 
 TYPED_TEST(LinearCrossEntropy, NoRows) {
@@ -222,6 +247,8 @@ TYPED_TEST(LinearCrossEntropy, AllRowsIgnored) {
 // The budget buys rows; the GEMM's workspace is small beside these.
 TYPED_TEST(LinearCrossEntropy, ScratchFollowsTheBudget) {
   using Elem = typename TypeParam::Elem;
+  Elem some;  // nothing is read: only whether a gradient is given
+  float some_fp32;
   ForwardBackward<TypeParam> a;
   a.x = view(static_cast<const Elem*>(nullptr), 4096, 64);
   a.w = view(static_cast<const Elem*>(nullptr), 500001, 64);
@@ -238,6 +265,13 @@ TYPED_TEST(LinearCrossEntropy, ScratchFollowsTheBudget) {
   EXPECT_LE(bytes(700) - one_row, 700 * row + (int64_t{64} << 20));
   EXPECT_GE(bytes(700) - one_row, 682 * row - (int64_t{64} << 20));
   EXPECT_LE(bytes(5000), 4096 * row + (int64_t{64} << 20));
+  // A dw of fp32 needs no sum of its own.
+  a.dw = view(&some, 500001, 64);
+  const int64_t with_sum = bytes(700);
+  a.dw = {};
+  a.dw_accum = view(&some_fp32, 500001, 64);
+  const int64_t sum = std::is_same_v<Elem, float> ? 0 : 500001 * 64 * 4;
+  EXPECT_NEAR(with_sum - bytes(700), sum, 256);
 }
 
 TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {
@@ -249,6 +283,7 @@ TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {
   ForwardBackward<TypeParam> good;
   this->bind(good, x, w, target, loss, lse);
   good.dx = view(dx.data(), 13, 24);
+  const DeviceArray<float> sum(std::vector<float>(50 * 24));
   const DeviceBuffer scratch(workspace(good));
   good.scratch = {scratch.data(), scratch.bytes()};
   ASSERT_TRUE(forward_backward(good, nullptr).ok());
@@ -266,6 +301,8 @@ TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {
   EXPECT_TRUE(refused([](A& a) { a.target.data = nullptr; }));
   EXPECT_TRUE(refused([](A& a) { a.loss.shape[0] = 13; }));
   EXPECT_TRUE(refused([](A& a) { a.label_smoothing = -0.1f; }));
+  EXPECT_TRUE(refused([&](A& a) { a.dw_accum = view(sum.data(), 50, 23); }));
+  EXPECT_TRUE(refused([&](A& a) { a.dw_accum = a.dw_fp32 = view(sum.data(), 50, 24); }));
 }
 
 }  // namespace

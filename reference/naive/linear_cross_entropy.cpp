@@ -33,6 +33,20 @@ Loss loss_pass(const Args& a, const Tensor& logits) {
   return c;
 }
 
+// dw in the storage type, as autograd gives it, then cast or added.
+template <class Args>
+void write_dw(const Eager& e, const Args& a, const Tensor& dlogits) {
+  const auto product = [&](const Tensor& to) {
+    e.matmul(dlogits, true, as_matrix(a.x), false, to);
+    return to;
+  };
+  if (a.dw) product(as_matrix(a.dw));
+  if (!a.dw_fp32 && !a.dw_accum) return;
+  const Tensor dw = product(e.empty(dlogits.type, {1, a.w.shape[0], a.w.shape[1]}));
+  if (a.dw_fp32) e.unary(Unary::kCopy, dw, as_matrix(a.dw_fp32));
+  if (a.dw_accum) e.binary(Binary::kAdd, as_matrix(a.dw_accum), dw, as_matrix(a.dw_accum));
+}
+
 void check(const Status& status) {
   if (!status.ok()) fail(status.code, status.reason);
 }
@@ -55,7 +69,7 @@ Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
     loss.dloss = a.dloss;
     check(cross_entropy::forward_backward(loss, stream));  // logits are now their gradient
     if (a.dx) e.matmul(logits, false, as_matrix(a.w), false, as_matrix(a.dx));
-    if (a.dw) e.matmul(logits, true, as_matrix(a.x), false, as_matrix(a.dw));
+    write_dw(e, a, logits);
   });
 }
 

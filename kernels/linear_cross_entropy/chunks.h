@@ -1,0 +1,69 @@
+// How linear_cross_entropy cuts its logits, and the scratch that it works in.
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/device/device.h"
+#include "kernels/device/loss_rows.h"
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+
+namespace tigon::linear_cross_entropy {
+
+// Elements between rows of logits are a multiple of this: 16 bytes of a 16-bit type, without which
+// the GEMM and the row sweep cannot use wide accesses.
+inline constexpr int64_t kPadding = 8;
+
+template <class Args>
+concept WritesGradients = requires(const Args& a) {
+  a.dw.data;
+};
+
+inline int64_t round_up(int64_t n, int64_t multiple) { return ceil_div(n, multiple) * multiple; }
+
+// Rows per chunk: as few chunks as the budget allows, of equal size, rounded up to whole tiles of
+// the GEMM where the budget allows that.
+template <class Args>
+int64_t chunk_rows(const Args& a) {
+  const int64_t rows = a.x.shape[0];
+  const int64_t row_bytes =
+      round_up(a.w.shape[0], kPadding) * static_cast<int64_t>(sizeof(typename Args::Elem));
+  const int64_t most = std::max<int64_t>(1, a.logits_bytes / row_bytes);
+  const int64_t chunks = std::max<int64_t>(1, ceil_div(rows, most));
+  int64_t chunk = ceil_div(rows, chunks);
+  for (const int64_t tile : {int64_t{256}, int64_t{128}}) {
+    if (round_up(chunk, tile) > most) continue;
+    chunk = round_up(chunk, tile);
+    break;
+  }
+  return std::clamp<int64_t>(chunk, 1, std::max<int64_t>(1, rows));
+}
+
+// The part of the logits [T, V] that is held at once.
+struct Chunk {
+  int64_t row, rows;
+};
+
+// The scratch and how the logits are cut.
+template <class Elem>
+struct Plan {
+  int64_t chunk = 0, chunks = 0, stride = 0;
+  LossTotals* totals = nullptr;  // [1], where needs_totals()
+  // [T] each, where they are reduced.
+  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
+  Elem* logits = nullptr;   // [chunk, stride]
+  float* dw_sum = nullptr;  // [V, H], where dw is summed over chunks and is not fp32 itself
+  bool sums_dw = false;
+  Scratch gemm;
+  size_t bytes = 0;
+};
+
+template <class Args>
+using PlanOf = Plan<typename Args::Elem>;
+
+template <class Args>
+Chunk chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
+  const int64_t row = index * p.chunk;
+  return {row, std::min(p.chunk, a.x.shape[0] - row)};
+}
+
+}  // namespace tigon::linear_cross_entropy

@@ -1,0 +1,106 @@
+// The GEMMs of a chunk of linear_cross_entropy.
+#pragma once
+#include "kernels/device/gemm.h"
+#include "kernels/linear_cross_entropy/chunks.h"
+
+namespace tigon::linear_cross_entropy {
+
+// The row of a matrix; nullptr where there is no memory, as when only sizes are asked for.
+template <class T>
+T* row_of(const View<T, 2>& v, int64_t row) {
+  return v ? v.data + row * v.stride[0] : nullptr;
+}
+
+template <class Args>
+Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+  constexpr DType kType = dtype_of<typename Args::Elem>;
+  return {.m = c.rows,
+          .n = a.w.shape[0],
+          .k = a.x.shape[1],
+          .in_type = kType,
+          .out_type = kType,
+          .a = row_of(a.x, c.row),
+          .b = a.w.data,
+          .c = p.logits,
+          .lda = a.x.stride[0],
+          .ldb = a.w.stride[0],
+          .ldc = p.stride,
+          .transpose_b = true};
+}
+
+template <class Args>
+Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+  constexpr DType kType = dtype_of<typename Args::Elem>;
+  return {.m = c.rows,
+          .n = a.x.shape[1],
+          .k = a.w.shape[0],
+          .in_type = kType,
+          .out_type = kType,
+          .a = p.logits,
+          .b = a.w.data,
+          .c = row_of(a.dx, planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.row),
+          .lda = p.stride,
+          .ldb = a.w.stride[0],
+          .ldc = a.dx.stride[0]};
+}
+
+// Where a product goes.
+struct Target {
+  DType type;
+  void* data;
+  int64_t stride;
+};
+
+template <class T>
+Target target_of(const View<T, 2>& v, int64_t row) {
+  return {dtype_of<T>, row_of(v, row), v.stride[0]};
+}
+
+// At most one of these is given.
+template <class Args>
+bool has_dw(const Args& a) {
+  return a.dw || a.dw_fp32 || a.dw_accum;
+}
+
+template <class Args>
+Target dw_target(const Args& a, const PlanOf<Args>& p) {
+  if (a.dw_accum) return target_of(a.dw_accum, 0);
+  if (a.dw_fp32) return target_of(a.dw_fp32, 0);
+  if (p.sums_dw) return {DType::kF32, p.dw_sum, a.x.shape[1]};
+  return target_of(a.dw, 0);
+}
+
+template <class Args>
+Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+  const Target to = dw_target(a, p);
+  const bool to_given = a.dw_accum && !planted("linear_cross_entropy.dw_accum_overwritten");
+  const bool adds = to_given || (c.row != 0 && !planted("linear_cross_entropy.dw_of_last_chunk")) ||
+                    planted("linear_cross_entropy.dw_not_cleared");
+  return {.m = a.w.shape[0],
+          .n = a.x.shape[1],
+          .k = c.rows,
+          .in_type = dtype_of<typename Args::Elem>,
+          .out_type = to.type,
+          .a = p.logits,
+          .b = row_of(a.x, c.row),
+          .c = to.data,
+          .lda = p.stride,
+          .ldb = a.x.stride[0],
+          .ldc = to.stride,
+          .transpose_a = true,
+          .beta = adds ? 1.0f : 0.0f};
+}
+
+// Calls f(gemm) for the gradients' GEMMs of a chunk until one fails. The row sweep comes before.
+template <class Args, class F>
+Status for_gradient_gemms(const Args& a, const PlanOf<Args>& p, Chunk c, F f) {
+  if constexpr (WritesGradients<Args>) {
+    if (a.dx) {
+      if (const Status s = f(dx_gemm(a, p, c)); !s.ok()) return s;
+    }
+    if (has_dw(a)) return f(dw_gemm(a, p, c));
+  }
+  return {};
+}
+
+}  // namespace tigon::linear_cross_entropy
