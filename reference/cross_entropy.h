@@ -57,11 +57,11 @@ inline bool is_class(int64_t y, int64_t vocabulary) { return y >= 0 && y < vocab
 // What class weights, one each where there are none, and the reduction make of rows.
 template <class S>
 struct Weighting {
-  Row<S> of;           // [V]
-  S all;               // their sum
-  S share;             // of a row in the loss: 1 / sum of the weights of rows that count, or 1
-  S z_loss;            // such that z_loss share is the option's divided by the rows that count
-  double plain_share;  // of a row in what has no weight: 1 / rows that count, or 1
+  Row<S> of;      // [V]
+  S all;          // their sum
+  S share;        // of a row in the loss: 1 / sum of the weights of rows that count, or 1
+  S z_loss;       // such that z_loss share is the option's divided by the rows that count
+  S plain_share;  // of a row in what has no weight: 1 / rows that count, or 1
 
   S of_class(int64_t y) const { return is_class(y, of.size()) ? S(of[y]) : S(0); }
 };
@@ -69,10 +69,15 @@ struct Weighting {
 template <class Args>
 Weighting<typename Args::Elem> weighting(const Args& a, int64_t vocabulary) {
   using S = typename Args::Elem;
-  Weighting<S> w{Row<S>::Constant(vocabulary, S(1)), S(0), S(1), S(a.z_loss), 1};
+  Weighting<S> w{Row<S>::Constant(vocabulary, S(1)), S(0), S(1), S(a.z_loss), S(1)};
   if (a.class_weight) w.of = array(a.class_weight);
   w.all = w.of.sum();
   if (a.reduction != Reduction::kMean) return w;
+  if (a.normaliser) {
+    const S n = a.normaliser.data[0];
+    w.share = w.plain_share = n != S(0) ? S(S(1) / n) : S(0);
+    return w;
+  }
   double rows = 0;
   S sum(0);
   for (int64_t t = 0; t < a.target.shape[0]; ++t) {
@@ -81,9 +86,9 @@ Weighting<typename Args::Elem> weighting(const Args& a, int64_t vocabulary) {
     ++rows;
     sum += a.class_weight ? w.of_class(y) : S(1);
   }
-  w.plain_share = rows > 0 ? 1 / rows : 0;
+  w.plain_share = S(rows > 0 ? 1 / rows : 0);
   w.share = sum != S(0) ? S(S(1) / sum) : S(0);
-  if (a.class_weight) w.z_loss = S(a.z_loss) * sum * S(w.plain_share);
+  if (a.class_weight) w.z_loss = S(a.z_loss) * sum * w.plain_share;
   return w;
 }
 
@@ -165,9 +170,9 @@ void write_results(const Args& a, const RowResults<S>& rows, const Weighting<S>&
       out.data[0] = values.sum() * share;
   };
   write(a.loss, rows.loss, w.share);
-  write(a.z_part, rows.z_part, S(w.plain_share));
-  write(a.accuracy, rows.accuracy, S(w.plain_share));
-  write(a.entropy, rows.entropy, S(w.plain_share));
+  write(a.z_part, rows.z_part, w.plain_share);
+  write(a.accuracy, rows.accuracy, w.plain_share);
+  write(a.entropy, rows.entropy, w.plain_share);
 }
 
 template <class P>
@@ -203,11 +208,12 @@ void backward(const Backward<P>& a) {
   }
 }
 
-// Takes what is returned beside the loss, and class weights.
+// Takes what is returned beside the loss, class weights and the normaliser.
 template <class From, class To>
 void take_extras(const From& from, To* to) {
   static_cast<LossOptions&>(*to) = from;
   to->class_weight = from.class_weight;
+  to->normaliser = from.normaliser;
   if constexpr (requires { to->entropy; }) {
     to->z_part = from.z_part;
     to->accuracy = from.accuracy;

@@ -253,9 +253,9 @@ void loss_intermediate(const Args& a) {
       out.data[0] = sqrt(squares.sum()) * share;
   };
   write(a.loss, rows.loss, w.share);
-  write(a.z_part, rows.z_part, S(w.plain_share));
-  write(a.accuracy, rows.accuracy, S(w.plain_share));
-  write(a.entropy, rows.entropy, S(w.plain_share));
+  write(a.z_part, rows.z_part, w.plain_share);
+  write(a.accuracy, rows.accuracy, w.plain_share);
+  write(a.entropy, rows.entropy, w.plain_share);
 }
 
 template <class P>

@@ -72,6 +72,8 @@ std::vector<OptionSet> option_sets() {
                   {"reduction", "none"}});
   sets.push_back(
       with_results({{"logits_bytes", "2600"}, {"class_weight", "given"}, {"reduction", "none"}}));
+  sets.push_back(
+      with_results({{"class_weight", "given"}, {"z_loss", "0.01"}, {"normaliser", "given"}}));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});

@@ -32,7 +32,11 @@ inline std::vector<OptionSet> loss_option_sets() {
       {{"reduction", "none"}},
       {{"dloss", "absent"}},
       {{"reduction", "none"}, {"dloss", "absent"}},
-      {{"label_smoothing", "0.2"}, {"z_loss", "0.001"}, {"softcap", "30"}, {"ignore_index", "0"}},
+      {{"label_smoothing", "0.2"},
+       {"z_loss", "0.001"},
+       {"softcap", "30"},
+       {"ignore_index", "0"},
+       {"normaliser", "given"}},
       with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
       with_results({{"class_weight", "given"},
                     {"label_smoothing", "0.1"},
@@ -47,6 +51,7 @@ inline std::vector<OptionSet> loss_option_sets() {
 inline std::vector<InputSet> loss_input_sets(std::vector<InputPlan> defaults) {
   defaults.push_back({"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
   defaults.push_back({"class_weight", "normal", {{"mean", 1.5}, {"scale", 0.2}}});
+  defaults.push_back({"normaliser", "normal", {{"mean", 7}, {"scale", 0.5}}});
   const auto with_targets = [&](const char* name, std::map<std::string, double> parameters) {
     InputSet set{name, defaults};
     set.plans.push_back({"target", "targets", std::move(parameters)});
@@ -87,6 +92,9 @@ inline std::vector<Property> loss_properties() {
           of_one_shape(same_results(
               "neutral_class_weight", {},
               {.options = {{"class_weight", "given"}}, .fill = {{"class_weight", 1}}}, none)),
+          of_one_shape(
+              same_results("normaliser_of_one", {.options = {{"reduction", "sum"}}},
+                           {.options = {{"normaliser", "given"}}, .fill = {{"normaliser", 1}}})),
           same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}}),
           same_results("neutral_softcap", {}, {.options = {{"softcap", "1000000"}}}, none),
           same_results("neutral_smoothing", {}, {.options = {{"label_smoothing", "1e-30"}}}, none),

@@ -35,6 +35,8 @@ Status check(const Args& a) {
     return invalid("cross_entropy: logits, target and lse must not be null");
   if (a.class_weight && !has_shape(a.class_weight, columns))
     return invalid("cross_entropy: class_weight must be [V]");
+  if (a.normaliser && !has_shape(a.normaliser, 1))
+    return invalid("cross_entropy: normaliser must be [1]");
   if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
     return invalid("cross_entropy: label_smoothing must be in [0, 1]");
   if constexpr (WritesLoss<Args>) {
@@ -110,7 +112,7 @@ Status run(LossPass pass, const Args& a, Stream stream) {
   }
   if (l.totals != nullptr) {
     const Status s = count_rows(a.target.data, rows.rows, a, a.class_weight.data, rows.columns,
-                                l.totals, stream);
+                                a.normaliser.data, l.totals, stream);
     if (!s.ok()) return s;
   }
   if (const Status s = loss_rows(rows, stream); !s.ok()) return s;

@@ -16,13 +16,14 @@ struct Forward : LossOptions {
   View<Accum, 1> loss;  // [1], or [T] with reduction none
   View<Accum, 1> lse;   // of the softcapped logits; kept for backward; 0 for an ignored row
   View<const Accum, 1> class_weight;         // left out: 1 each
+  View<const Accum, 1> normaliser;           // left out: counted
   View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
         std::tuple{in(&Forward::logits, "logits", {T, V}), in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
-        loss_weights<Forward>(V), loss_results<Forward>(T), loss_options());
+        loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options());
   }
 };
 
@@ -36,13 +37,14 @@ struct Backward : LossOptions {
   View<const Accum, 1> lse;    // from forward
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
   View<const Accum, 1> class_weight;
+  View<const Accum, 1> normaliser;
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
         std::tuple{inout(&Backward::logits, "logits", {T, V}), in(&Backward::target, "target", {T}),
                    in(&Backward::lse, "lse", {T}),
                    optional(in(&Backward::dloss, "dloss", {loss_length(T)}))},
-        loss_weights<Backward>(V), loss_options());
+        loss_inputs<Backward>(V), loss_options());
   }
 };
 
@@ -57,6 +59,7 @@ struct ForwardBackward : LossOptions {
   View<Accum, 1> loss;         // [1], or [T] with reduction none
   View<Accum, 1> lse;
   View<const Accum, 1> class_weight;
+  View<const Accum, 1> normaliser;
   View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
   static auto fields() {
@@ -66,7 +69,7 @@ struct ForwardBackward : LossOptions {
                    optional(in(&ForwardBackward::dloss, "dloss", {loss_length(T)})),
                    out(&ForwardBackward::loss, "loss", {loss_length(T)}),
                    out(&ForwardBackward::lse, "lse", {T})},
-        loss_weights<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options());
+        loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options());
   }
 };
 

@@ -144,14 +144,15 @@ TIGON_DEVICE RowFactors factors_of(const LossRows<T>& a, int64_t row, int64_t ta
       a.options.reduction == Reduction::kNone && !planted("loss.dloss_of_first_row");
   if (a.dloss != nullptr && !planted("loss.dloss_ignored"))
     f.upstream = load(a.dloss + (per_row ? row : 0));
-  if (mean) f.upstream /= static_cast<float>(load(&a.totals->rows));
+  const float rows = mean ? load(&a.totals->rows) : 1.0f;
+  f.upstream = rows != 0.0f ? f.upstream / rows : 0.0f;  // a normaliser may be 0
   if (kForm != LossForm::kGeneral || a.class_weight == nullptr) return f;
   f.weight = load(a.class_weight + target);
   if (a.options.label_smoothing != 0.0f)
     f.class_mean = load(&a.totals->all_classes) / static_cast<float>(a.columns);
   if (!mean || planted("loss.weights_divided_by_rows")) return f;
   const float weight = load(&a.totals->weight);
-  const float mean_weight = weight / static_cast<float>(load(&a.totals->rows));
+  const float mean_weight = weight == rows ? 1.0f : weight / rows;  // 1 for a normaliser of 0
   f.upstream = weight != 0.0f ? f.upstream / mean_weight : 0.0f;
   if (!planted("loss.z_loss_divided_by_weights")) f.z_loss *= mean_weight;
   return f;
@@ -263,7 +264,10 @@ loss_rows_kernel(LossRows<T> a, int kept) {
 
 TIGON_KERNEL(kReduceThreads)
 count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
-                  const float* class_weight, int64_t columns, LossTotals* totals) {
+                  const float* class_weight, int64_t columns, const float* normaliser,
+                  LossTotals* totals) {
+  if (planted("loss.normaliser_unused")) normaliser = nullptr;
+  if (normaliser != nullptr) rows = 0;
   int64_t n = 0;
   float weight = 0.0f, all_classes = 0.0f;
   for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) {
@@ -279,8 +283,8 @@ count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
   weight = block_sum<kReduceThreads>(weight);
   all_classes = block_sum<kReduceThreads>(all_classes);
   if (threadIdx.x != 0) return;
-  store(&totals->rows, n);
-  store(&totals->weight, weight);
+  store(&totals->rows, normaliser != nullptr ? load(normaliser) : static_cast<float>(n));
+  store(&totals->weight, normaliser != nullptr ? load(normaliser) : weight);
   store(&totals->all_classes, all_classes);
 }
 
@@ -293,10 +297,9 @@ reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, 
   if (threadIdx.x != 0) return;
   float n = 1.0f;
   if (planted("loss.sum_for_mean")) divisor = DivideBy::kNothing;
-  if (divisor == DivideBy::kRows) n = static_cast<float>(load(&totals->rows));
+  if (divisor == DivideBy::kRows) n = load(&totals->rows);
   if (divisor == DivideBy::kWeight)
-    n = planted("loss.weights_divided_by_rows") ? static_cast<float>(load(&totals->rows))
-                                                : load(&totals->weight);
+    n = planted("loss.weights_divided_by_rows") ? load(&totals->rows) : load(&totals->weight);
   store(out, n != 0.0f ? sum / n : sum * 0.0f);  // 0, or NaN
 }
 
@@ -373,10 +376,12 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
 }
 
 Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,
-                  const float* class_weight, int64_t columns, LossTotals* totals, Stream stream) {
+                  const float* class_weight, int64_t columns, const float* normaliser,
+                  LossTotals* totals, Stream stream) {
   if (planted("loss.count_skipped")) return {};
   return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
-                count_rows_kernel, target, rows, options, class_weight, columns, totals);
+                count_rows_kernel, target, rows, options, class_weight, columns, normaliser,
+                totals);
 }
 
 Status reduce_rows(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,

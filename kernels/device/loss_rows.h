@@ -13,8 +13,8 @@ enum class LossPass : int {
 
 // Of the rows that are not ignored, and of all classes.
 struct LossTotals {
-  int64_t rows;
-  float weight;       // sum of their targets' class weights
+  float rows;         // their number, or the caller's normaliser
+  float weight;       // sum of their targets' class weights, or the caller's normaliser
   float all_classes;  // sum of all class weights, with label smoothing
 };
 
@@ -44,9 +44,10 @@ inline bool needs_totals(const LossOptions& o, bool has_weights) {
 template <class Elem>
 Status loss_rows(const LossRows<Elem>& rows, Stream stream);
 
-// Enqueues the totals of these targets; class_weight [columns] may be nullptr.
+// Enqueues the totals of these targets; class_weight [columns] and normaliser [1] may be nullptr.
 Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,
-                  const float* class_weight, int64_t columns, LossTotals* totals, Stream stream);
+                  const float* class_weight, int64_t columns, const float* normaliser,
+                  LossTotals* totals, Stream stream);
 
 enum class DivideBy { kNothing, kRows, kWeight };
 

@@ -83,6 +83,8 @@ Status check(const Args& a) {
           "else [1]");
   if (a.class_weight && !has_shape(a.class_weight, columns))
     return invalid("linear_cross_entropy: class_weight must be [V]");
+  if (a.normaliser && !has_shape(a.normaliser, 1))
+    return invalid("linear_cross_entropy: normaliser must be [1]");
   if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
     return invalid("linear_cross_entropy: label_smoothing must be in [0, 1]");
   if constexpr (WritesGradients<Args>) {
@@ -148,8 +150,8 @@ Status run(const Args& a, Stream stream) {
     return invalid("linear_cross_entropy: scratch is smaller than workspace()");
   const int64_t rows = a.x.shape[0];
   if (p.totals != nullptr) {
-    const Status s =
-        count_rows(a.target.data, rows, a, a.class_weight.data, a.w.shape[0], p.totals, stream);
+    const Status s = count_rows(a.target.data, rows, a, a.class_weight.data, a.w.shape[0],
+                                a.normaliser.data, p.totals, stream);
     if (!s.ok()) return s;
   }
   const bool loses_rest = planted("linear_cross_entropy.last_chunk_lost") && rows % p.chunk != 0;

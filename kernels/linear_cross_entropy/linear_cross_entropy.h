@@ -21,6 +21,7 @@ struct Forward : LossOptions, ChunkOptions {
   View<Accum, 1> loss;  // [1], or [T] with reduction none
   View<Accum, 1> lse;
   View<const Accum, 1> class_weight;         // left out: 1 each
+  View<const Accum, 1> normaliser;           // left out: counted
   View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
   Scratch scratch;
   static auto fields() {
@@ -28,7 +29,7 @@ struct Forward : LossOptions, ChunkOptions {
         std::tuple{in(&Forward::x, "x", {T, H}), in(&Forward::w, "w", {V, H}),
                    in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
-        loss_weights<Forward>(V), loss_results<Forward>(T), loss_options(),
+        loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options(),
         std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }
 };
@@ -52,6 +53,7 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   View<Accum, 2> dw_fp32;   // gets dw unrounded
   View<Accum, 2> dw_accum;  // dw is added to it
   View<const Accum, 1> class_weight;
+  View<const Accum, 1> normaliser;
   View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
   static auto fields() {
@@ -65,7 +67,7 @@ struct ForwardBackward : LossOptions, ChunkOptions {
                    optional(out(&ForwardBackward::dw, "dw", {V, H})),
                    on_request(out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})),
                    on_request(inout(&ForwardBackward::dw_accum, "dw_accum", {V, H}))},
-        loss_weights<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
+        loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
         std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }
 };

@@ -15,6 +15,9 @@ enum class Reduction : int { kMean, kSum, kNone };
 // neither ignore_index nor in [0, V) is never used as an index: its row's loss and gradient are
 // NaN.
 //
+// With normaliser n, mean divides everything by n[0] and counts nothing: the rows of all steps and
+// devices over which a gradient is accumulated, which only the caller knows. n = 0 gives 0.
+//
 // With class_weight w:
 //   loss = (1 - a) w_y (lse - x_y) + a / V sum_i w_i (lse - x_i) + z_loss * lse^2
 // and mean divides by the sum of w_y over the rows that are not ignored (loss and gradient are 0
@@ -47,10 +50,12 @@ inline Expr loss_length(Axis tokens) {
           }};
 }
 
-// Class weights [V], and what is returned beside the loss, of a signature that has them.
+// Class weights [V] and the normaliser [1], and what is returned beside the loss, of a signature
+// that has them.
 template <class Args>
-auto loss_weights(Axis vocabulary) {
-  return std::tuple{on_request(in(&Args::class_weight, "class_weight", {vocabulary}))};
+auto loss_inputs(Axis vocabulary) {
+  return std::tuple{on_request(in(&Args::class_weight, "class_weight", {vocabulary})),
+                    on_request(in(&Args::normaliser, "normaliser", {1}))};
 }
 template <class Args>
 auto loss_results(Axis tokens) {

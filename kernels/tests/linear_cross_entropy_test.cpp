@@ -1,6 +1,9 @@
 // linear_cross_entropy against plain loops in double.
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
+#include <memory>
+#include <optional>
+
 #include "kernels/tests/loss_reference.h"
 
 namespace tigon::linear_cross_entropy {
@@ -16,6 +19,7 @@ struct Problem {
   int64_t rows_per_chunk = 100;
   bool upstream = true, dx = true;
   Dw dw = Dw::kElem;
+  std::optional<float> normaliser = {};
 };
 
 template <class P>
@@ -56,6 +60,10 @@ class LinearCrossEntropy : public testing::Test {
             const DeviceArray<int64_t>& target, const DeviceArray<float>& loss,
             const DeviceArray<float>& lse) {
     static_cast<LossOptions&>(a) = p_.options;
+    if (p_.normaliser) {
+      normaliser_ = std::make_unique<DeviceArray<float>>(std::vector<float>{*p_.normaliser});
+      a.normaliser = view(static_cast<const float*>(normaliser_->data()), 1);
+    }
     a.logits_bytes =
         p_.rows_per_chunk * ((p_.columns + 7) / 8 * 8) * static_cast<int64_t>(sizeof(Elem));
     a.x = view(static_cast<const Elem*>(x.data()), p_.rows, p_.hidden);
@@ -117,8 +125,9 @@ class LinearCrossEntropy : public testing::Test {
     const double u = unit_roundoff(dtype_of<Elem>);
     const auto counted = static_cast<double>(
         p_.rows - std::count(targets_.begin(), targets_.end(), p_.options.ignore_index));
+    const double divisor = static_cast<double>(p_.normaliser.value_or(static_cast<float>(counted)));
     const double share =
-        p_.options.reduction == Reduction::kMean ? (counted > 0 ? 1 / counted : 0) : 1;
+        p_.options.reduction == Reduction::kMean ? (divisor != 0 ? 1 / divisor : 0) : 1;
     const auto size = static_cast<size_t>(p_.hidden);
     std::vector<double> dw(w_.size()), dw_error(w_.size());
     double sum = 0, sum_error = 0;
@@ -180,6 +189,7 @@ class LinearCrossEntropy : public testing::Test {
   std::vector<int64_t> targets_;
   std::vector<float> upstream_;
   std::vector<float> held_;  // by the fp32 gradient
+  std::unique_ptr<DeviceArray<float>> normaliser_;
 };
 
 using Policies = testing::Types<F32, BF16, F16>;
@@ -226,6 +236,13 @@ TYPED_TEST(LinearCrossEntropy, GradientInFp32) {
       this->expect_right();
     }
     this->make({.rows = 0, .dw = dw});
+    this->expect_right();
+  }
+}
+
+TYPED_TEST(LinearCrossEntropy, MeanByTheCallersNormaliser) {
+  for (const float n : {3.5f, 0.0f}) {
+    this->make({.rows_per_chunk = 5, .normaliser = n});
     this->expect_right();
   }
 }

@@ -19,9 +19,11 @@ Capped softcap(const Eager& e, const Tensor& logits, const LossOptions& o) {
   return {scaled, e.binary(Binary::kMul, e.unary(Unary::kTanh, scaled), o.softcap)};
 }
 
-// Rows that are not ignored, at least 1; fp32 [1, 1, 1].
-Tensor count_rows(const Eager& e, const Eager::Targets& target, const LossOptions& o) {
-  const Tensor rows = e.sum(e.not_ignored(target, o.ignore_index), Over::kTokens);
+// Rows that are not ignored, at least 1, or the normaliser; fp32 [1, 1, 1].
+template <class Args>
+Tensor count_rows(const Eager& e, const Args& a) {
+  if (a.normaliser) return as_row(a.normaliser);
+  const Tensor rows = e.sum(e.not_ignored(a.target, a.ignore_index), Over::kTokens);
   return e.binary(Binary::kMax, rows, 1.0f);
 }
 
@@ -42,9 +44,9 @@ Weights weights_of(const Eager& e, const Args& a) {
 }
 
 // What the mean divides by.
-Tensor divisor(const Eager& e, const Weights& w, const Eager::Targets& target,
-               const LossOptions& o) {
-  return w ? e.sum(w.targets, Over::kTokens) : count_rows(e, target, o);
+template <class Args>
+Tensor divisor(const Eager& e, const Weights& w, const Args& a) {
+  return w && !a.normaliser ? e.sum(w.targets, Over::kTokens) : count_rows(e, a);
 }
 
 // Cross entropy of each row [T] from log probabilities [T, V].
@@ -81,10 +83,10 @@ void write_loss(const Eager& e, const Args& a, const Tensor& logp, const Tensor&
     const bool none = a.reduction == Reduction::kNone;
     e.unary(Unary::kCopy, rows, none ? as_column(out) : as_row(out));
   };
-  const auto by_rows = [&] { return count_rows(e, a.target, a); };
+  const auto by_rows = [&] { return count_rows(e, a); };
   const Weights w = weights_of(e, a);
-  Tensor loss = reduced(e, row_losses(e, logp, w, a.target, a), a,
-                        [&] { return divisor(e, w, a.target, a); });
+  Tensor loss =
+      reduced(e, row_losses(e, logp, w, a.target, a), a, [&] { return divisor(e, w, a); });
   if (a.z_loss != 0.0f || a.z_part) {
     const Tensor z = reduced(e, z_parts(e, lse, a), a, by_rows);
     loss = e.binary(Binary::kAdd, loss, z);
@@ -135,14 +137,13 @@ void write_gradient(const Eager& e, const Args& a, const Capped& capped, const T
                     const Tensor& lse) {
   const Weights w = weights_of(e, a);
   const Tensor logits = as_matrix(a.logits);
-  const Tensor g = upstream(e, a, divisor(e, w, a.target, a));
+  const Tensor g = upstream(e, a, divisor(e, w, a));
   // Nothing is left to do after log_softmax: no copy, as in a framework.
   const bool direct =
       logits.type == DType::kF32 && a.logits.contiguous() && a.z_loss == 0.0f && a.softcap <= 0.0f;
   Tensor d = direct ? logits : e.empty(DType::kF32, logits.shape);
   e.log_softmax_backward(logp, logp_gradient(e, logp, g, w, a.target, a), d);
-  if (a.z_loss != 0.0f)
-    d = add_z_gradient(e, d, logp, lse, upstream(e, a, count_rows(e, a.target, a)), a);
+  if (a.z_loss != 0.0f) d = add_z_gradient(e, d, logp, lse, upstream(e, a, count_rows(e, a)), a);
   if (a.softcap > 0.0f) {
     d = e.binary(Binary::kMul, e.cast(d, logits.type), a.softcap);
     d = e.binary(Binary::kTanhBackward, capped.scaled, d);

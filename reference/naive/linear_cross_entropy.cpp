@@ -27,6 +27,7 @@ Loss loss_pass(const Args& a, const Tensor& logits) {
   c.loss = a.loss;
   c.lse = a.lse;
   c.class_weight = a.class_weight;
+  c.normaliser = a.normaliser;
   c.z_part = a.z_part;
   c.accuracy = a.accuracy;
   c.entropy = a.entropy;
