@@ -1,9 +1,9 @@
-// Oracle of linear_cross_entropy in plain Eigen: cross_entropy's oracle on z = x w^T. S is the same
-// formulas with every term replaced by its absolute value, S2 the effect of storing logits and
-// their gradient in the element type.
+// Oracle of linear_cross_entropy in plain Eigen: cross_entropy's oracle on z = x w^T + bias. S is
+// the same formulas with every term replaced by its absolute value, S2 the effect of storing logits
+// and their gradient in the element type.
 //
-// A budget's n is the length of all sums on the path: H + V for loss, lse and dx, H + V + T for dw;
-// its c0 is 24 as for cross_entropy, its k_int 1 for all four.
+// A budget's n is the length of all sums on the path: H + V for loss, lse and dx, H + V + T for dw
+// and dbias; its c0 is 24 as for cross_entropy, its k_int 1 for all.
 #pragma once
 #include <cmath>
 
@@ -33,10 +33,19 @@ Rows<S> transpose_times(const Rows<S>& a, const Rows<S>& b) {
   return (a.matrix().transpose() * b.matrix()).array();
 }
 
+// z = x w^T + bias [T, V]
+template <class Args>
+auto logits(const Args& a) {
+  using S = typename Args::Elem;
+  Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  if (a.bias) z.rowwise() += Row<S>(array(a.bias));
+  return z;
+}
+
 template <class P>
 void forward(const Forward<P>& a) {
   using S = typename P::Elem;
-  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));  // [T, V]
+  const Rows<S> z = logits(a);
   cross_entropy::Forward<P> f;
   cross_entropy::take_extras(a, &f);
   f.logits = view(z.data(), z.rows(), z.cols());
@@ -50,7 +59,7 @@ void forward(const Forward<P>& a) {
 template <class P>
 Rows<typename P::Elem> logits_gradient(const ForwardBackward<P>& a) {
   using S = typename P::Elem;
-  Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  Rows<S> z = logits(a);
   cross_entropy::ForwardBackward<P> f;
   cross_entropy::take_extras(a, &f);
   f.logits = view(z.data(), z.rows(), z.cols());
@@ -77,6 +86,7 @@ void forward_backward(const ForwardBackward<P>& a) {
   if (a.dw_accum) array(a.dw_accum) += transpose_times<S>(d, array(a.x));
   if (a.dw_fp32) array(a.dw_fp32) = transpose_times<S>(d, array(a.x));
   if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x));
+  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
 }
 
 // ---- how one row's loss, lse and gradient follow its logits -------------------------------------
@@ -123,6 +133,15 @@ Rows<S> finite_part(const Rows<S>& z) {
   return z.isFinite().select(z, Rows<S>::Zero(z.rows(), z.cols()));
 }
 
+// The roundings of a logit's sum, Z_j = sum |x_h w_jh| + |bias_j|.
+template <class Args>
+auto logits_scale(const Args& a) {
+  using S = typename Args::Elem;
+  Rows<S> z = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
+  if (a.bias) z.rowwise() += Row<S>(array(a.bias).abs());
+  return finite_part<S>(z);
+}
+
 // The accuracy's S where rounding the logits may change it: then any accuracy is right.
 inline constexpr double kDoubtful = 0x1p22;
 inline constexpr double kStep = 0x1p-7;  // of bf16, the largest, relative to a value
@@ -138,12 +157,11 @@ bool is_doubtful(const Row<S>& z, const Row<S>& z_scale, int64_t y) {
   return false;
 }
 
-// Beside cross_entropy's own S: a logit is off by the roundings of its sum, Z_j = sum |x_h w_jh|.
+// Beside cross_entropy's own S: a logit is off by the roundings of its sum.
 template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
-  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  const Rows<S> z_scale = finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
+  const Rows<S> z = logits(a), z_scale = logits_scale(a);
   const auto w = cross_entropy::weighting(a, z.cols());
   cross_entropy::RowResults<S> rows(z.rows());
   array(a.lse).setZero();
@@ -173,8 +191,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   using std::abs;
   using S = typename P::Elem;
   loss_scale(a);
-  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  const Rows<S> z_scale = finite_part<S>(times_transpose<S>(array(a.x).abs(), array(a.w).abs()));
+  const Rows<S> z = logits(a), z_scale = logits_scale(a);
   const auto w = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, w).abs();
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
@@ -191,6 +208,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   const Rows<S> held = a.dw_accum ? Rows<S>(array(a.dw_accum).abs()) : Rows<S>();
   for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d, array(a.x).abs()); });
   if (a.dw_accum) array(a.dw_accum) += held;
+  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
 }
 
 // ---- S2 -----------------------------------------------------------------------------------------
@@ -201,7 +219,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 //   lse by         sum_j lse_gradient_j z_j delta_j,
 //   D_i by         D_i epsilon_i + sum_j hessian_ij z_j delta_j,
 //   dx_h by        sum_i w_ih D_i epsilon_i + sum_j (sum_i w_ih hessian_ij) z_j delta_j,
-//   dw_ih by       sum_t x_th (change of D_ti), whose rows are independent,
+//   dw_ih by       sum_t x_th (change of D_ti), whose rows are independent, and dbias_i likewise,
 // and S2 is the 2-norm of the factors of the deltas and epsilons.
 //
 // Logits that lie within a step of their type of each other are rounded alike: their deltas are not
@@ -230,7 +248,7 @@ void loss_intermediate(const Args& a) {
   using std::abs;
   using std::sqrt;
   using S = typename Args::Elem;
-  const Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  const Rows<S> z = logits(a);
   const Rows<S> finite = finite_part(z);
   const auto w = cross_entropy::weighting(a, z.cols());
   cross_entropy::RowResults<S> rows(z.rows());  // squares
@@ -268,7 +286,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   using S = typename P::Elem;
   loss_intermediate(a);
   const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
-  const Rows<S> z = times_transpose<S>(x, w);
+  const Rows<S> z = logits(a);
   const Rows<S> finite = finite_part(z);
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
@@ -295,6 +313,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   }
   if (a.dx) array(a.dx) = dx2.sqrt();
   for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d2, x.square()).sqrt(); });
+  if (a.dbias) array(a.dbias) = Row<S>(d2.colwise().sum().sqrt());
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

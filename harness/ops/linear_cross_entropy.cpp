@@ -59,6 +59,14 @@ void underflow(const Args& a) {
   if (a.dx) reference::array(a.dx).rowwise() = column_norms(w);
   reference::linear_cross_entropy::for_dw(
       a, [&](const auto& to) { reference::array(to).rowwise() = column_norms(x); });
+  if (a.dbias)
+    reference::array(a.dbias).setConstant(
+        column_norms(reference::Rows<double>::Ones(x.rows(), 1).eval())[0]);
+}
+
+OptionSet together(OptionSet options, const OptionSet& more) {
+  options.insert(more.begin(), more.end());
+  return options;
 }
 
 std::vector<OptionSet> option_sets() {
@@ -77,6 +85,10 @@ std::vector<OptionSet> option_sets() {
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
+  const OptionSet with_bias = {{"bias", "given"}, {"dbias", "given"}};
+  sets.push_back(with_bias);
+  sets.push_back(together(with_bias, {{"logits_bytes", "2600"}, {"softcap", "5"}}));
+  sets.push_back(together(with_bias, {{"dx", "absent"}, {"dw", "absent"}}));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     sets.push_back({{"dw", "absent"}, {to, "given"}});
     sets.push_back({{"dw", "absent"}, {to, "given"}, {"logits_bytes", "2600"}});
@@ -115,7 +127,7 @@ OpSpec contract() {
   const Expr logits_bytes = Expr(T) * V * elem;
   return {
       .name = "linear_cross_entropy",
-      .summary = "cross_entropy(x w^T, target), rows in chunks",
+      .summary = "cross_entropy(x w^T + bias, target), rows in chunks",
       .axes = {{.axis = T,
                 .tiny = {1, 5},
                 .check = {0, 1, 33, 70},
@@ -205,6 +217,7 @@ OpSpec contract() {
                               {"dw", of_all},
                               {"dw_fp32", of_all},
                               {"dw_accum", of_all},
+                              {"dbias", of_all},
                               {"z_part", of_all},
                               {"accuracy", of_all},
                               {"entropy", of_all}},

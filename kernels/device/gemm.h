@@ -4,9 +4,9 @@
 
 namespace tigon {
 
-// C[m,n] = alpha op(A)[m,k] op(B)[k,n] + beta C, all row-major in device memory. Sums are fp32; f32
-// inputs are multiplied as fp32, never as TF32. C is not read when beta is 0 and may not overlap A
-// or B.
+// C[m,n] = alpha op(A)[m,k] op(B)[k,n] + beta C, and bias [n] added to each row, all row-major in
+// device memory. Sums are fp32; f32 inputs are multiplied as fp32, never as TF32. C is not read
+// when beta is 0 and may not overlap A or B.
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;
   DType in_type = DType::kF32;        // of A and B: f32, bf16 or f16
@@ -14,6 +14,7 @@ struct Gemm {
   const void* a = nullptr;            // [m, k], or [k, m] when transpose_a
   const void* b = nullptr;            // [k, n], or [n, k] when transpose_b
   void* c = nullptr;                  // [m, n]
+  const void* bias = nullptr;         // [n] of C's type; nullptr: none
   int64_t lda = 0, ldb = 0, ldc = 0;  // elements from one row to the next, of A and B as stored
   bool transpose_a = false, transpose_b = false;
   float alpha = 1.0f, beta = 0.0f;

@@ -37,7 +37,7 @@ struct Key {
   int device;
   int64_t m, n, k, lda, ldb, ldc;
   DType in_type, out_type;
-  bool transpose_a, transpose_b, accumulate;
+  bool transpose_a, transpose_b, accumulate, bias;
   uint32_t align_a, align_b, align_c;
   auto operator<=>(const Key&) const = default;
 };
@@ -55,20 +55,35 @@ Key key_of(const Gemm& p, int device) {
           p.transpose_a,
           p.transpose_b,
           p.beta != 0.0f,
+          p.bias != nullptr,
           alignment_of(p.a),
           alignment_of(p.b),
-          alignment_of(p.c)};
+          std::min(alignment_of(p.c), alignment_of(p.bias))};
 }
 
 struct Plan {
+  cublasLtMatmulDescOpaque_t operation;
   // mutable, because the library reads them through pointers that are not const.
-  mutable cublasLtMatmulDescOpaque_t operation;
   mutable cublasLtMatrixLayoutOpaque_t left, right, result;
   std::array<cublasLtMatmulHeuristicResult_t, kCandidates> candidates;
   int count = 0;
   int chosen = 0;
   bool tuned = false;
 };
+
+template <class Value>
+bool describe_by(cublasLtMatmulDescOpaque_t* operation, cublasLtMatmulDescAttributes_t attribute,
+                 Value value) {
+  return cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value)) ==
+         CUBLAS_STATUS_SUCCESS;
+}
+
+bool describe_bias(const Gemm& p, cublasLtMatmulDescOpaque_t* operation) {
+  return p.bias == nullptr ||
+         (describe_by(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS) &&
+          describe_by(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(p.out_type)) &&
+          describe_by(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias));
+}
 
 // cuBLASLt is column-major: C = op(A) op(B) by rows is C' = op(B)' op(A)' by columns, so B comes
 // first and "transposed" keeps its meaning.
@@ -82,10 +97,9 @@ bool describe(const Gemm& p, Plan* plan) {
   };
   return cublasLtMatmulDescInit(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
              CUBLAS_STATUS_SUCCESS &&
-         cublasLtMatmulDescSetAttribute(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSA, &left,
-                                        sizeof(left)) == CUBLAS_STATUS_SUCCESS &&
-         cublasLtMatmulDescSetAttribute(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, &right,
-                                        sizeof(right)) == CUBLAS_STATUS_SUCCESS &&
+         describe_by(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSA, left) &&
+         describe_by(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, right) &&
+         describe_bias(p, &plan->operation) &&
          layout(&plan->left, p.in_type, p.transpose_b, p.n, p.k, p.ldb) &&
          layout(&plan->right, p.in_type, p.transpose_a, p.k, p.m, p.lda) &&
          layout(&plan->result, p.out_type, false, p.n, p.m, p.ldc);
@@ -120,8 +134,10 @@ bool find_algorithms(cublasLtHandle_t handle, const Key& key, Plan* plan) {
 
 cublasStatus_t multiply(cublasLtHandle_t handle, const Plan& plan, int algorithm, const Gemm& p,
                         void* workspace, Stream stream) {
-  return cublasLtMatmul(handle, &plan.operation, &p.alpha, p.b, &plan.left, p.a, &plan.right,
-                        &p.beta, p.c, &plan.result, p.c, &plan.result,
+  cublasLtMatmulDescOpaque_t operation = plan.operation;
+  if (!describe_bias(p, &operation)) return CUBLAS_STATUS_INVALID_VALUE;
+  return cublasLtMatmul(handle, &operation, &p.alpha, p.b, &plan.left, p.a, &plan.right, &p.beta,
+                        p.c, &plan.result, p.c, &plan.result,
                         &plan.candidates[static_cast<size_t>(algorithm)].algo, workspace,
                         kWorkspaceBytes, stream);
 }
@@ -329,13 +345,15 @@ Status gemm_tune(const Gemm& problem) {
   const Operand b(problem.in_type, problem.transpose_b ? problem.n : problem.k, problem.ldb,
                   key.align_b);
   const Operand c(problem.out_type, problem.m, problem.ldc, key.align_c);
+  const Operand bias(problem.out_type, 1, problem.bias != nullptr ? problem.n : 1, key.align_c);
   const Operand workspace(DType::kU8, 1, kWorkspaceBytes, 256);
-  if (!a.data() || !b.data() || !c.data() || !workspace.data())
+  if (!a.data() || !b.data() || !c.data() || !bias.data() || !workspace.data())
     return failed("gemm_tune: not enough device memory for a copy of A, B and C");
   Gemm p = problem;
   p.a = a.data();
   p.b = b.data();
   p.c = c.data();
+  if (problem.bias != nullptr) p.bias = bias.data();
   const int best = fastest(prepared, p, workspace.data());
   if (best < 0) return failed("gemm_tune: no algorithm ran");
   Library::instance().choose(key, *prepared.plan, best);

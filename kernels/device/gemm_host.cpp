@@ -47,18 +47,19 @@ Block read(const T* source, int64_t ld, const Range& r, float* buffer) {
   return {buffer, r.rows, r.columns};
 }
 
-// C's tile = alpha sum + beta C's tile.
+// C's tile = alpha sum + beta C's tile + bias.
 template <class Out>
-void write(const Gemm& p, const Range& r, const Block& sum) {
+void write(const Gemm& p, const Range& r, Block& sum) {
+  const Out* const bias = static_cast<const Out*>(p.bias);
   for (int64_t i = 0; i < r.rows; ++i) {
     Out* to = static_cast<Out*>(p.c) + (r.row + i) * p.ldc + r.column;
-    const float* from = sum.data() + i * r.columns;
-    if (p.beta == 0.0f) {
-      for (int64_t j = 0; j < r.columns; ++j) to[j] = Out(p.alpha * from[j]);
-    } else {
-      for (int64_t j = 0; j < r.columns; ++j)
-        to[j] = Out(p.alpha * from[j] + p.beta * static_cast<float>(to[j]));
-    }
+    float* const from = sum.data() + i * r.columns;
+    for (int64_t j = 0; j < r.columns; ++j) from[j] *= p.alpha;
+    if (p.beta != 0.0f)
+      for (int64_t j = 0; j < r.columns; ++j) from[j] += p.beta * static_cast<float>(to[j]);
+    if (bias != nullptr)
+      for (int64_t j = 0; j < r.columns; ++j) from[j] += static_cast<float>(bias[r.column + j]);
+    for (int64_t j = 0; j < r.columns; ++j) to[j] = Out(from[j]);
   }
 }
 

@@ -53,6 +53,7 @@ struct Plan {
   Elem* logits = nullptr;   // [chunk, stride]
   float* dw_sum = nullptr;  // [V, H], where dw is summed over chunks and is not fp32 itself
   bool sums_dw = false;
+  float* bias_sums = nullptr;  // [bias_groups(), V], where dbias is computed
   Scratch gemm;
   size_t bytes = 0;
 };

@@ -1,8 +1,9 @@
 // linear_cross_entropy: for each chunk of rows c of x [T, H], with w [V, H] the weight,
-//   logits [c, V] = x w^T        GEMM, rounded to the element type
+//   logits [c, V] = x w^T + b    GEMM, rounded to the element type
 //   logits -> loss, dlogits      one sweep of kernels/device/loss_rows.cu, in place
 //   dx [c, H] = dlogits w        GEMM
 //   dw [V, H] += dlogits^T x     GEMM; in fp32 and rounded once when there are several chunks
+//   dbias [V] += sum_c dlogits   another sweep, where it is wanted
 // One chunk of logits is all that is ever held. Nothing waits for the host: the number of rows that
 // are not ignored is counted on the device first.
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
@@ -10,6 +11,7 @@
 #include <climits>
 
 #include "kernels/device/scratch_parts.h"
+#include "kernels/linear_cross_entropy/bias_gradient.h"
 #include "kernels/linear_cross_entropy/chunks.h"
 #include "kernels/linear_cross_entropy/products.h"
 #include "kernels/linear_cross_entropy/round_rows.h"
@@ -40,6 +42,8 @@ PlanOf<Args> plan(const Args& a, void* data) {
     p.sums_dw = a.dw && p.chunks > 1 && !std::is_same_v<Elem, float> &&
                 !planted("linear_cross_entropy.dw_summed_as_stored");
     if (p.sums_dw) p.dw_sum = parts.take<float>(a.w.shape[0] * a.x.shape[1]);
+    if (a.dbias)
+      p.bias_sums = parts.take<float>(bias_groups<Elem>(p.chunk, a.w.shape[0]) * a.w.shape[0]);
   }
   size_t& gemm_bytes = p.gemm.bytes;
   const auto widen = [&](const Gemm& g) {
@@ -83,6 +87,8 @@ Status check(const Args& a) {
           "else [1]");
   if (a.class_weight && !has_shape(a.class_weight, columns))
     return invalid("linear_cross_entropy: class_weight must be [V]");
+  if (a.bias && !has_shape(a.bias, columns))
+    return invalid("linear_cross_entropy: bias must be [V]");
   if (a.normaliser && !has_shape(a.normaliser, 1))
     return invalid("linear_cross_entropy: normaliser must be [1]");
   if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
@@ -90,6 +96,8 @@ Status check(const Args& a) {
   if constexpr (WritesGradients<Args>) {
     if (a.dloss && !has_shape(a.dloss, losses))
       return invalid("linear_cross_entropy: dloss must be [T] with reduction none, else [1]");
+    if (a.dbias && !has_shape(a.dbias, columns))
+      return invalid("linear_cross_entropy: dbias must be [V]");
     if (a.dx && !is_matrix(a.dx, rows, hidden))
       return invalid("linear_cross_entropy: dx must be shaped like x");
     if ((a.dw && !is_matrix(a.dw, columns, hidden)) ||
@@ -128,7 +136,7 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
       .entropy = at(p.entropy, a.entropy),
   };
   if constexpr (WritesGradients<Args>) {
-    if (a.dx || has_dw(a)) rows.pass = LossPass::kForwardBackward;
+    if (a.dx || has_dw(a) || a.dbias) rows.pass = LossPass::kForwardBackward;
     const bool moves = none && !planted("linear_cross_entropy.dloss_of_first_chunk");
     if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.row : 0);
   }
@@ -136,9 +144,21 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
 }
 
 template <class Args>
+Status add_to_dbias(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
+  const bool adds = c.row != 0 && !planted("linear_cross_entropy.dbias_of_last_chunk");
+  return add_bias_gradient(p.logits, c.rows, a.w.shape[0], p.stride, adds, p.bias_sums,
+                           a.dbias.data, stream);
+}
+
+template <class Args>
 Status run_chunk(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
   if (const Status s = gemm(logits_gemm(a, p, c), p.gemm, stream); !s.ok()) return s;
   if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
+  if constexpr (WritesGradients<Args>) {
+    if (a.dbias) {
+      if (const Status s = add_to_dbias(a, p, c, stream); !s.ok()) return s;
+    }
+  }
   return for_gradient_gemms(a, p, c, [&](const Gemm& g) { return gemm(g, p.gemm, stream); });
 }
 
@@ -161,6 +181,9 @@ Status run(const Args& a, Stream stream) {
   if constexpr (WritesGradients<Args>) {
     if (a.dw && (p.sums_dw || rows == 0)) {
       if (const Status s = round_rows(p.dw_sum, a.dw, stream); !s.ok()) return s;
+    }
+    if (a.dbias && rows == 0) {
+      if (const Status s = add_to_dbias(a, p, {}, stream); !s.ok()) return s;
     }
     if (a.dw_fp32 && rows == 0) {
       if (const Status s = round_rows(nullptr, a.dw_fp32, stream); !s.ok()) return s;

@@ -1,5 +1,5 @@
-// linear_cross_entropy: cross_entropy(x w^T, target) without ever holding all logits; rows go in
-// chunks of a byte budget.
+// linear_cross_entropy: cross_entropy(x w^T + bias, target) without ever holding all logits; rows
+// go in chunks of a byte budget.
 #pragma once
 #include "kernels/signature/loss.h"
 
@@ -20,6 +20,7 @@ struct Forward : LossOptions, ChunkOptions {
   View<const int64_t, 1> target;
   View<Accum, 1> loss;  // [1], or [T] with reduction none
   View<Accum, 1> lse;
+  View<const Elem, 1> bias;                  // left out: none
   View<const Accum, 1> class_weight;         // left out: 1 each
   View<const Accum, 1> normaliser;           // left out: counted
   View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
@@ -28,7 +29,8 @@ struct Forward : LossOptions, ChunkOptions {
     return std::tuple_cat(
         std::tuple{in(&Forward::x, "x", {T, H}), in(&Forward::w, "w", {V, H}),
                    in(&Forward::target, "target", {T}),
-                   out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
+                   out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T}),
+                   on_request(in(&Forward::bias, "bias", {V}))},
         loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options(),
         std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }
@@ -36,9 +38,9 @@ struct Forward : LossOptions, ChunkOptions {
 
 // Loss and both gradients in one sweep over the chunks: logits (rounded to the element type), their
 // gradient over them, then dx and a share of dw, which is summed in fp32 over the chunks and
-// rounded once. dx = dlogits w, dw = dlogits^T x. At most one of dw, dw_fp32 and dw_accum says
-// where dw goes; into dw_fp32 or dw_accum it is summed without scratch, at a speed that needs
-// chunks of 2,048 rows.
+// rounded once. dx = dlogits w, dw = dlogits^T x, dbias = sum_T dlogits. At most one of dw, dw_fp32
+// and dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, at a
+// speed that needs chunks of 2,048 rows.
 template <class P>
 struct ForwardBackward : LossOptions, ChunkOptions {
   using Elem = typename P::Elem;
@@ -52,6 +54,8 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   View<Elem, 2> dw;         // left out: not computed
   View<Accum, 2> dw_fp32;   // gets dw unrounded
   View<Accum, 2> dw_accum;  // dw is added to it
+  View<const Elem, 1> bias;
+  View<Accum, 1> dbias;  // left out: not computed
   View<const Accum, 1> class_weight;
   View<const Accum, 1> normaliser;
   View<Accum, 1> z_part, accuracy, entropy;
@@ -66,7 +70,9 @@ struct ForwardBackward : LossOptions, ChunkOptions {
                    optional(out(&ForwardBackward::dx, "dx", {T, H})),
                    optional(out(&ForwardBackward::dw, "dw", {V, H})),
                    on_request(out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})),
-                   on_request(inout(&ForwardBackward::dw_accum, "dw_accum", {V, H}))},
+                   on_request(inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})),
+                   on_request(in(&ForwardBackward::bias, "bias", {V})),
+                   on_request(out(&ForwardBackward::dbias, "dbias", {V}))},
         loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
         std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
   }

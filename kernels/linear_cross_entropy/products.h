@@ -22,6 +22,7 @@ Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .a = row_of(a.x, c.row),
           .b = a.w.data,
           .c = p.logits,
+          .bias = planted("linear_cross_entropy.bias_unused") ? nullptr : a.bias.data,
           .lda = a.x.stride[0],
           .ldb = a.w.stride[0],
           .ldc = p.stride,

@@ -41,6 +41,7 @@ struct Case {
   bool transpose_a = false, transpose_b = false;
   float alpha = 1.0f, beta = 0.0f;
   int64_t padding = 0;  // of every row
+  bool bias = false;
 };
 
 template <class In, class Out>
@@ -50,6 +51,7 @@ void expect_product(const Case& c) {
   const Matrix<In> a(c.transpose_a ? c.k : c.m, (c.transpose_a ? c.m : c.k) + c.padding, 1);
   const Matrix<In> b(c.transpose_b ? c.n : c.k, (c.transpose_b ? c.k : c.n) + c.padding, 2);
   const Matrix<Out> out(c.m, c.n + c.padding, 3);
+  const Matrix<Out> bias(1, c.n, 4);
   const Gemm problem{.m = c.m,
                      .n = c.n,
                      .k = c.k,
@@ -58,6 +60,7 @@ void expect_product(const Case& c) {
                      .a = a.device.data(),
                      .b = b.device.data(),
                      .c = out.device.data(),
+                     .bias = c.bias ? bias.device.data() : nullptr,
                      .lda = a.ld,
                      .ldb = b.ld,
                      .ldc = out.ld,
@@ -84,11 +87,11 @@ void expect_product(const Case& c) {
         sum += term;
         magnitude += std::abs(term);
       }
-      const double start = c.beta == 0 ? 0 : c.beta * out.at(i, j);
+      const double start = (c.beta == 0 ? 0 : c.beta * out.at(i, j)) + (c.bias ? bias.at(0, j) : 0);
       const double want = c.alpha * sum + start;
       const double bound = unit_roundoff(dtype_of<Out>) * std::abs(want) +
                            (4 * std::sqrt(static_cast<double>(c.k)) + 4) * 0x1p-24 *
-                               (std::abs(c.alpha) * magnitude + std::abs(start));
+                               (std::abs(c.alpha) * magnitude + std::abs(start) + 1);
       ASSERT_TRUE(std::abs(got - want) <= bound)
           << "at " << i << ", " << j << ": " << got << ", want " << want << " +- " << bound;
     }
@@ -115,6 +118,13 @@ TEST(Gemm, AlphaBetaAndLeadingDimensions) {
       {.m = 17, .n = 9, .k = 40, .alpha = 0.5f, .beta = 1.0f, .padding = 7});
   expect_product_in_all_types(
       {.m = 8, .n = 24, .k = 16, .transpose_a = true, .alpha = -2.0f, .beta = 0.25f, .padding = 8});
+}
+
+TEST(Gemm, BiasOfEachColumn) {
+  expect_product_in_all_types({.m = 33, .n = 50, .k = 21, .transpose_b = true, .bias = true});
+  expect_product<bf16, bf16>({.m = 256, .n = 512, .k = 64, .transpose_b = true, .bias = true});
+  expect_product<float, float>(
+      {.m = 5, .n = 800, .k = 7, .beta = 1.0f, .padding = 4, .bias = true});
 }
 
 TEST(Gemm, MoreThanOneTile) {

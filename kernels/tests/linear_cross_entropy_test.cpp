@@ -20,6 +20,7 @@ struct Problem {
   bool upstream = true, dx = true;
   Dw dw = Dw::kElem;
   std::optional<float> normaliser = {};
+  bool bias = false;
 };
 
 template <class P>
@@ -31,6 +32,7 @@ class LinearCrossEntropy : public testing::Test {
     std::vector<float> loss, lse;
     std::vector<Elem> dx;
     std::vector<double> dw;
+    std::vector<float> dbias;
   };
 
   void make(const Problem& problem) {
@@ -40,6 +42,8 @@ class LinearCrossEntropy : public testing::Test {
     targets_ = random_targets(p_.rows, p_.columns, p_.options.ignore_index);
     upstream_ = random_values<float>(static_cast<size_t>(losses()), 1.0f, 3);
     held_ = random_values<float>(w_.size(), 1.0f, 4);
+    bias_.assign(static_cast<size_t>(p_.columns), Elem(0.0f));
+    if (p_.bias) bias_ = random_values<Elem>(bias_.size(), 1.0f, 5);
   }
   int64_t losses() const { return p_.options.reduction == Reduction::kNone ? p_.rows : 1; }
   bool none() const { return p_.options.reduction == Reduction::kNone; }
@@ -57,9 +61,10 @@ class LinearCrossEntropy : public testing::Test {
 
   template <class Args>
   void bind(Args& a, const DeviceArray<Elem>& x, const DeviceArray<Elem>& w,
-            const DeviceArray<int64_t>& target, const DeviceArray<float>& loss,
-            const DeviceArray<float>& lse) {
+            const DeviceArray<Elem>& bias, const DeviceArray<int64_t>& target,
+            const DeviceArray<float>& loss, const DeviceArray<float>& lse) {
     static_cast<LossOptions&>(a) = p_.options;
+    if (p_.bias) a.bias = view(static_cast<const Elem*>(bias.data()), p_.columns);
     if (p_.normaliser) {
       normaliser_ = std::make_unique<DeviceArray<float>>(std::vector<float>{*p_.normaliser});
       a.normaliser = view(static_cast<const float*>(normaliser_->data()), 1);
@@ -83,31 +88,33 @@ class LinearCrossEntropy : public testing::Test {
   }
 
   Outputs run_forward() {
-    const DeviceArray<Elem> x(x_), w(w_);
+    const DeviceArray<Elem> x(x_), w(w_), bias(bias_);
     const DeviceArray<int64_t> target(targets_);
     const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
     const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
     Forward<P> a;
-    bind(a, x, w, target, loss, lse);
+    bind(a, x, w, bias, target, loss, lse);
     launch(a, forward<P>);
-    return {loss.download(), lse.download(), {}, {}};
+    return {loss.download(), lse.download(), {}, {}, {}};
   }
 
   Outputs run_forward_backward() {
-    const DeviceArray<Elem> x(x_), w(w_), dx(x_), dw(w_);
+    const DeviceArray<Elem> x(x_), w(w_), bias(bias_), dx(x_), dw(w_);
+    const DeviceArray<float> dbias(std::vector<float>(bias_.size(), -1.0f));
     const DeviceArray<int64_t> target(targets_);
     const DeviceArray<float> dloss(upstream_), dw_fp32(held_);
     const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
     const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
     ForwardBackward<P> a;
-    bind(a, x, w, target, loss, lse);
+    bind(a, x, w, bias, target, loss, lse);
     if (p_.upstream) a.dloss = view(static_cast<const float*>(dloss.data()), losses());
     if (p_.dx) a.dx = view(dx.data(), p_.rows, p_.hidden);
     if (p_.dw == Dw::kElem) a.dw = view(dw.data(), p_.columns, p_.hidden);
     if (p_.dw == Dw::kFp32) a.dw_fp32 = view(dw_fp32.data(), p_.columns, p_.hidden);
     if (p_.dw == Dw::kAccum) a.dw_accum = view(dw_fp32.data(), p_.columns, p_.hidden);
+    if (p_.bias) a.dbias = view(dbias.data(), p_.columns);
     launch(a, forward_backward<P>);
-    Outputs out{loss.download(), lse.download(), dx.download(), {}};
+    Outputs out{loss.download(), lse.download(), dx.download(), {}, dbias.download()};
     if (p_.dw == Dw::kElem)
       for (const Elem v : dw.download()) out.dw.push_back(static_cast<double>(v));
     else
@@ -130,13 +137,14 @@ class LinearCrossEntropy : public testing::Test {
         p_.options.reduction == Reduction::kMean ? (divisor != 0 ? 1 / divisor : 0) : 1;
     const auto size = static_cast<size_t>(p_.hidden);
     std::vector<double> dw(w_.size()), dw_error(w_.size());
+    std::vector<double> dbias(bias_.size()), dbias_error(bias_.size());
     double sum = 0, sum_error = 0;
     for (int64_t t = 0; t < p_.rows; ++t) {
       const auto row = static_cast<size_t>(t);
       std::vector<double> logits(static_cast<size_t>(p_.columns));
       double largest = 0;
       for (int64_t v = 0; v < p_.columns; ++v) {
-        double z = 0;
+        double z = static_cast<double>(bias_[static_cast<size_t>(v)]);
         for (int64_t h = 0; h < p_.hidden; ++h) z += at(x_, t, h) * at(w_, v, h);
         logits[static_cast<size_t>(v)] = static_cast<double>(Elem(z));
         largest = std::max(largest, std::abs(z));
@@ -157,6 +165,8 @@ class LinearCrossEntropy : public testing::Test {
         const auto i = static_cast<size_t>(v);
         const double gradient = g * r.gradient[i];
         const double error = std::abs(g) * (2 * shift + 2 * u) * r.gradient_size[i];
+        dbias[i] += gradient;
+        dbias_error[i] += error;
         for (int64_t h = 0; h < p_.hidden; ++h) {
           const auto xi = static_cast<size_t>(h), wi = static_cast<size_t>(v * p_.hidden + h);
           dx[xi] += gradient * at(w_, v, h);
@@ -181,11 +191,15 @@ class LinearCrossEntropy : public testing::Test {
       ASSERT_TRUE(std::abs(got.dw[i] - held - dw[i]) <= dw_error[i] + rounding)
           << "dw at " << i << ": " << got.dw[i] << ", want " << held + dw[i];
     }
+    for (size_t i = 0; i < dbias.size() && p_.bias; ++i) {
+      ASSERT_TRUE(std::abs(static_cast<double>(got.dbias[i]) - dbias[i]) <= dbias_error[i])
+          << "dbias at " << i << ": " << got.dbias[i] << ", want " << dbias[i];
+    }
     EXPECT_TRUE(p_.dx || got.dx == x_) << "dx was left out and is written";
   }
 
   Problem p_;
-  std::vector<Elem> x_, w_;
+  std::vector<Elem> x_, w_, bias_;
   std::vector<int64_t> targets_;
   std::vector<float> upstream_;
   std::vector<float> held_;  // by the fp32 gradient
@@ -238,6 +252,18 @@ TYPED_TEST(LinearCrossEntropy, GradientInFp32) {
     this->make({.rows = 0, .dw = dw});
     this->expect_right();
   }
+}
+
+TYPED_TEST(LinearCrossEntropy, Bias) {
+  for (const int64_t chunk : {100, 5}) {
+    this->make({.rows_per_chunk = chunk, .bias = true});
+    this->expect_right();
+  }
+  // Several groups of rows in the sums of dbias, and a last piece of a row.
+  this->make({.rows = 200, .hidden = 3, .columns = 35, .rows_per_chunk = 200, .bias = true});
+  this->expect_right();
+  this->make({.rows = 0, .bias = true});
+  this->expect_right();
 }
 
 TYPED_TEST(LinearCrossEntropy, MeanByTheCallersNormaliser) {
@@ -294,11 +320,11 @@ TYPED_TEST(LinearCrossEntropy, ScratchFollowsTheBudget) {
 TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {
   using Elem = typename TypeParam::Elem;
   this->make({});
-  const DeviceArray<Elem> x(this->x_), w(this->w_), dx(this->x_);
+  const DeviceArray<Elem> x(this->x_), w(this->w_), bias(this->bias_), dx(this->x_);
   const DeviceArray<int64_t> target(this->targets_);
   const DeviceArray<float> loss(std::vector<float>(13)), lse(std::vector<float>(13));
   ForwardBackward<TypeParam> good;
-  this->bind(good, x, w, target, loss, lse);
+  this->bind(good, x, w, bias, target, loss, lse);
   good.dx = view(dx.data(), 13, 24);
   const DeviceArray<float> sum(std::vector<float>(50 * 24));
   const DeviceBuffer scratch(workspace(good));
@@ -319,6 +345,8 @@ TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {
   EXPECT_TRUE(refused([](A& a) { a.loss.shape[0] = 13; }));
   EXPECT_TRUE(refused([](A& a) { a.label_smoothing = -0.1f; }));
   EXPECT_TRUE(refused([&](A& a) { a.dw_accum = view(sum.data(), 50, 23); }));
+  EXPECT_TRUE(refused([&](A& a) { a.bias = view(static_cast<const Elem*>(w.data()), 49); }));
+  EXPECT_TRUE(refused([&](A& a) { a.dbias = view(sum.data(), 51); }));
   EXPECT_TRUE(refused([&](A& a) { a.dw_accum = a.dw_fp32 = view(sum.data(), 50, 24); }));
 }
 

@@ -1,4 +1,4 @@
-// logits = x w^T are whole and rounded to the storage type, and so is their gradient.
+// logits = x w^T + bias are whole and rounded to the storage type, and so is their gradient.
 #include "reference/naive/linear_cross_entropy.h"
 
 #include "reference/naive/cross_entropy.h"
@@ -7,13 +7,13 @@
 namespace tigon::naive::linear_cross_entropy {
 namespace {
 
-// x w^T, [T, V].
+// x w^T + bias, [T, V].
 template <class Args>
 Tensor logits_of(const Eager& e, const Args& a) {
   const Tensor x = as_matrix(a.x), w = as_matrix(a.w);
   const Tensor logits = e.empty(x.type, {1, x.shape[1], w.shape[1]});
   e.matmul(x, false, w, true, logits);
-  return logits;
+  return a.bias ? e.binary(Binary::kAdd, logits, as_row(a.bias)) : logits;
 }
 
 // A cross_entropy pass over the logits with this op's options and losses.
@@ -48,6 +48,11 @@ void write_dw(const Eager& e, const Args& a, const Tensor& dlogits) {
   if (a.dw_accum) e.binary(Binary::kAdd, as_matrix(a.dw_accum), dw, as_matrix(a.dw_accum));
 }
 
+void write_dbias(const Eager& e, const Tensor& dlogits, const Tensor& dbias) {
+  if (dlogits.size() == 0) return e.fill_zero(dbias);
+  e.unary(Unary::kCopy, e.sum(e.cast(dlogits, DType::kF32), Over::kTokens), dbias);
+}
+
 void check(const Status& status) {
   if (!status.ok()) fail(status.code, status.reason);
 }
@@ -71,6 +76,7 @@ Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
     check(cross_entropy::forward_backward(loss, stream));  // logits are now their gradient
     if (a.dx) e.matmul(logits, false, as_matrix(a.w), false, as_matrix(a.dx));
     write_dw(e, a, logits);
+    if (a.dbias) write_dbias(e, logits, as_row(a.dbias));
   });
 }
 
