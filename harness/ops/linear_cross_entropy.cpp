@@ -82,6 +82,16 @@ std::vector<OptionSet> option_sets() {
       with_results({{"logits_bytes", "2600"}, {"class_weight", "given"}, {"reduction", "none"}}));
   sets.push_back(
       with_results({{"class_weight", "given"}, {"z_loss", "0.01"}, {"normaliser", "given"}}));
+  const OptionSet by_columns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
+  sets.push_back(by_columns);
+  sets.push_back(
+      together(by_columns,
+               {{"dw", "absent"}, {"dw_accum", "given"}, {"bias", "given"}, {"dbias", "given"}}));
+  sets.push_back(
+      together(by_columns, {{"label_smoothing", "0.1"}, {"z_loss", "0.01"}, {"softcap", "10"}}));
+  sets.push_back(together(
+      with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}}),
+      {{"split", "vocabulary"}, {"logits_bytes", "2600"}}));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
@@ -96,7 +106,7 @@ std::vector<OptionSet> option_sets() {
   return sets;
 }
 
-constexpr const char* kChunks = "how rows are cut into chunks; property chunk_size";
+constexpr const char* kChunks = "how logits are cut into chunks; properties chunk_size, columns";
 
 // Where a row lies in a product, and of how many rows it is, may change the order of its sums.
 const OptionSet kEverything =
@@ -107,6 +117,8 @@ std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
                        row_independence("T", kAllRowTrials | kWithinBudgets)),
           with_options({{}, kEverything}, ignored_rows("T", "target", std::move(sums_of_rows))),
           same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {}),
+          same_results("columns", {},
+                       {.options = {{"split", "vocabulary"}, {"logits_bytes", "2000"}}}, {}),
           row_gaps(false)};
 }
 
@@ -179,7 +191,7 @@ OpSpec contract() {
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
                    .properties = joined({row_properties({}), loss_properties()}),
-                   .invisible = {{"logits_bytes", kChunks}}}),
+                   .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<ForwardBackward>(
                   "forward_backward",
                   {.oracle =
@@ -230,6 +242,7 @@ OpSpec contract() {
                                          {for_policies({DType::kF32, DType::kBF16},
                                                        gradient_scaling("dloss", {"dx", "dw"}))}}),
                    .invisible = {{"logits_bytes", kChunks},
+                                 {"split", kChunks},
                                  {"dw_accum", "where dw goes; its cases compare it"}}}),
           },
   };

@@ -93,6 +93,7 @@ Status run(LossPass pass, const Args& a, Stream stream) {
       .pass = pass,
       .options = a,
       .rows = a.logits.shape[0],
+      .classes = a.logits.shape[1],
       .columns = a.logits.shape[1],
       .logits =
           const_cast<Elem*>(a.logits.data),  // forward's are const, and it does not write them

@@ -1,6 +1,9 @@
 // What loss_rows.cu computes of one logit at a time, in three forms: a kernel has the instructions
 // and registers of those options only that it is used for.
 #pragma once
+#include <climits>
+#include <cmath>
+
 #include "kernels/device/device.h"
 #include "kernels/device/exp_sum.h"
 
@@ -27,14 +30,22 @@ struct Statistics {
   ExpSum exp;
   float sum = 0.0f;
 };
-// The logits times their class weights; sum of exp(x - max) (x - max); and whether another class
-// comes before the target.
+// The logits times their class weights; sum of exp(x - max) (x - max); and the first class with the
+// largest logit. The softcap might make others equal to it: it is that before the softcap.
 template <>
 struct Statistics<LossForm::kGeneral> {
   ExpSum exp;
   float sum = 0.0f, moment = 0.0f;
-  int beaten = 0;
+  float largest = -INFINITY;
+  int first = INT_MAX;  // none: every logit is NaN
 };
+
+// Does a class with this logit come before the first one?
+TIGON_DEVICE bool comes_before(float x, int column, float largest, int first) {
+  const bool earlier =
+      planted("loss.accuracy_of_last_equal") && first != INT_MAX ? column > first : column < first;
+  return x > largest || (x == largest && earlier);
+}
 
 // The moment of `s` about another maximum. Of nothing it is 0, whatever the maximum was.
 TIGON_DEVICE float moment_about(float max, const Statistics<LossForm::kGeneral>& s) {
@@ -52,7 +63,9 @@ struct JoinStatistics {
     both.sum = a.sum + b.sum;
     if constexpr (kForm == LossForm::kGeneral) {
       both.moment = moment_about(both.exp.max, a) + moment_about(both.exp.max, b);
-      both.beaten = a.beaten | b.beaten;
+      const bool other = comes_before(b.largest, b.first, a.largest, a.first);
+      both.largest = other ? b.largest : a.largest;
+      both.first = other ? b.first : a.first;
     }
     return both;
   }
@@ -63,16 +76,17 @@ template <LossForm kForm>
 struct AddLogits {
   Softcap<kForm> softcap;
   const float* weight;  // of the classes, with smoothing; nullptr: 1 each
-  float target;         // logit before the softcap, which might make others equal to it
-  int target_column;
+  int first_column;     // class of column 0
 
   template <int kCount>
   TIGON_DEVICE void operator()(Statistics<kForm>& s, float (&x)[kCount], int column) const {
     if constexpr (kForm == LossForm::kGeneral) {
       TIGON_UNROLL
       for (int j = 0; j < kCount; ++j) {
-        const bool first = column + j < target_column && !planted("loss.accuracy_of_last_equal");
-        s.beaten |= x[j] > target || (x[j] == target && first);
+        const int c = first_column + column + j;
+        if (!comes_before(x[j], c, s.largest, s.first)) continue;
+        s.largest = x[j];
+        s.first = c;
       }
     }
     TIGON_UNROLL

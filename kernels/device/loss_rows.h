@@ -18,20 +18,22 @@ struct LossTotals {
   float all_classes;  // sum of all class weights, with label smoothing
 };
 
-// Rows of logits and what belongs to them, in device memory. T rows, V columns.
+// Rows of logits and what belongs to them, in device memory. T rows, V classes; all of the columns
+// are held but by loss_columns.h.
 template <class Elem>
 struct LossRows {
   LossPass pass = LossPass::kForward;
   LossOptions options;
-  int64_t rows = 0, columns = 0;
-  Elem* logits = nullptr;               // [T, V]
-  int64_t stride = 0;                   // elements from one row of logits to the next
-  const int64_t* target = nullptr;      // [T]
-  const float* class_weight = nullptr;  // [V]; nullptr: 1 each
-  const LossTotals* totals = nullptr;   // [1], from count_rows(), where needs_totals()
-  const float* dloss = nullptr;         // [T] with reduction none, else [1]; nullptr: 1
-  float* loss = nullptr;                // [T], not divided by the number of rows
-  float* lse = nullptr;                 // [T]
+  int64_t rows = 0, classes = 0;
+  int64_t first_column = 0, columns = 0;  // held
+  Elem* logits = nullptr;                 // [T, columns]
+  int64_t stride = 0;                     // elements from one row of logits to the next
+  const int64_t* target = nullptr;        // [T]
+  const float* class_weight = nullptr;    // [V]; nullptr: 1 each
+  const LossTotals* totals = nullptr;     // [1], from count_rows(), where needs_totals()
+  const float* dloss = nullptr;           // [T] with reduction none, else [1]; nullptr: 1
+  float* loss = nullptr;                  // [T], not divided by the number of rows
+  float* lse = nullptr;                   // [T]
   float *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;  // [T]; nullptr: not computed
 };
 

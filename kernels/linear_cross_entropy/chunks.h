@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "kernels/device/device.h"
-#include "kernels/device/loss_rows.h"
+#include "kernels/device/loss_columns.h"
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 namespace tigon::linear_cross_entropy {
@@ -38,21 +38,39 @@ int64_t chunk_rows(const Args& a) {
   return std::clamp<int64_t>(chunk, 1, std::max<int64_t>(1, rows));
 }
 
+// Columns per chunk of the vocabulary: whole tiles of the GEMM, and rows of 16-byte pieces in any
+// case.
+template <class Args>
+int64_t chunk_columns(const Args& a) {
+  constexpr int64_t kTile = 256;
+  const int64_t columns = a.w.shape[0];
+  const int64_t column_bytes =
+      std::max<int64_t>(1, a.x.shape[0]) * static_cast<int64_t>(sizeof(typename Args::Elem));
+  const int64_t most = std::max(kPadding, a.logits_bytes / column_bytes / kPadding * kPadding);
+  if (most >= columns) return columns;
+  if (most < kTile) return most;
+  const int64_t equal = round_up(ceil_div(columns, ceil_div(columns, most)), kTile);
+  return equal <= most ? equal : most / kTile * kTile;
+}
+
 // The part of the logits [T, V] that is held at once.
 struct Chunk {
-  int64_t row, rows;
+  int64_t row, rows, column, columns;
 };
 
 // The scratch and how the logits are cut.
 template <class Elem>
 struct Plan {
-  int64_t chunk = 0, chunks = 0, stride = 0;
-  LossTotals* totals = nullptr;  // [1], where needs_totals()
+  int64_t chunk = 0, chunks = 0, stride = 0;  // rows or columns per chunk
+  LossTotals* totals = nullptr;               // [1], where needs_totals()
   // [T] each, where they are reduced.
   float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
-  Elem* logits = nullptr;   // [chunk, stride]
-  float* dw_sum = nullptr;  // [V, H], where dw is summed over chunks and is not fp32 itself
-  bool sums_dw = false;
+  LossState* state = nullptr;  // [T], where the vocabulary is cut
+  Elem* logits = nullptr;      // [rows of a chunk, stride]
+  // Where it is summed over chunks and is not fp32 itself.
+  float* dw_sum = nullptr;  // [V, H]
+  float* dx_sum = nullptr;  // [T, H]
+  bool sums_dw = false, sums_dx = false;
   float* bias_sums = nullptr;  // [bias_groups(), V], where dbias is computed
   Scratch gemm;
   size_t bytes = 0;
@@ -63,8 +81,9 @@ using PlanOf = Plan<typename Args::Elem>;
 
 template <class Args>
 Chunk chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
-  const int64_t row = index * p.chunk;
-  return {row, std::min(p.chunk, a.x.shape[0] - row)};
+  const int64_t rows = a.x.shape[0], columns = a.w.shape[0], first = index * p.chunk;
+  if (a.split == Split::kVocabulary) return {0, rows, first, std::min(p.chunk, columns - first)};
+  return {first, std::min(p.chunk, rows - first), 0, columns};
 }
 
 }  // namespace tigon::linear_cross_entropy

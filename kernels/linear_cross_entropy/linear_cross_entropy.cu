@@ -4,8 +4,11 @@
 //   dx [c, H] = dlogits w        GEMM
 //   dw [V, H] += dlogits^T x     GEMM; in fp32 and rounded once when there are several chunks
 //   dbias [V] += sum_c dlogits   another sweep, where it is wanted
-// One chunk of logits is all that is ever held. Nothing waits for the host: the number of rows that
-// are not ignored is counted on the device first.
+// or, where the vocabulary is cut, for each chunk of its columns c: logits [T, c] and their
+// statistics (kernels/device/loss_columns.cu), then for each again logits, dlogits, dx [T, H] +=
+// dlogits w in fp32 and dw [c, H] = dlogits^T x. One chunk of logits is all that is ever held.
+// Nothing waits for the host: the number of rows that are not ignored is counted on the device
+// first.
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <climits>
@@ -25,9 +28,10 @@ PlanOf<Args> plan(const Args& a, void* data) {
   using Elem = typename Args::Elem;
   const int64_t rows = a.x.shape[0];
   PlanOf<Args> p;
-  p.chunk = chunk_rows(a);
-  p.chunks = ceil_div(rows, p.chunk);
-  p.stride = round_up(a.w.shape[0], kPadding);
+  const bool by_columns = a.split == Split::kVocabulary;
+  p.chunk = by_columns ? chunk_columns(a) : chunk_rows(a);
+  p.chunks = by_columns && rows > 0 ? ceil_div(a.w.shape[0], p.chunk) : ceil_div(rows, p.chunk);
+  p.stride = round_up(by_columns ? p.chunk : a.w.shape[0], kPadding);
   ScratchParts parts(data);
   if (needs_totals(a, static_cast<bool>(a.class_weight))) p.totals = parts.take<LossTotals>(1);
   const auto take = [&](bool wanted) { return wanted ? parts.take<float>(rows) : nullptr; };
@@ -37,14 +41,16 @@ PlanOf<Args> plan(const Args& a, void* data) {
     p.accuracy = take(static_cast<bool>(a.accuracy));
     p.entropy = take(static_cast<bool>(a.entropy));
   }
-  if (rows > 0) p.logits = parts.take<Elem>(p.chunk * p.stride);
+  if (by_columns) p.state = parts.take<LossState>(rows);
+  if (rows > 0) p.logits = parts.take<Elem>((by_columns ? rows : p.chunk) * p.stride);
   if constexpr (WritesGradients<Args>) {
-    p.sums_dw = a.dw && p.chunks > 1 && !std::is_same_v<Elem, float> &&
-                !planted("linear_cross_entropy.dw_summed_as_stored");
+    const bool sums = p.chunks > 1 && !std::is_same_v<Elem, float>;
+    p.sums_dw = sums && a.dw && !by_columns && !planted("linear_cross_entropy.dw_summed_as_stored");
+    p.sums_dx = sums && a.dx && by_columns && !planted("linear_cross_entropy.dx_summed_as_stored");
     if (p.sums_dw) p.dw_sum = parts.take<float>(a.w.shape[0] * a.x.shape[1]);
-    if (a.dbias)
-      p.bias_sums = parts.take<float>(bias_groups<Elem>(p.chunk, a.w.shape[0]) * a.w.shape[0]);
+    if (p.sums_dx) p.dx_sum = parts.take<float>(rows * a.x.shape[1]);
   }
+  int64_t bias_sums = 0;
   size_t& gemm_bytes = p.gemm.bytes;
   const auto widen = [&](const Gemm& g) {
     gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
@@ -54,7 +60,10 @@ PlanOf<Args> plan(const Args& a, void* data) {
     const Chunk c = chunk_at(a, p, i);
     widen(logits_gemm(a, p, c));
     for_gradient_gemms(a, p, c, widen);
+    bias_sums = std::max(bias_sums, bias_groups<Elem>(c.rows, c.columns) * c.columns);
   }
+  if constexpr (WritesGradients<Args>)
+    if (a.dbias) p.bias_sums = parts.take<float>(bias_sums);
   p.gemm.data = parts.template take<char>(static_cast<int64_t>(gemm_bytes));
   p.bytes = parts.bytes();
   return p;
@@ -110,7 +119,13 @@ Status check(const Args& a) {
   return {};
 }
 
-// What the row sweep of a chunk works on.
+template <class Args>
+bool wants_gradients(const Args& a) {
+  if constexpr (WritesGradients<Args>) return a.dx || has_dw(a) || a.dbias;
+  return false;
+}
+
+// What the sweep over a chunk works on.
 template <class Args>
 LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chunk c) {
   const bool none = a.reduction == Reduction::kNone;
@@ -122,9 +137,11 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
       .pass = LossPass::kForward,
       .options = a,
       .rows = c.rows,
-      .columns = a.w.shape[0],
+      .classes = a.w.shape[0],
+      .first_column = c.column,
+      .columns = c.columns,
       .logits = p.logits,
-      .stride = planted("linear_cross_entropy.padding_ignored") ? a.w.shape[0] : p.stride,
+      .stride = planted("linear_cross_entropy.padding_ignored") ? c.columns : p.stride,
       .target =
           a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.row),
       .class_weight = a.class_weight.data,
@@ -136,30 +153,88 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
       .entropy = at(p.entropy, a.entropy),
   };
   if constexpr (WritesGradients<Args>) {
-    if (a.dx || has_dw(a) || a.dbias) rows.pass = LossPass::kForwardBackward;
+    if (wants_gradients(a)) rows.pass = LossPass::kForwardBackward;
     const bool moves = none && !planted("linear_cross_entropy.dloss_of_first_chunk");
     if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.row : 0);
   }
   return rows;
 }
 
+// What becomes of a chunk's dlogits.
 template <class Args>
-Status add_to_dbias(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
-  const bool adds = c.row != 0 && !planted("linear_cross_entropy.dbias_of_last_chunk");
-  return add_bias_gradient(p.logits, c.rows, a.w.shape[0], p.stride, adds, p.bias_sums,
-                           a.dbias.data, stream);
-}
-
-template <class Args>
-Status run_chunk(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
-  if (const Status s = gemm(logits_gemm(a, p, c), p.gemm, stream); !s.ok()) return s;
-  if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
+Status use_gradient(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
   if constexpr (WritesGradients<Args>) {
     if (a.dbias) {
-      if (const Status s = add_to_dbias(a, p, c, stream); !s.ok()) return s;
+      const bool adds = c.row != 0 && !planted("linear_cross_entropy.dbias_of_last_chunk");
+      const Status s = add_bias_gradient(p.logits, c.rows, c.columns, p.stride, adds, p.bias_sums,
+                                         a.dbias.data + c.column, stream);
+      if (!s.ok()) return s;
     }
   }
   return for_gradient_gemms(a, p, c, [&](const Gemm& g) { return gemm(g, p.gemm, stream); });
+}
+
+template <class Args>
+Status compute_logits(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
+  return gemm(logits_gemm(a, p, c), p.gemm, stream);
+}
+
+template <class Args>
+Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
+  const bool loses_rest =
+      planted("linear_cross_entropy.last_chunk_lost") && a.x.shape[0] % p.chunk != 0;
+  for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
+    const Chunk c = chunk_at(a, p, i);
+    if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
+    if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
+    if (const Status s = use_gradient(a, p, c, stream); !s.ok()) return s;
+  }
+  return {};
+}
+
+// The second time from the end: the last chunk's logits are still there.
+template <class Args>
+Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
+  if (p.chunks == 0) return {};
+  for (int64_t i = 0; i < p.chunks; ++i) {
+    const Chunk c = chunk_at(a, p, i);
+    if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
+    if (const Status s = add_loss_columns(rows_of(a, p, c), p.state, i == 0, stream); !s.ok())
+      return s;
+  }
+  const LossRows<typename Args::Elem> all = rows_of(a, p, chunk_at(a, p, 0));
+  if (const Status s = finish_loss(all, p.state, stream); !s.ok()) return s;
+  if (!wants_gradients(a)) return {};
+  for (int64_t i = p.chunks - 1; i >= 0; --i) {
+    const Chunk c = chunk_at(a, p, i);
+    if (i != p.chunks - 1 && !planted("linear_cross_entropy.logits_of_other_columns")) {
+      if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
+    }
+    if (const Status s = loss_columns_gradient(rows_of(a, p, c), stream); !s.ok()) return s;
+    if (const Status s = use_gradient(a, p, c, stream); !s.ok()) return s;
+  }
+  return {};
+}
+
+// What is left when all chunks are done: rounding the sums, or zeros where there was no row.
+template <class Args>
+Status write_gradients(const Args& a, const PlanOf<Args>& p, Stream stream) {
+  if constexpr (WritesGradients<Args>) {
+    const bool none = a.x.shape[0] == 0;
+    if (p.sums_dx) {
+      if (const Status s = round_rows(p.dx_sum, a.dx, stream); !s.ok()) return s;
+    }
+    if (a.dw && (p.sums_dw || none)) {
+      if (const Status s = round_rows(p.dw_sum, a.dw, stream); !s.ok()) return s;
+    }
+    if (a.dbias && none) {
+      const Status s =
+          add_bias_gradient(p.logits, 0, a.w.shape[0], 0, false, p.bias_sums, a.dbias.data, stream);
+      if (!s.ok()) return s;
+    }
+    if (a.dw_fp32 && none) return round_rows(nullptr, a.dw_fp32, stream);
+  }
+  return {};
 }
 
 template <class Args>
@@ -174,23 +249,12 @@ Status run(const Args& a, Stream stream) {
                                 a.normaliser.data, p.totals, stream);
     if (!s.ok()) return s;
   }
-  const bool loses_rest = planted("linear_cross_entropy.last_chunk_lost") && rows % p.chunk != 0;
-  for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
-    if (const Status s = run_chunk(a, p, chunk_at(a, p, i), stream); !s.ok()) return s;
-  }
-  if constexpr (WritesGradients<Args>) {
-    if (a.dw && (p.sums_dw || rows == 0)) {
-      if (const Status s = round_rows(p.dw_sum, a.dw, stream); !s.ok()) return s;
-    }
-    if (a.dbias && rows == 0) {
-      if (const Status s = add_to_dbias(a, p, {}, stream); !s.ok()) return s;
-    }
-    if (a.dw_fp32 && rows == 0) {
-      if (const Status s = round_rows(nullptr, a.dw_fp32, stream); !s.ok()) return s;
-    }
-  }
+  const Status chunks =
+      a.split == Split::kVocabulary ? run_columns(a, p, stream) : run_rows(a, p, stream);
+  if (!chunks.ok()) return chunks;
+  if (const Status s = write_gradients(a, p, stream); !s.ok()) return s;
   if (a.reduction == Reduction::kNone) return {};
-  return reduce_results(a, rows_of(a, p, {0, rows}), stream);
+  return reduce_results(a, rows_of(a, p, {0, rows, 0, 0}), stream);
 }
 
 template <class Args>

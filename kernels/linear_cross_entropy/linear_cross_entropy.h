@@ -1,5 +1,5 @@
-// linear_cross_entropy: cross_entropy(x w^T + bias, target) without ever holding all logits; rows
-// go in chunks of a byte budget.
+// linear_cross_entropy: cross_entropy(x w^T + bias, target) without ever holding all logits; rows,
+// or the vocabulary, go in chunks of a byte budget.
 #pragma once
 #include "kernels/signature/loss.h"
 
@@ -7,10 +7,21 @@ namespace tigon::linear_cross_entropy {
 
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabulary size"};
 
-// Most bytes of logits held at once; at least one row is always held.
+// What is cut into chunks. Rows: a chunk's logits are computed once, and dw is summed over chunks.
+// The vocabulary: a chunk of its columns for all rows, for the least memory; logits are computed
+// twice (but for the last chunk's), dw is rounded once without a sum, and dx is summed in fp32.
+enum class Split : int { kRows, kVocabulary };
+
+// Most bytes of logits held at once; at least one row, or eight columns, are always held.
 struct ChunkOptions {
   int64_t logits_bytes = int64_t{1} << 30;
+  Split split = Split::kRows;
 };
+
+inline auto chunk_options() {
+  return std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes"),
+                    option(&ChunkOptions::split, "split", {"rows", "vocabulary"})};
+}
 
 template <class P>
 struct Forward : LossOptions, ChunkOptions {
@@ -31,16 +42,15 @@ struct Forward : LossOptions, ChunkOptions {
                    in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T}),
                    on_request(in(&Forward::bias, "bias", {V}))},
-        loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options(),
-        std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
+        loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options(), chunk_options());
   }
 };
 
 // Loss and both gradients in one sweep over the chunks: logits (rounded to the element type), their
-// gradient over them, then dx and a share of dw, which is summed in fp32 over the chunks and
-// rounded once. dx = dlogits w, dw = dlogits^T x, dbias = sum_T dlogits. At most one of dw, dw_fp32
-// and dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, at a
-// speed that needs chunks of 2,048 rows.
+// gradient over them, then dx and dw; what is summed over chunks is summed in fp32 and rounded
+// once. dx = dlogits w, dw = dlogits^T x, dbias = sum_T dlogits. At most one of dw, dw_fp32 and
+// dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, at a speed
+// that needs chunks of 2,048 rows.
 template <class P>
 struct ForwardBackward : LossOptions, ChunkOptions {
   using Elem = typename P::Elem;
@@ -74,7 +84,7 @@ struct ForwardBackward : LossOptions, ChunkOptions {
                    on_request(in(&ForwardBackward::bias, "bias", {V})),
                    on_request(out(&ForwardBackward::dbias, "dbias", {V}))},
         loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
-        std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes")});
+        chunk_options());
   }
 };
 
@@ -83,8 +93,9 @@ Status forward(const Forward<P>& args, Stream stream);
 template <class P>
 Status forward_backward(const ForwardBackward<P>& args, Stream stream);
 
-// Bytes of scratch: one chunk of logits, row statistics, the GEMM's workspace and, for a dw of the
-// element type with several chunks, dw in fp32.
+// Bytes of scratch: one chunk of logits, row statistics, the GEMM's workspace and, with several
+// chunks, what is summed over them in fp32 and then rounded: dw [V, H], or dx [T, H] where the
+// vocabulary is cut.
 template <class P>
 size_t workspace(const Forward<P>& args);
 template <class P>

@@ -15,34 +15,19 @@ template <class Args>
 Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
   constexpr DType kType = dtype_of<typename Args::Elem>;
   return {.m = c.rows,
-          .n = a.w.shape[0],
+          .n = c.columns,
           .k = a.x.shape[1],
           .in_type = kType,
           .out_type = kType,
           .a = row_of(a.x, c.row),
-          .b = a.w.data,
+          .b = row_of(a.w, c.column),
           .c = p.logits,
-          .bias = planted("linear_cross_entropy.bias_unused") ? nullptr : a.bias.data,
+          .bias = a.bias && !planted("linear_cross_entropy.bias_unused") ? a.bias.data + c.column
+                                                                         : nullptr,
           .lda = a.x.stride[0],
           .ldb = a.w.stride[0],
           .ldc = p.stride,
           .transpose_b = true};
-}
-
-template <class Args>
-Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
-  constexpr DType kType = dtype_of<typename Args::Elem>;
-  return {.m = c.rows,
-          .n = a.x.shape[1],
-          .k = a.w.shape[0],
-          .in_type = kType,
-          .out_type = kType,
-          .a = p.logits,
-          .b = a.w.data,
-          .c = row_of(a.dx, planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.row),
-          .lda = p.stride,
-          .ldb = a.w.stride[0],
-          .ldc = a.dx.stride[0]};
 }
 
 // Where a product goes.
@@ -57,6 +42,27 @@ Target target_of(const View<T, 2>& v, int64_t row) {
   return {dtype_of<T>, row_of(v, row), v.stride[0]};
 }
 
+template <class Args>
+Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+  const int64_t row = planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.row;
+  const Target to = p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, row);
+  // The last columns come first.
+  const bool adds =
+      c.column + c.columns != a.w.shape[0] && !planted("linear_cross_entropy.dx_of_first_columns");
+  return {.m = c.rows,
+          .n = a.x.shape[1],
+          .k = c.columns,
+          .in_type = dtype_of<typename Args::Elem>,
+          .out_type = to.type,
+          .a = p.logits,
+          .b = row_of(a.w, c.column),
+          .c = to.data,
+          .lda = p.stride,
+          .ldb = a.w.stride[0],
+          .ldc = to.stride,
+          .beta = adds ? 1.0f : 0.0f};
+}
+
 // At most one of these is given.
 template <class Args>
 bool has_dw(const Args& a) {
@@ -64,20 +70,21 @@ bool has_dw(const Args& a) {
 }
 
 template <class Args>
-Target dw_target(const Args& a, const PlanOf<Args>& p) {
-  if (a.dw_accum) return target_of(a.dw_accum, 0);
-  if (a.dw_fp32) return target_of(a.dw_fp32, 0);
+Target dw_target(const Args& a, const PlanOf<Args>& p, int64_t row) {
+  if (a.dw_accum) return target_of(a.dw_accum, row);
+  if (a.dw_fp32) return target_of(a.dw_fp32, row);
   if (p.sums_dw) return {DType::kF32, p.dw_sum, a.x.shape[1]};
-  return target_of(a.dw, 0);
+  return target_of(a.dw, row);
 }
 
 template <class Args>
 Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
-  const Target to = dw_target(a, p);
+  const int64_t row = planted("linear_cross_entropy.dw_of_first_columns") ? 0 : c.column;
+  const Target to = dw_target(a, p, row);
   const bool to_given = a.dw_accum && !planted("linear_cross_entropy.dw_accum_overwritten");
   const bool adds = to_given || (c.row != 0 && !planted("linear_cross_entropy.dw_of_last_chunk")) ||
                     planted("linear_cross_entropy.dw_not_cleared");
-  return {.m = a.w.shape[0],
+  return {.m = c.columns,
           .n = a.x.shape[1],
           .k = c.rows,
           .in_type = dtype_of<typename Args::Elem>,

@@ -17,6 +17,7 @@ struct Problem {
   LossOptions options = {};
   int64_t rows = 13, hidden = 24, columns = 50;
   int64_t rows_per_chunk = 100;
+  int64_t columns_per_chunk = 0;  // of rows, where 0
   bool upstream = true, dx = true;
   Dw dw = Dw::kElem;
   std::optional<float> normaliser = {};
@@ -71,6 +72,11 @@ class LinearCrossEntropy : public testing::Test {
     }
     a.logits_bytes =
         p_.rows_per_chunk * ((p_.columns + 7) / 8 * 8) * static_cast<int64_t>(sizeof(Elem));
+    if (p_.columns_per_chunk > 0) {
+      a.split = Split::kVocabulary;
+      a.logits_bytes =
+          p_.columns_per_chunk * std::max<int64_t>(1, p_.rows) * static_cast<int64_t>(sizeof(Elem));
+    }
     a.x = view(static_cast<const Elem*>(x.data()), p_.rows, p_.hidden);
     a.w = view(static_cast<const Elem*>(w.data()), p_.columns, p_.hidden);
     a.target = view(static_cast<const int64_t*>(target.data()), p_.rows);
@@ -254,6 +260,28 @@ TYPED_TEST(LinearCrossEntropy, GradientInFp32) {
   }
 }
 
+TYPED_TEST(LinearCrossEntropy, VocabularyInChunks) {
+  LossOptions plain, all{.label_smoothing = 0.1f, .z_loss = 1e-2f, .softcap = 5.0f};
+  for (LossOptions o : {plain, all}) {
+    for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+      o.reduction = r;
+      for (const int64_t columns : {100, 16, 1}) {
+        this->make({.options = o, .columns_per_chunk = columns, .bias = true});
+        this->expect_right();
+      }
+    }
+  }
+  // Whole tiles and a rest.
+  this->make({.rows = 7, .hidden = 5, .columns = 700, .columns_per_chunk = 300});
+  this->expect_right();
+  for (const Dw dw : {Dw::kNone, Dw::kFp32, Dw::kAccum}) {
+    this->make({.columns_per_chunk = 16, .dx = dw == Dw::kFp32, .dw = dw});
+    this->expect_right();
+    this->make({.rows = 0, .columns_per_chunk = 16, .dw = dw});
+    this->expect_right();
+  }
+}
+
 TYPED_TEST(LinearCrossEntropy, Bias) {
   for (const int64_t chunk : {100, 5}) {
     this->make({.rows_per_chunk = chunk, .bias = true});
@@ -315,6 +343,17 @@ TYPED_TEST(LinearCrossEntropy, ScratchFollowsTheBudget) {
   a.dw_accum = view(&some_fp32, 500001, 64);
   const int64_t sum = std::is_same_v<Elem, float> ? 0 : 500001 * 64 * 4;
   EXPECT_NEAR(with_sum - bytes(700), sum, 256);
+  // Where the vocabulary is cut, 4096 rows of 1,024 columns and a sum of dx.
+  a.dw_accum = {};
+  a.dx = view(&some, 4096, 64);
+  a.split = Split::kVocabulary;
+  const int64_t column = 4096 * static_cast<int64_t>(sizeof(Elem));
+  const auto of_columns = [&](int64_t columns) {
+    a.logits_bytes = columns * column;
+    return static_cast<int64_t>(workspace(a));
+  };
+  EXPECT_EQ(of_columns(1025), of_columns(1024));
+  EXPECT_NEAR(of_columns(1024) - of_columns(8), 1016 * column, size_t{64} << 20);
 }
 
 TYPED_TEST(LinearCrossEntropy, RefusesBadArguments) {

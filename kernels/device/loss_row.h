@@ -1,0 +1,129 @@
+// What loss_rows.cu and loss_columns.cu make of one row: its loss and results from its statistics,
+// and the form of its gradient.
+#pragma once
+#include <cmath>
+
+#include "kernels/device/loss_forms.h"
+#include "kernels/device/loss_rows.h"
+
+namespace tigon {
+
+// Returns run.operator()<form>() of the least form that these options and results need.
+template <class T, class Run>
+auto with_loss_form(const LossRows<T>& a, const Run& run) {
+  if (a.class_weight != nullptr || a.z_part != nullptr || a.accuracy != nullptr ||
+      a.entropy != nullptr)
+    return run.template operator()<LossForm::kGeneral>();
+  if (a.options.softcap > 0.0f) return run.template operator()<LossForm::kSoftcap>();
+  return run.template operator()<LossForm::kPlain>();
+}
+
+// Weights of the held columns that smoothing takes, or nullptr: 1 each.
+template <class T>
+TIGON_DEVICE const float* smoothing_weights(const LossRows<T>& a) {
+  if (a.options.label_smoothing == 0.0f || a.class_weight == nullptr) return nullptr;
+  return a.class_weight + a.first_column;
+}
+
+// What class weights and the mean make of a row's loss and gradient.
+struct RowFactors {
+  float upstream;    // of the gradient
+  float weight;      // of the target's class
+  float z_loss;      // so that the division by the weights is one by the rows
+  float class_mean;  // mean of all class weights, for smoothing
+};
+
+template <LossForm kForm, class T>
+TIGON_DEVICE RowFactors factors_of(const LossRows<T>& a, int64_t row, int64_t target) {
+  const bool mean = a.options.reduction == Reduction::kMean;
+  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f};
+  const bool per_row =
+      a.options.reduction == Reduction::kNone && !planted("loss.dloss_of_first_row");
+  if (a.dloss != nullptr && !planted("loss.dloss_ignored"))
+    f.upstream = load(a.dloss + (per_row ? row : 0));
+  const float rows = mean ? load(&a.totals->rows) : 1.0f;
+  f.upstream = rows != 0.0f ? f.upstream / rows : 0.0f;  // a normaliser may be 0
+  if (kForm != LossForm::kGeneral || a.class_weight == nullptr) return f;
+  f.weight = load(a.class_weight + target);
+  if (a.options.label_smoothing != 0.0f)
+    f.class_mean = load(&a.totals->all_classes) / static_cast<float>(a.classes);
+  if (!mean || planted("loss.weights_divided_by_rows")) return f;
+  const float weight = load(&a.totals->weight);
+  const float mean_weight = weight == rows ? 1.0f : weight / rows;  // 1 for a normaliser of 0
+  f.upstream = weight != 0.0f ? f.upstream / mean_weight : 0.0f;
+  if (!planted("loss.z_loss_divided_by_weights")) f.z_loss *= mean_weight;
+  return f;
+}
+
+// s.sum is of the logits times their weights.
+template <class T, class Sums>
+TIGON_DEVICE float row_loss(const LossRows<T>& a, const RowFactors& f, const Sums& s, float lse,
+                            float target) {
+  const float smoothing = a.options.label_smoothing;
+  float loss = (1.0f - smoothing) * f.weight * (lse - target) + f.z_loss * lse * lse;
+  // Only then, because the mean of a row with a logit of -inf is -inf.
+  const float sum = planted("loss.smoothing_sum_missing") ? 0.0f : s.sum;
+  if (smoothing != 0.0f)
+    loss += smoothing * (f.class_mean * lse - sum / static_cast<float>(a.classes));
+  return loss;
+}
+
+// Stores what is asked for beside loss and lse; y is -1 for an invalid target.
+template <class T>
+TIGON_DEVICE void write_results(const LossRows<T>& a, int64_t row,
+                                const Statistics<LossForm::kGeneral>& s, float lse, int y) {
+  if (a.z_part != nullptr) store(a.z_part + row, a.options.z_loss * lse * lse);
+  if (a.accuracy != nullptr) store(a.accuracy + row, y < 0 ? NAN : s.first == y ? 1.0f : 0.0f);
+  if (a.entropy != nullptr) store(a.entropy + row, logf(s.exp.sum) - s.moment / s.exp.sum);
+}
+
+// Stores lse, loss and results of a row whose target y has the logit x_y, NaN where y is -1.
+template <LossForm kForm, class T>
+TIGON_DEVICE void write_row(const LossRows<T>& a, int64_t row, const Statistics<kForm>& s,
+                            float lse, int y, float x_y) {
+  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f};
+  if (kForm == LossForm::kGeneral && y >= 0) f = factors_of<kForm>(a, row, y);
+  store(a.lse + row, lse);
+  store(a.loss + row, row_loss(a, f, s, lse, x_y));
+  if constexpr (kForm == LossForm::kGeneral) write_results(a, row, s, lse, y);
+}
+
+// The same of an ignored row: zeros.
+template <LossForm kForm, class T>
+TIGON_DEVICE void write_ignored_row(const LossRows<T>& a, int64_t row) {
+  store(a.loss + row, 0.0f);
+  store(a.lse + row, 0.0f);
+  if (kForm == LossForm::kGeneral && !planted("loss.ignored_results_kept"))
+    for (float* result : {a.z_part, a.accuracy, a.entropy})
+      if (result != nullptr) store(result + row, 0.0f);
+}
+
+// The gradient of any column of a row, and what is taken off at its target.
+template <LossForm kForm>
+struct RowGradient {
+  LossGradient<kForm> of_column;
+  float at_target;
+};
+
+// y is the target, or -1: NaN everywhere.
+template <LossForm kForm, class T>
+TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, int64_t row, int y, float lse) {
+  RowFactors f = {NAN, 1.0f, 0.0f, 0.0f};
+  if (y >= 0) f = factors_of<kForm>(a, row, y);
+  if (planted("loss.weight_not_in_gradient")) f.weight = 1.0f;
+  if (planted("loss.invalid_target_ignored") && y < 0) f.upstream = 0.0f;
+  const float g = f.upstream, smoothing = a.options.label_smoothing;
+  const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : f.z_loss;
+  const float per_class = smoothing / static_cast<float>(a.classes);
+  const bool weighted = kForm == LossForm::kGeneral && a.class_weight != nullptr;
+  const float probability =
+      weighted ? (1.0f - smoothing) * f.weight + smoothing * f.class_mean : 1.0f;
+  return {{{a.options.softcap, 1.0f / a.options.softcap},
+           lse,
+           g * (probability + 2.0f * z_loss * lse),
+           g * (planted("loss.smoothing_slope_missing") ? 0.0f : per_class),
+           smoothing_weights(a)},
+          g * f.weight * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing)};
+}
+
+}  // namespace tigon

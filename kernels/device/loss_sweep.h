@@ -1,0 +1,92 @@
+// The two sweeps over a row's logits, of a block: statistics and gradient.
+#pragma once
+#include "kernels/device/device.h"
+#include "kernels/device/loss_forms.h"
+#include "kernels/device/row_slice.h"
+
+namespace tigon {
+
+// 16-byte loads in flight per thread; 4 of them spill 4 bytes on sm_80 (nvcc 13.0).
+inline constexpr int kBatch = 3;
+
+template <class T, int kThreads>
+TIGON_DEVICE void fill_zero(T* x, const Slice& s, int columns, unsigned rank) {
+  constexpr int kWidth = kVec<T>;
+  float zeros[kWidth] = {};
+  for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kThreads)
+    store16(x + s.head + i * kWidth, pack<T>(zeros));
+  for_each_end<kThreads>(s, columns, rank, threadIdx.x,
+                         [&](int c) { store(x + c, from_float<T>(0.0f)); });
+}
+
+// First sweep: the row's statistics; the first `kept` vectors of the slice stay in shared memory.
+template <int kThreads, LossForm kForm, class T>
+TIGON_DEVICE Statistics<kForm> read_row(const T* x, const Slice& s, int columns, unsigned rank,
+                                        Vec<T>* keep, int kept, const AddLogits<kForm>& add) {
+  constexpr int kWidth = kVec<T>;
+  Statistics<kForm> statistics;
+  for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kBatch * kThreads) {
+    const T* const from = x + s.head + i * kWidth;
+    Vec<T>* const to = keep + (i - s.first);
+    Vec<T> batch[kBatch];
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (i + b * kThreads < s.last) batch[b] = load16(from + b * kThreads * kWidth);
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      if (i + b * kThreads >= s.last) break;
+      if (i + b * kThreads - s.first < kept) to[b * kThreads] = batch[b];
+      float f[kWidth];
+      unpack(batch[b], f);
+      add(statistics, f, s.head + (i + b * kThreads) * kWidth);
+    }
+  }
+  for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
+    float f[1] = {to_float(load(x + c))};
+    add(statistics, f, c);
+  });
+  return statistics;
+}
+
+// The target's gradient when p is stored before `at_target` is taken off: a planted fault.
+template <class T>
+TIGON_DEVICE float after_rounding(float gradient, float at_target) {
+  return to_float(from_float<T>(gradient + at_target)) - at_target;
+}
+
+// Second sweep: the gradient over the logits. y is the target's column. One loop for the vectors in
+// shared memory and one for those that are read again: a choice in the loop costs 15 instructions.
+template <int kThreads, LossForm kForm, class T>
+TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
+                                 const Vec<T>* keep, int kept, const LossGradient<kForm>& gradient,
+                                 int y, float at_target) {
+  constexpr int kWidth = kVec<T>;
+  const auto write = [&](int i, const Vec<T>& logits) {
+    const int column = s.head + i * kWidth;
+    float f[kWidth];
+    unpack(logits, f);
+    if (y < column || y >= column + kWidth) {
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f, column + j);
+    } else {
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) {
+        f[j] = gradient(f[j], column + j == y ? at_target : 0.0f, column + j);
+        if (planted("loss.target_gradient_rounded") && column + j == y)
+          f[j] = after_rounding<T>(f[j], at_target);
+      }
+    }
+    store16(x + column, pack<T>(f));
+  };
+  const int end_of_kept = min(s.last, s.first + kept);
+  int i = s.first + static_cast<int>(threadIdx.x);
+  for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
+  for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
+  for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
+    float f = gradient(to_float(load(x + c)), c == y ? at_target : 0.0f, c);
+    if (planted("loss.target_gradient_rounded") && c == y) f = after_rounding<T>(f, at_target);
+    store(x + c, from_float<T>(f));
+  });
+}
+
+}  // namespace tigon
