@@ -5,7 +5,9 @@
 // A budget's n is the length of all sums on the path: H + V for loss, lse and dx, H + V + T for dw
 // and dbias; its c0 is 24 as for cross_entropy, its k_int 1 for all.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "reference/cross_entropy.h"
@@ -42,8 +44,30 @@ auto logits(const Args& a) {
   return z;
 }
 
+// More rows are not ignored than the caller has promised: every result is NaN.
+template <class Args>
+bool breaks_promise(const Args& a) {
+  const int64_t* const first = a.target.data;
+  const int64_t* const last = first + a.target.shape[0];
+  return a.max_valid_rows >= 0 &&
+         last - first > a.max_valid_rows + std::count(first, last, a.ignore_index);
+}
+
+template <class Args>
+void fill_nan(const Args& a) {
+  const typename Args::Elem nan(std::numeric_limits<double>::quiet_NaN());
+  for (const auto& out : {a.loss, a.lse, a.z_part, a.accuracy, a.entropy})
+    if (out) array(out).setConstant(nan);
+  if constexpr (requires { a.dw; }) {
+    for (const auto& out : {a.dx, a.dw, a.dw_fp32, a.dw_accum})
+      if (out) array(out).setConstant(nan);
+    if (a.dbias) array(a.dbias).setConstant(nan);
+  }
+}
+
 template <class P>
 void forward(const Forward<P>& a) {
+  if (breaks_promise(a)) return fill_nan(a);
   using S = typename P::Elem;
   const Rows<S> z = logits(a);
   cross_entropy::Forward<P> f;
@@ -80,6 +104,7 @@ void for_dw(const Args& a, const F& f) {
 
 template <class P>
 void forward_backward(const ForwardBackward<P>& a) {
+  if (breaks_promise(a)) return fill_nan(a);
   using S = typename P::Elem;
   const Rows<S> d = logits_gradient(a);
   if (a.dx) array(a.dx) = times<S>(d, array(a.w));

@@ -92,6 +92,9 @@ std::vector<OptionSet> option_sets() {
   sets.push_back(together(
       with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}}),
       {{"split", "vocabulary"}, {"logits_bytes", "2600"}}));
+  // More than there are; fewer than some shapes have, which must be told.
+  sets.push_back({{"max_valid_rows", "1000"}, {"logits_bytes", "2600"}});
+  sets.push_back(with_results({{"max_valid_rows", "3"}, {"reduction", "none"}}));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
@@ -113,13 +116,21 @@ const OptionSet kEverything =
     with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}});
 
 std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
-  return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
-                       row_independence("T", kAllRowTrials | kWithinBudgets)),
-          with_options({{}, kEverything}, ignored_rows("T", "target", std::move(sums_of_rows))),
-          same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {}),
-          same_results("columns", {},
-                       {.options = {{"split", "vocabulary"}, {"logits_bytes", "2000"}}}, {}),
-          row_gaps(false)};
+  return {
+      with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
+                   row_independence("T", kAllRowTrials | kWithinBudgets)),
+      with_options({{}, kEverything}, ignored_rows("T", "target", std::move(sums_of_rows))),
+      // A quarter of up to 70 rows is ignored.
+      on_inputs("some_ignored",
+                with_options({{}, together(kEverything, {{"split", "vocabulary"}})},
+                             same_results("ignored_rows_left_out", {},
+                                          {.options = {{"max_valid_rows", "62"}}}, {}))),
+      on_inputs("all_ignored", of_one_shape(same_results("no_valid_row", {},
+                                                         {.options = {{"max_valid_rows", "0"}}}))),
+      same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {}),
+      same_results("columns", {}, {.options = {{"split", "vocabulary"}, {"logits_bytes", "2000"}}},
+                   {}),
+      row_gaps(false)};
 }
 
 }  // namespace

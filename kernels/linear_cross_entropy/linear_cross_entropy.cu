@@ -18,6 +18,7 @@
 #include "kernels/linear_cross_entropy/chunks.h"
 #include "kernels/linear_cross_entropy/products.h"
 #include "kernels/linear_cross_entropy/round_rows.h"
+#include "kernels/linear_cross_entropy/valid_rows.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::linear_cross_entropy {
@@ -238,8 +239,7 @@ Status write_gradients(const Args& a, const PlanOf<Args>& p, Stream stream) {
 }
 
 template <class Args>
-Status run(const Args& a, Stream stream) {
-  if (const Status s = check(a); !s.ok()) return s;
+Status run_all(const Args& a, Stream stream) {
   const PlanOf<Args> p = plan(a, a.scratch.data);
   if (a.scratch.bytes < p.bytes || (p.bytes > 0 && a.scratch.data == nullptr))
     return invalid("linear_cross_entropy: scratch is smaller than workspace()");
@@ -258,8 +258,28 @@ Status run(const Args& a, Stream stream) {
 }
 
 template <class Args>
-Status tune_all(const Args& a) {
+Status run(const Args& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
+  if (!gathers(a)) return run_all(a, stream);
+  const Gathered<Args> g = gathered(a, a.scratch.data);
+  if (a.scratch.data == nullptr || a.scratch.bytes < g.bytes)
+    return invalid("linear_cross_entropy: scratch is smaller than workspace()");
+  if (const Status s = gather_rows(a, g, stream); !s.ok()) return s;
+  if (const Status s = run_all(g.call, stream); !s.ok()) return s;
+  return spread_rows(a, g, stream);
+}
+
+template <class Args>
+size_t scratch_bytes(const Args& a) {
+  if (!gathers(a)) return plan(a, nullptr).bytes;
+  const Gathered<Args> g = gathered(a, nullptr);
+  return g.bytes + plan(g.call, nullptr).bytes;
+}
+
+template <class Args>
+Status tune_all(const Args& given) {
+  if (const Status s = check(given); !s.ok()) return s;
+  const Args a = gathers(given) ? gathered(given, given.scratch.data).call : given;
   const PlanOf<Args> p = plan(a, a.scratch.data);
   for (int64_t i = 0; i < p.chunks; ++i) {
     const Chunk c = chunk_at(a, p, i);
@@ -281,11 +301,11 @@ Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
 }
 template <class P>
 size_t workspace(const Forward<P>& a) {
-  return plan(a, nullptr).bytes;
+  return scratch_bytes(a);
 }
 template <class P>
 size_t workspace(const ForwardBackward<P>& a) {
-  return plan(a, nullptr).bytes;
+  return scratch_bytes(a);
 }
 template <class P>
 Status tune(const Forward<P>& a) {

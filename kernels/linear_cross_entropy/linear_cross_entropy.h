@@ -12,15 +12,23 @@ inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabular
 // twice (but for the last chunk's), dw is rounded once without a sum, and dx is summed in fp32.
 enum class Split : int { kRows, kVocabulary };
 
-// Most bytes of logits held at once; at least one row, or eight columns, are always held.
+// logits_bytes: most bytes of logits held at once; at least one row, or eight columns, are always
+// held.
+//
+// max_valid_rows: at least as many as rows are not ignored, so that ignored ones cost nothing: the
+// products are cut to that many rows. Only the caller knows it, because nothing here waits for the
+// device: the data loader counts. Should more rows not be ignored, every result of the call is NaN,
+// dw_accum too. -1: not known, ignored rows are computed like others.
 struct ChunkOptions {
   int64_t logits_bytes = int64_t{1} << 30;
   Split split = Split::kRows;
+  int64_t max_valid_rows = -1;
 };
 
 inline auto chunk_options() {
   return std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes"),
-                    option(&ChunkOptions::split, "split", {"rows", "vocabulary"})};
+                    option(&ChunkOptions::split, "split", {"rows", "vocabulary"}),
+                    option(&ChunkOptions::max_valid_rows, "max_valid_rows")};
 }
 
 template <class P>
@@ -95,7 +103,7 @@ Status forward_backward(const ForwardBackward<P>& args, Stream stream);
 
 // Bytes of scratch: one chunk of logits, row statistics, the GEMM's workspace and, with several
 // chunks, what is summed over them in fp32 and then rounded: dw [V, H], or dx [T, H] where the
-// vocabulary is cut.
+// vocabulary is cut. With max_valid_rows = R also x and dx of these rows, [R, H] each.
 template <class P>
 size_t workspace(const Forward<P>& args);
 template <class P>

@@ -18,6 +18,7 @@ struct Problem {
   int64_t rows = 13, hidden = 24, columns = 50;
   int64_t rows_per_chunk = 100;
   int64_t columns_per_chunk = 0;  // of rows, where 0
+  int64_t max_valid_rows = -1;
   bool upstream = true, dx = true;
   Dw dw = Dw::kElem;
   std::optional<float> normaliser = {};
@@ -72,6 +73,7 @@ class LinearCrossEntropy : public testing::Test {
     }
     a.logits_bytes =
         p_.rows_per_chunk * ((p_.columns + 7) / 8 * 8) * static_cast<int64_t>(sizeof(Elem));
+    a.max_valid_rows = p_.max_valid_rows;
     if (p_.columns_per_chunk > 0) {
       a.split = Split::kVocabulary;
       a.logits_bytes =
@@ -280,6 +282,53 @@ TYPED_TEST(LinearCrossEntropy, VocabularyInChunks) {
     this->make({.rows = 0, .columns_per_chunk = 16, .dw = dw});
     this->expect_right();
   }
+}
+
+// Nine of thirteen rows are not ignored.
+TYPED_TEST(LinearCrossEntropy, IgnoredRowsLeftOut) {
+  for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+    for (const int64_t most : {9, 11, 100}) {
+      for (const int64_t columns : {0, 16}) {
+        this->make({.options = {.reduction = r},
+                    .rows_per_chunk = 4,
+                    .columns_per_chunk = columns,
+                    .max_valid_rows = most,
+                    .bias = true});
+        this->expect_right();
+      }
+    }
+  }
+  this->make({.max_valid_rows = 0});
+  this->targets_.assign(this->targets_.size(), -100);
+  this->expect_right();
+  this->make({.rows = 0, .max_valid_rows = 5});
+  this->expect_right();
+}
+
+TYPED_TEST(LinearCrossEntropy, MoreRowsThanPromisedAreReported) {
+  for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+    for (const int64_t most : {0, 8}) {
+      this->make({.options = {.reduction = r}, .max_valid_rows = most, .bias = true});
+      const auto out = this->run_forward_backward();
+      for (const auto* values : {&out.loss, &out.lse, &out.dbias})
+        for (const float v : *values) EXPECT_TRUE(std::isnan(v));
+      for (const auto v : out.dx) EXPECT_TRUE(std::isnan(static_cast<float>(v)));
+      for (const double v : out.dw) EXPECT_TRUE(std::isnan(v));
+    }
+  }
+}
+
+// The products shrink with the bound.
+TYPED_TEST(LinearCrossEntropy, ScratchFollowsTheBoundOfRows) {
+  using Elem = typename TypeParam::Elem;
+  ForwardBackward<TypeParam> a;
+  a.x = view(static_cast<const Elem*>(nullptr), 4096, 8);
+  a.w = view(static_cast<const Elem*>(nullptr), 100000, 8);
+  a.loss = view(static_cast<float*>(nullptr), 1);
+  a.logits_bytes = int64_t{4} << 30;
+  const auto all = workspace(a);
+  a.max_valid_rows = 1024;
+  EXPECT_LT(workspace(a), all / 2);
 }
 
 TYPED_TEST(LinearCrossEntropy, Bias) {

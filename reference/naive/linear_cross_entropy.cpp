@@ -16,6 +16,12 @@ Tensor logits_of(const Eager& e, const Args& a) {
   return a.bias ? e.binary(Binary::kAdd, logits, as_row(a.bias)) : logits;
 }
 
+// Without a primitive that lists rows, a promise about their number cannot be checked.
+template <class Args>
+void refuse_row_bound(const Args& a) {
+  if (a.max_valid_rows >= 0) fail(Status::kUnsupported, "naive: no primitive lists rows");
+}
+
 // A cross_entropy pass over the logits with this op's options and losses.
 template <class Loss, class Args>
 Loss loss_pass(const Args& a, const Tensor& logits) {
@@ -62,6 +68,7 @@ void check(const Status& status) {
 template <class P>
 Status forward(const Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
+    refuse_row_bound(a);
     const Tensor logits = logits_of(e, a);
     check(cross_entropy::forward(loss_pass<cross_entropy::Forward<P>>(a, logits), stream));
   });
@@ -70,6 +77,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 template <class P>
 Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
+    refuse_row_bound(a);
     const Tensor logits = logits_of(e, a);
     auto loss = loss_pass<cross_entropy::ForwardBackward<P>>(a, logits);
     loss.dloss = a.dloss;
