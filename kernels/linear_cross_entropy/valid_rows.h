@@ -61,13 +61,18 @@ TIGON_DEVICE bool too_many(const RowList& list) {
 template <class T>
 TIGON_DEVICE void move_row(const T* from, T* to, int columns, int vectors, float otherwise) {
   constexpr int kWidth = kVec<T>;
+  const int first = static_cast<int>(threadIdx.x), rest = vectors * kWidth + first;
+  if (from != nullptr) {
+    for (int i = first; i < vectors; i += kMoveThreads)
+      store16(to + i * kWidth, load16(from + i * kWidth));
+    for (int i = rest; i < columns; i += kMoveThreads) store(to + i, load(from + i));
+    return;
+  }
   float filled[kWidth];
   TIGON_UNROLL
   for (float& f : filled) f = otherwise;
-  for (int i = static_cast<int>(threadIdx.x); i < vectors; i += kMoveThreads)
-    store16(to + i * kWidth, from != nullptr ? load16(from + i * kWidth) : pack<T>(filled));
-  for (int i = vectors * kWidth + static_cast<int>(threadIdx.x); i < columns; i += kMoveThreads)
-    store(to + i, from != nullptr ? load(from + i) : from_float<T>(otherwise));
+  for (int i = first; i < vectors; i += kMoveThreads) store16(to + i * kWidth, pack<T>(filled));
+  for (int i = rest; i < columns; i += kMoveThreads) store(to + i, from_float<T>(otherwise));
 }
 
 template <class T>
