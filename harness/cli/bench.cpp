@@ -2,6 +2,7 @@
 #include "harness/measure/bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <set>
@@ -9,15 +10,17 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/terminal.h"
+#include "harness/peers/peers.h"
 #include "harness/plugin/measure_plugin.h"
 
 namespace tigon::cli {
 namespace {
 
 // What a record's verdict counts as. A baseline that does not fit in memory is a result, a kernel
-// that does not is a failure.
+// that does not is a failure; whatever a peer cannot do is a result.
 Verdict counted(const Json& record) {
   const std::string verdict = record["verdict"];
+  if (verdict != "passed" && peers::is_peer(record["impl"])) return Verdict::kSkipped;
   if (verdict == "oom" && record["impl"].get<std::string>().rfind("fused", 0) != 0)
     return Verdict::kSkipped;
   return parse_verdict(verdict).value_or(Verdict::kRuntimeError);
@@ -46,6 +49,7 @@ std::string bench_line(const Json& r) {
   const std::string time =
       fmt::format("{} {:>9} ({:>9} .. {:>9})", head, show_seconds(r["median_s"]),
                   show_seconds(r["q1_s"]), show_seconds(r["q3_s"]));
+  if (r["executor"] == "external") return time + "  on this CPU, not kernel speed";
   if (r["executor"] != "cuda") return time + "  host executor, not kernel speed";
   return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM", time,
                      show_rate(r["bandwidth_bytes_per_s"], "B/s"), percent(r["share_of_copy"]),
@@ -76,10 +80,26 @@ std::string trace_line(const Json& r) {
                      ratio.is_number() ? ratio.get<double>() : 0.0);
 }
 
+std::string accuracy_line(const Json& r) {
+  std::string line =
+      fmt::format("{:<52} {:<8} error  ", cell_name(r), r["impl"].get<std::string>());
+  if (r["verdict"] != "passed")
+    return fmt::format("{}{}: {}", line, r["verdict"].get<std::string>(),
+                       r["reason"].get<std::string>());
+  const auto number = [](const Json& value) {
+    return value.is_number() ? fmt::format("{:.3g}", value.get<double>()) : "nan";
+  };
+  for (const Json& output : r["outputs"])
+    line += fmt::format("{} {} of the budget (relative L2 {}); ", output["name"].get<std::string>(),
+                        number(output["error_over_budget"]), number(output["relative_l2"]));
+  return line;
+}
+
 std::string line_of(const std::string& kind, const Json& r) {
   if (kind == "bench") return bench_line(r);
   if (kind == "memory") return memory_line(r);
   if (kind == "trace") return trace_line(r);
+  if (kind == "accuracy") return accuracy_line(r);
   return fmt::format("ceiling {:<10} {}", r["name"].get<std::string>(),
                      show_rate(r["value"], r["unit"] == "bytes_per_s" ? "B/s" : "FLOP/s"));
 }
@@ -90,7 +110,7 @@ class BenchRecords {
  public:
   explicit BenchRecords(Session* session) : session_(session) {}
   void add(const std::string& kind, const Json& fields) {
-    if (kind == "bench" || kind == "memory") {
+    if (kind != "trace" && kind != "ceiling") {
       cell_.emplace_back(kind, fields);
       return;
     }
@@ -144,6 +164,13 @@ std::vector<Json> sealed_results(const Session& session, const std::vector<Cell>
   return found;
 }
 
+// Where implementations are named, the peers are among them.
+void use_peers(const std::string& names, Selection* selection) {
+  const std::vector<std::string> used = peers::use(names);
+  auto& chosen = selection->implementations;
+  if (!chosen.empty()) chosen.insert(chosen.end(), used.begin(), used.end());
+}
+
 }  // namespace
 
 int bench_stage(Session& session, const BenchOptions& options) {
@@ -152,6 +179,11 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.size = options.size;
   request.seconds_per_cell = options.seconds_per_cell;
   if (!options.plugin.path.empty()) request.measure = plugin::measure_cell;
+  if (!options.peers.empty())
+    request.measure = [&options](const Cell& cell, const Ceilings& ceilings,
+                                 const StoppingRule& rule, const Emit& emit) {
+      peers::measure_cell(cell, ceilings, rule, emit, options.bases);
+    };
   request.samples = options.samples;
   request.bases = options.bases;
   request.ceilings = options.ceilings;
@@ -215,6 +247,7 @@ void add_bench(CLI::App* app, Program* program) {
       "  ./tigon bench --op rms_norm --dtype bf16 -a T[pow2]=[10:15] -a H=4096\n"
       "  ./tigon bench --model llama3-8b --budget 60s\n"
       "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
+      "  ./tigon bench --op rms_norm --peers torch,compile,liger\n"
       "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run.\n"
       "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
       "speed.");
@@ -236,7 +269,12 @@ void add_bench(CLI::App* app, Program* program) {
   command->add_flag("--no-ceilings", *no_ceilings, "do not measure the GPU's ceilings first");
   CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
   command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
-  add_plugin(command, &options->plugin);
+  CLI::Option* plugin = add_plugin(command, &options->plugin);
+  command
+      ->add_option("--peers", options->peers,
+                   fmt::format("measured beside ours, in Python: {}",
+                               fmt::join(peers::known(), ", ")))
+      ->excludes(plugin);
   add_output(command, output.get());
   add_resume(command);
   command->callback([=] {
@@ -249,6 +287,7 @@ void add_bench(CLI::App* app, Program* program) {
     if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;
     options->ceilings = !*no_ceilings;
     use_plugin(*command, &options->plugin, &options->select);
+    if (command->count("--peers") > 0) use_peers(options->peers, &options->select);
     request_of(options->select);  // a wrong command line makes no results folder
     SessionOptions session = session_options(*program, *output, options->select.seed);
     session.shard = shard_of(options->select.shard);

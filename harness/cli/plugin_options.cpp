@@ -9,8 +9,8 @@
 
 namespace tigon::cli {
 
-void add_plugin(CLI::App* command, PluginOptions* options) {
-  command->add_option(
+CLI::Option* add_plugin(CLI::App* command, PluginOptions* options) {
+  return command->add_option(
       "--impl-from", options->path,
       "library with kernels of your own (harness/plugin/tigon_plugin.h), or several "
       "with commas; they are listed as plugin:NAME");

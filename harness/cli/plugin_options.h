@@ -12,7 +12,7 @@ struct PluginOptions {
   bool seed_is_chosen = false;  // by --seed or --case: no secret
 };
 
-void add_plugin(CLI::App* command, PluginOptions* options);
+CLI::Option* add_plugin(CLI::App* command, PluginOptions* options);
 
 // Loads the library, if there is one, and selects its kernels unless the person named
 // implementations. Throws UsageError, one line.

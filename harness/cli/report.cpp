@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -14,15 +13,11 @@
 #include "harness/cli/converge_options.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/terminal.h"
+#include "harness/peers/peer_process.h"
 #include "harness/record/build_info.h"
 
 namespace tigon::cli {
 namespace {
-
-std::string interpreter() {
-  const char* python = std::getenv("TIGON_PYTHON");
-  return python != nullptr && *python != '\0' ? python : "python3";
-}
 
 // Runs a program found in PATH to its end; 128 + signal when it was killed, -1 when it cannot
 // start.
@@ -61,12 +56,12 @@ std::filesystem::path latest_run() {
 }  // namespace
 
 int report_stage(const std::filesystem::path& results) {
-  const int code = run_program({interpreter(), "-m", "tigon_report", "report", results.string()},
+  const int code = run_program({peers::python_interpreter(), "-m", "tigon_report", "report", results.string()},
                                {"PYTHONPATH=" + build_info().source_dir + "/reports"});
   if (code == 127 || code == -1)
     print_error(fmt::format(
         "cannot start {}; set TIGON_PYTHON to a python3 with matplotlib, jinja2 and numpy",
-        interpreter()));
+        peers::python_interpreter()));
   if (interrupted()) return kExitInterrupted;
   const bool known = code == kExitOk || code == kExitUsage || code == kExitNothing;
   return known ? code : kExitInfrastructure;

@@ -36,6 +36,7 @@ struct BenchOptions {
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;
   PluginOptions plugin;
+  std::string peers;  // names with commas
   int samples = 0;
   Bases bases = Bases::kAll;
   bool ceilings = true;

@@ -103,8 +103,9 @@ void trace_cells(const std::vector<Cell>& cells, const BenchRequest& request,
                  const BenchObserver& observer, double end_s) {
   for (const Cell& cell : cells)
     for (const std::string& name : cell.implementations) {
-      // Eigen on the host, a library from outside: nothing that the executor could count.
-      if (name == "naive" || name.rfind("plugin:", 0) == 0) continue;
+      // Eigen on the host, another process: nothing that the executor could count.
+      const Pass& pass = *find_pass(*find_op(cell.c.op), cell.c.pass);
+      if (name == "naive" || find_implementation(pass, name)->on_own_stream) continue;
       if (interrupted() || now_s() > end_s) return;
       Case c = cell.c;
       c.impl = name;

@@ -93,4 +93,11 @@ Ceilings measure_ceilings() {
   return ceilings;
 }
 
+Ceilings measure_ceilings_of(DType dtype) {
+  Ceilings ceilings;
+  measure_streams(&ceilings);
+  measure_gemm(dtype, dtype == DType::kF32 ? 3 : 10, &ceilings);
+  return ceilings;
+}
+
 }  // namespace tigon

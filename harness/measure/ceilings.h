@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "kernels/signature/dtype.h"
+
 namespace tigon {
 
 // Names as in the records ("copy", "gemm_bf16", ...); bytes/s or flop/s. A ceiling that could not
@@ -12,6 +14,8 @@ using Ceilings = std::map<std::string, double>;
 
 // Takes a few seconds. Throws DeviceError.
 Ceilings measure_ceilings();
+// Only the streams and the GEMM of one type, for a block of measurements; tenths of a second.
+Ceilings measure_ceilings_of(DType dtype);
 
 inline bool is_bandwidth(const std::string& name) { return name.rfind("gemm", 0) != 0; }
 

@@ -1,0 +1,29 @@
+# The eager ops of torch_peer.py through torch.compile with its default options, compiled anew for each shape.
+import torch
+import torch_peer
+
+PACKAGE = "torch"
+# A backward that is timed with retain_graph may not give its saved tensors away.
+torch._functorch.config.donated_buffer = False  # pylint: disable=protected-access
+
+
+def compiled(function):
+    made = torch.compile(function, dynamic=False)
+    if hasattr(function, "prepare"):
+        made.prepare = function.prepare
+    return made
+
+
+rms_norm = compiled(torch_peer.rms_norm)
+add_rms_norm = compiled(torch_peer.add_rms_norm)
+layer_norm = compiled(torch_peer.layer_norm)
+rope = compiled(torch_peer.rope)
+swiglu = compiled(torch_peer.swiglu)
+geglu = compiled(torch_peer.geglu)
+softmax = compiled(torch_peer.softmax)
+cross_entropy = compiled(torch_peer.cross_entropy)
+linear_cross_entropy = compiled(torch_peer.linear_cross_entropy)
+rms_norm_saved = torch_peer.rms_norm_saved
+add_rms_norm_saved = torch_peer.add_rms_norm_saved
+layer_norm_saved = torch_peer.layer_norm_saved
+cross_entropy_saved = torch_peer.cross_entropy_saved

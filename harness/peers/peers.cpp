@@ -1,0 +1,264 @@
+// bench --peers.
+#include "harness/peers/peers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "harness/measure/memory_figures.h"
+#include "harness/peers/accuracy.h"
+#include "harness/peers/peer_process.h"
+#include "harness/peers/peer_request.h"
+#include "harness/record/build_info.h"
+#include "harness/run/implementation_fault.h"
+#include "harness/run/placed.h"
+#include "harness/spec/registry.h"
+
+namespace tigon::peers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLimitS = 110;  // of an answer: less than bench waits for a record
+constexpr const char* kSuffix = "_peer.py";
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::set<std::string>& used() {
+  static std::set<std::string> names;
+  return names;
+}
+
+// A folder of this process for values that go to and fro.
+class Folder {
+ public:
+  Folder() : path_((fs::temp_directory_path() / "tigon-peers-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot create " + path_);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+PeerProcess& process_of(const std::string& name) {
+  static std::map<std::string, std::unique_ptr<PeerProcess>> all;
+  std::unique_ptr<PeerProcess>& process = all[name];
+  if (!process) process = std::make_unique<PeerProcess>(name);
+  return *process;
+}
+
+// The answer, or what happened instead as one.
+Json answer_of(const std::string& name, const Json& request) {
+  try {
+    return process_of(name).ask(request, kLimitS);
+  } catch (const ImplementationFault& fault) {
+    return {{"verdict", name_of(fault.verdict)}, {"reason", fault.what()}};
+  }
+}
+
+void emit_record(const Emit& emit, const char* kind, Json fields) {
+  emit({{"record", kind}, {"fields", std::move(fields)}});
+}
+
+Json rule_json(const StoppingRule& rule) {
+  return {{"warm_up", rule.warm_up},
+          {"least", rule.least},
+          {"most", rule.most},
+          {"seconds", rule.seconds},
+          {"agreement", rule.agreement}};
+}
+
+Json bases_json(Bases bases) {
+  if (bases == Bases::kCold) return Json::array({"cold"});
+  if (bases == Bases::kGraph) return Json::array({"graph"});
+  return Json::array({"cold", "graph"});
+}
+
+// Bytes of the tensors that an implementation makes anew; those it changes in place are inputs.
+size_t made_bytes(const Json& request) {
+  size_t bytes = 0;
+  for (const Json& t : request["tensors"]) {
+    if (t["role"] != "out") continue;
+    size_t elements = 1;
+    for (const Json& size : t["shape"]) elements *= size.get<size_t>();
+    bytes += elements * size_of(parse_dtype(t["dtype"].get<std::string>()).value());
+  }
+  return bytes;
+}
+
+// The allocator's peak beyond the inputs in the terms of ours: what is beyond the outputs, too, is
+// workspace.
+Json memory_of(const Case& c, const Json& request, const Json& peak) {
+  const TensorBytes tensors = tensor_bytes(c);
+  Json fields = case_fields(c);
+  for (const char* key :
+       {"workspace_bytes", "planned_bytes", "arena_bytes", "device_bytes", "host_bytes"})
+    fields[key] = nullptr;
+  fields["tensors_bytes"] = tensors.total();
+  if (!peak.is_number()) return fields;
+  const size_t all = peak.get<size_t>(), made = made_bytes(request);
+  const size_t extra = all > made ? all - made : 0;
+  fields["workspace_bytes"] = fields["arena_bytes"] = extra;
+  fields["planned_bytes"] = tensors.outputs + extra;
+  return fields;
+}
+
+// Ceilings of this block, recorded under its name.
+Ceilings block_ceilings(const Case& c, const Ceilings& of_run, const Emit& emit) {
+  if (of_run.empty()) return {};
+  const Ceilings found = measure_ceilings_of(c.dtype);
+  for (const auto& [name, value] : found)
+    emit_record(emit, "ceiling",
+                {{"name", name},
+                 {"value", value},
+                 {"unit", is_bandwidth(name) ? "bytes_per_s" : "flop_per_s"},
+                 {"block", case_id(c)}});
+  return found;
+}
+
+void measure_peer(const Case& c, const Ceilings& of_run, const StoppingRule& rule,
+                  const Emit& emit, Bases bases, const fs::path& folder) {
+  Json request = measure_request(c, folder);
+  request["rule"] = rule_json(rule);
+  request["bases"] = bases_json(bases);
+  request["l2_bytes"] = device_info().l2_bytes;
+  const Json answer = answer_of(c.impl, request);
+  if (answer["verdict"] != "passed") {
+    const std::string verdict = answer["verdict"], reason = answer["reason"];
+    emit_record(emit, "bench", bench_without_samples(c, main_basis(), verdict, reason));
+    return;
+  }
+  const Ceilings ceilings = block_ceilings(c, of_run, emit);
+  emit_record(emit, "memory", memory_of(c, request, answer["peak_bytes"]));
+  for (const Json& t : answer["timings"]) {
+    const Timing timing{c.impl, t["basis"], t["samples"], t["verdict"], t["reason"]};
+    Json fields = timing.samples.empty()
+                      ? bench_without_samples(c, timing.basis.c_str(), timing.verdict, timing.reason)
+                      : bench_fields(c, timing, answer["sets"], ceilings);
+    fields["executor"] = answer["executor"];
+    fields["method"] = answer["method"];
+    emit_record(emit, "bench", std::move(fields));
+  }
+}
+
+Outputs read_outputs(const Json& files) {
+  Outputs outputs;
+  for (const auto& [name, file] : files.items()) {
+    std::vector<double>& values = outputs[name];
+    values.resize(file["elements"].get<size_t>());
+    std::ifstream stream(file["file"].get<std::string>(), std::ios::binary);
+    stream.read(reinterpret_cast<char*>(values.data()),
+                static_cast<std::streamsize>(values.size() * sizeof(double)));
+    if (!stream) throw std::runtime_error("cannot read " + file["file"].get<std::string>());
+  }
+  return outputs;
+}
+
+Json accuracy_of(const std::string& name, const Accuracy& accuracy, const fs::path& folder) {
+  if (!is_peer(name)) {
+    try {
+      Problem problem = accuracy.problem();
+      problem.c.impl = name;
+      problem.implementation = find_implementation(*problem.pass, name);
+      return accuracy.compared(name, outputs_of_ours(problem), default_executor());
+    } catch (const Stop& stop) {
+      return accuracy.without(name, name_of(stop.verdict), stop.reason);
+    }
+  }
+  const Json answer = answer_of(name, outputs_request(accuracy.problem(), folder));
+  if (answer["verdict"] != "passed")
+    return accuracy.without(name, answer["verdict"], answer["reason"]);
+  return accuracy.compared(name, read_outputs(answer["outputs"]), answer["executor"]);
+}
+
+}  // namespace
+
+std::vector<std::string> known() {
+  std::set<std::string> names;
+  const char* more = std::getenv("TIGON_PEERS");
+  std::vector<std::string> folders = split(more == nullptr ? "" : more, ':');
+  folders.push_back(build_info().source_dir + "/harness/peers");
+  for (const std::string& folder : folders) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      const std::string file = entry.path().filename();
+      if (file.size() > std::string(kSuffix).size() && file.ends_with(kSuffix))
+        names.insert(file.substr(0, file.size() - std::string(kSuffix).size()));
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> use(const std::string& names) {
+  const std::vector<std::string> all = known(), wanted = split(names, ',');
+  for (const std::string& name : wanted)
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      throw UsageError(
+          fmt::format("--peers: no peer '{}'; known: {}", name, fmt::join(all, ", ")));
+  if (wanted.empty())
+    throw UsageError(fmt::format("--peers: no name given; known: {}", fmt::join(all, ", ")));
+  for (const std::string& name : wanted) {
+    if (!used().insert(name).second) continue;
+    for (const OpSpec& op : all_ops())
+      for (const Pass& pass : op.passes)
+        add_implementation(op.name, pass.name,
+                           {.name = name,
+                            .policies = op.policies,
+                            .workspace = {},
+                            .run = [](DType, const Bound&, Stream) {
+                              return unsupported("a peer runs in a process of its own");
+                            },
+                            .on_own_stream = true});
+  }
+  return {used().begin(), used().end()};
+}
+
+bool is_peer(const std::string& implementation) { return used().count(implementation) != 0; }
+
+void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                  const Emit& emit, Bases bases) {
+  static size_t cells = 0;
+  const bool ours_first = cells++ % 2 == 0;  // who comes later finds a warmer chip
+  const Folder folder;
+  Cell ours = cell;
+  std::erase_if(ours.implementations, is_peer);
+  const auto measure_ours = [&] {
+    if (ours.implementations.empty()) return;
+    ours.c.impl = ours.implementations.front();
+    tigon::measure_cell(ours, ceilings, rule, emit, bases);
+  };
+  if (ours_first) measure_ours();
+  for (const std::string& name : cell.implementations) {
+    if (!is_peer(name)) continue;
+    Case c = cell.c;
+    c.impl = name;
+    measure_peer(c, ceilings, rule, emit, bases, folder.path());
+  }
+  if (!ours_first) measure_ours();
+  const Accuracy accuracy(cell.c);
+  for (const std::string& name : cell.implementations)
+    emit_record(emit, "accuracy", accuracy_of(name, accuracy, folder.path()));
+}
+
+}  // namespace tigon::peers

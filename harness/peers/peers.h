@@ -1,0 +1,27 @@
+// bench --peers: what people would use instead, in Python, each in a process of its own, measured
+// in the same run as ours.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "harness/measure/measure_cell.h"
+
+namespace tigon::peers {
+
+// The names there are: of the files NAME_peer.py in harness/peers and in the folders that the
+// environment's TIGON_PEERS lists with colons.
+std::vector<std::string> known();
+
+// Makes the peers of a list with commas implementations of every pass, and returns their names.
+// Throws UsageError with the known names for one that there is not. Once per process.
+std::vector<std::string> use(const std::string& names);
+
+bool is_peer(const std::string& implementation);
+
+// Our implementations of the cell by tigon::measure_cell, then each peer's in a block of its own
+// with the ceilings measured anew, in every other cell the peers first; then the error of all
+// against the oracle ("accuracy" records). What a peer cannot do is recorded with the reason.
+void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                  const Emit& emit, Bases bases);
+
+}  // namespace tigon::peers

@@ -1,0 +1,15 @@
+# What an op keeps for backward, for checks of forward functions that do not return it; never timed.
+import torch
+
+
+def rms_norm_saved(x, eps):
+    return torch.rsqrt(x.double().square().mean(-1) + eps)
+
+
+def layer_norm_saved(x, eps):
+    variance, mean = torch.var_mean(x.double(), -1, correction=0)
+    return mean, torch.rsqrt(variance + eps)
+
+
+def cross_entropy_saved(logits):
+    return torch.logsumexp(logits.double(), -1)

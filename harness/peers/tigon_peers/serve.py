@@ -1,0 +1,93 @@
+"""The process of one peer: reads requests as JSON lines, answers each with one JSON line.
+
+A request has `do`: "measure" (times and peak memory on inputs made here) or "outputs" (the results on given inputs, as
+files). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
+"""
+import ctypes
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+
+from . import backends, calls, known, timing
+
+PR_SET_PDEATHSIG = 1
+
+
+def load(name):
+    """(module, backend) of a peer. Raises what its import raises."""
+    file = known.files()[name]
+    sys.path[1:1] = [str(folder) for folder in known.folders()]
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, backends.Torch(sys.modules["torch"]) if "torch" in sys.modules else backends.Numpy()
+
+
+class Peer:
+    def __init__(self, name):
+        self.missing, self.is_broken = None, False
+        try:
+            self.module, self.backend = load(name)
+        except Exception as error:  # an import of somebody else's package
+            self.missing = f"not importable: {timing.first_line(error)}"
+
+    def answer(self, request):
+        if self.missing:
+            return {"verdict": "unsupported", "reason": self.missing}
+        try:
+            self.backend.begin()
+            return {"measure": self.measure, "outputs": self.outputs}[request["do"]](request)
+        except calls.Unsupported as error:
+            return {"verdict": "unsupported", "reason": str(error)}
+        except Exception as error:  # whatever a library raises
+            self.is_broken = self.backend.is_broken()
+            verdict = "oom" if "OutOfMemory" in type(error).__name__ else "runtime_error"
+            return {"verdict": verdict, "reason": f"raised {timing.first_line(error)}"}
+        finally:
+            if not self.is_broken:
+                self.backend.release()
+
+    def call(self, request, index):
+        """The call on buffer set `index`; the upstream gradient of a loss that is timed is 1, as of a loss that comes last."""
+        tensors = {}
+        for at, t in enumerate(request["tensors"]):
+            if t["role"] not in ("in", "inout"):
+                continue
+            if t["name"] == "dloss" and "file" not in t:
+                tensors[t["name"]] = self.backend.ones(t)
+            elif "file" in t or "plan" in t:
+                tensors[t["name"]] = self.backend.tensor(t, request["seed"] + 1000 * index + at)
+        return calls.prepared(self.module, self.backend, request, tensors)
+
+    def measure(self, request):
+        bench = timing.Bench(self.backend, lambda i: self.call(request, i), request["rule"], request["l2_bytes"])
+        bench.fill()
+        bases = request["bases"] if self.backend.on_gpu else ["wall"]
+        timings = [bench.basis(name) for name in bases]
+        self.is_broken = bench.is_broken
+        return {"verdict": "passed", "reason": "", "executor": self.backend.executor, "method": bench.calls[0].method,
+                "peak_bytes": bench.peak_bytes, "sets": len(bench.calls), "timings": timings}
+
+    def outputs(self, request):
+        call, files = self.call(request, 0), {}
+        call.build()
+        for name, value in call.run().items():
+            if self.backend.is_tensor(value):
+                file = os.path.join(request["folder"], f"{name}.output")
+                files[name] = {"file": file, "elements": self.backend.save(value, file)}
+        return {"verdict": "passed", "reason": "", "executor": self.backend.executor, "outputs": files}
+
+
+def main(name):
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    channel = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    peer = Peer(name)
+    for line in sys.stdin:
+        print(json.dumps(peer.answer(json.loads(line))), file=channel)
+        if peer.is_broken:
+            return 0  # the next request starts another process
+    return 0

@@ -1,0 +1,80 @@
+# The ops in eager PyTorch, as the models of Hugging Face's transformers write them.
+import torch
+from saved_values import cross_entropy_saved, layer_norm_saved, rms_norm_saved  # noqa: F401
+from torch.nn import functional
+
+PACKAGE = "torch"
+
+
+def rms_norm(x, w, eps, offset, casting):
+    """LlamaRMSNorm; with casting gemma, GemmaRMSNorm."""
+    if casting == "none":
+        normalized = x * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + eps).to(x.dtype)
+        return normalized if w is None else normalized * (offset + w if offset else w)
+    normalized = x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + eps)
+    if w is None:
+        return normalized.to(x.dtype)
+    if casting == "gemma":
+        return (normalized * (offset + w.float())).to(x.dtype)
+    return (offset + w if offset else w) * normalized.to(x.dtype)
+
+
+def add_rms_norm(x, residual, w, eps, offset, casting):
+    """A decoder layer's residual addition and the norm behind it: (h, y)."""
+    h = x + residual
+    return h, rms_norm(h, w, eps, offset, casting)
+
+
+def add_rms_norm_saved(x, residual, eps):
+    return rms_norm_saved(x + residual, eps)
+
+
+def layer_norm(x, w, b, eps):
+    return functional.layer_norm(x, x.shape[-1:], w, b, eps)
+
+
+def rotate_half(x):
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), -1)
+
+
+def rope(q, k, cos, sin):
+    """apply_rotary_pos_emb; of `prepare` come tables [T, D] in the type of q, which all layers of a model share."""
+    cos, sin = cos[:, None], sin[:, None]
+    return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+
+
+def whole_tables(q, k, cos, sin):
+    if 2 * cos.shape[-1] != q.shape[-1]:
+        raise NotImplementedError("turns whole heads only")
+    return {"q": q, "k": k, "cos": torch.cat((cos, cos), -1).to(q.dtype), "sin": torch.cat((sin, sin), -1).to(q.dtype)}
+
+
+rope.prepare = whole_tables
+
+
+def swiglu(a, b):
+    return functional.silu(a) * b
+
+
+def geglu(a, b, approximate):
+    return functional.gelu(a, approximate=approximate) * b
+
+
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
+def cross_entropy(logits, target, ignore_index, label_smoothing, reduction, class_weight=None):
+    """ForCausalLMLoss, which takes the logits in float."""
+    loss = functional.cross_entropy(logits.float(), target, class_weight, ignore_index=int(ignore_index),
+                                    label_smoothing=label_smoothing, reduction=reduction)
+    return loss.reshape(-1)
+
+
+def linear_cross_entropy(x, w, target, ignore_index, label_smoothing, reduction, class_weight=None):
+    return cross_entropy(x @ w.t(), target, ignore_index, label_smoothing, reduction, class_weight)
+
+
+swiglu.roundings = 1
+geglu.roundings = 1
