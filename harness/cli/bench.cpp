@@ -16,6 +16,8 @@
 namespace tigon::cli {
 namespace {
 
+constexpr double kGraceS = 20;  // for what is done beside a peer's answer
+
 // What a record's verdict counts as. A baseline that does not fit in memory is a result, a kernel
 // that does not is a failure; whatever a peer cannot do is a result.
 Verdict counted(const Json& record) {
@@ -179,11 +181,15 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.size = options.size;
   request.seconds_per_cell = options.seconds_per_cell;
   if (!options.plugin.path.empty()) request.measure = plugin::measure_cell;
-  if (!options.peers.empty())
-    request.measure = [&options](const Cell& cell, const Ceilings& ceilings,
-                                 const StoppingRule& rule, const Emit& emit) {
-      peers::measure_cell(cell, ceilings, rule, emit, options.bases);
+  if (!options.peers.empty()) {
+    peers::PeerOptions of_peers{.bases = options.bases};
+    if (options.select.timeout_s > 0) of_peers.limit_s = options.select.timeout_s;
+    request.select.timeout_s = of_peers.limit_s + kGraceS;
+    request.measure = [=](const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                          const Emit& emit) {
+      peers::measure_cell(cell, ceilings, rule, emit, of_peers);
     };
+  }
   request.samples = options.samples;
   request.bases = options.bases;
   request.ceilings = options.ceilings;

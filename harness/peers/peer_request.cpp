@@ -38,8 +38,8 @@ double parameter(const InputPlan& plan, const char* name, double otherwise) {
 const Pass* pass_before(const Case& c, Case* before) {
   const OpSpec& op = *find_op(c.op);
   const Pass& pass = *find_pass(op, c.pass);
-  if (pass.inputs_from.empty()) return nullptr;
-  const Pass* from = find_pass(op, pass.inputs_from);
+  if (pass.inputs_from.empty() && pass.name != "backward") return nullptr;
+  const Pass* from = find_pass(op, pass.inputs_from.empty() ? "forward" : pass.inputs_from);
   *before = c;
   before->pass = from->name;
   std::erase_if(before->options, [&](const auto& option) {
@@ -127,9 +127,9 @@ class Request {
     } else if (plan.distribution == "targets" && plan.parameters.count("invalid") == 0) {
       const auto ignore = values.find("ignore_index");
       (*tensor)["plan"] = {{"distribution", "targets"},
-                           {"classes", values.at("V")},
+                           {"classes", static_cast<int64_t>(values.at("V"))},
                            {"ignored", parameter(plan, "ignored", 0)},
-                           {"ignore_index", ignore == values.end() ? -100.0 : ignore->second}};
+                           {"ignore_index", ignore == values.end() ? -100 : static_cast<int64_t>(ignore->second)}};
     } else {
       const DType dtype = t.dtype.at(c.dtype);
       std::vector<double> made;

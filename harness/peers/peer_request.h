@@ -7,8 +7,8 @@
 
 namespace tigon::peers {
 
-// The case's op, pass, options and tensors, and the inputs of the pass before, from which a peer
-// computes what that pass saves. Inputs have a `plan` by which the peer fills them, or a `file` of
+// The case's op, pass, options and tensors, and of a backward the inputs of its forward, which a
+// peer runs for autograd. Inputs have a `plan` by which the peer fills them, or a `file` of
 // values, written into `folder`, where the plan is not one of two simple ones.
 Json measure_request(const Case& c, const std::filesystem::path& folder);
 

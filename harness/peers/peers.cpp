@@ -27,7 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLimitS = 110;  // of an answer: less than bench waits for a record
 constexpr const char* kSuffix = "_peer.py";
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -69,9 +68,9 @@ PeerProcess& process_of(const std::string& name) {
 }
 
 // The answer, or what happened instead as one.
-Json answer_of(const std::string& name, const Json& request) {
+Json answer_of(const std::string& name, const Json& request, double limit_s) {
   try {
-    return process_of(name).ask(request, kLimitS);
+    return process_of(name).ask(request, limit_s);
   } catch (const ImplementationFault& fault) {
     return {{"verdict", name_of(fault.verdict)}, {"reason", fault.what()}};
   }
@@ -138,12 +137,12 @@ Ceilings block_ceilings(const Case& c, const Ceilings& of_run, const Emit& emit)
 }
 
 void measure_peer(const Case& c, const Ceilings& of_run, const StoppingRule& rule,
-                  const Emit& emit, Bases bases, const fs::path& folder) {
+                  const Emit& emit, const PeerOptions& options, const fs::path& folder) {
   Json request = measure_request(c, folder);
   request["rule"] = rule_json(rule);
-  request["bases"] = bases_json(bases);
+  request["bases"] = bases_json(options.bases);
   request["l2_bytes"] = device_info().l2_bytes;
-  const Json answer = answer_of(c.impl, request);
+  const Json answer = answer_of(c.impl, request, options.limit_s);
   if (answer["verdict"] != "passed") {
     const std::string verdict = answer["verdict"], reason = answer["reason"];
     emit_record(emit, "bench", bench_without_samples(c, main_basis(), verdict, reason));
@@ -175,7 +174,8 @@ Outputs read_outputs(const Json& files) {
   return outputs;
 }
 
-Json accuracy_of(const std::string& name, const Accuracy& accuracy, const fs::path& folder) {
+Json accuracy_of(const std::string& name, const Accuracy& accuracy, double limit_s,
+                 const fs::path& folder) {
   if (!is_peer(name)) {
     try {
       Problem problem = accuracy.problem();
@@ -186,7 +186,7 @@ Json accuracy_of(const std::string& name, const Accuracy& accuracy, const fs::pa
       return accuracy.without(name, name_of(stop.verdict), stop.reason);
     }
   }
-  const Json answer = answer_of(name, outputs_request(accuracy.problem(), folder));
+  const Json answer = answer_of(name, outputs_request(accuracy.problem(), folder), limit_s);
   if (answer["verdict"] != "passed")
     return accuracy.without(name, answer["verdict"], answer["reason"]);
   return accuracy.compared(name, read_outputs(answer["outputs"]), answer["executor"]);
@@ -237,7 +237,7 @@ std::vector<std::string> use(const std::string& names) {
 bool is_peer(const std::string& implementation) { return used().count(implementation) != 0; }
 
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
-                  const Emit& emit, Bases bases) {
+                  const Emit& emit, const PeerOptions& options) {
   static size_t cells = 0;
   const bool ours_first = cells++ % 2 == 0;  // who comes later finds a warmer chip
   const Folder folder;
@@ -246,19 +246,22 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   const auto measure_ours = [&] {
     if (ours.implementations.empty()) return;
     ours.c.impl = ours.implementations.front();
-    tigon::measure_cell(ours, ceilings, rule, emit, bases);
+    tigon::measure_cell(ours, ceilings, rule, emit, options.bases);
   };
   if (ours_first) measure_ours();
   for (const std::string& name : cell.implementations) {
     if (!is_peer(name)) continue;
     Case c = cell.c;
     c.impl = name;
-    measure_peer(c, ceilings, rule, emit, bases, folder.path());
+    measure_peer(c, ceilings, rule, emit, options, folder.path());
   }
   if (!ours_first) measure_ours();
+  // Cells that are the same when they are made small are judged once.
+  static std::set<std::string> judged;
+  if (!judged.insert(case_id(small_case(cell.c))).second) return;
   const Accuracy accuracy(cell.c);
   for (const std::string& name : cell.implementations)
-    emit_record(emit, "accuracy", accuracy_of(name, accuracy, folder.path()));
+    emit_record(emit, "accuracy", accuracy_of(name, accuracy, options.limit_s, folder.path()));
 }
 
 }  // namespace tigon::peers

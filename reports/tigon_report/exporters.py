@@ -258,7 +258,7 @@ def _gauges(r):
         yield "tigon_bench_median_seconds", r["median_s"], {}
     elif kind == "memory" and (peak := comparison.peak_bytes(r)) is not None:
         yield "tigon_memory_peak_bytes", peak, {}
-    elif kind == "ceiling" and r["value"] is not None:
+    elif kind == "ceiling" and r["value"] is not None and not r.get("block"):
         yield "tigon_ceiling", r["value"], {"name": r["name"], "unit": r["unit"]}
     elif kind == "check":
         yield "tigon_check_passed", int(r["verdict"] == "passed"), {}

@@ -12,14 +12,17 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import FuncFormatter  # noqa: E402
 
-from . import units  # noqa: E402
+from . import tables, units  # noqa: E402
 
 # Okabe and Ito's palette: told apart with any colour vision. One colour per implementation everywhere.
 COLOURS = {"fused": "#0072B2", "naive": "#E69F00", "cudnn": "#009E73", "torch": "#CC79A7", "compile": "#56B4E9",
-           "liger": "#D55E00"}
+           "liger": "#D55E00", "liger_cutedsl": "#A34700", "liger_hopper": "#6E3000", "quack": "#8C8C00", "quack_base": "#B5B500",
+           "cce": "#6A51A3"}
 DARK_COLOURS = {"fused": "#56B4E9", "naive": "#E69F00", "cudnn": "#2FBF95", "torch": "#E58FC0", "compile": "#9AD3F5",
-                "liger": "#FF7F2A"}
-MARKERS = {"fused": "o", "naive": "s", "cudnn": "^", "torch": "D"}
+                "liger": "#FF7F2A", "liger_cutedsl": "#FFA666", "liger_hopper": "#FFCBA4", "quack": "#E0E040",
+                "quack_base": "#F0F09A", "cce": "#B8A6E8"}
+MARKERS = {"fused": "o", "naive": "s", "cudnn": "^", "torch": "D", "compile": "P", "liger": "v", "liger_cutedsl": "<", "liger_hopper": ">", "quack": "X",
+           "quack_base": "x", "cce": "*"}
 DASHES = ("-", "--", ":", "-.", (0, (10, 2)), (0, (1, 4)), (0, (6, 2, 1, 2, 1, 2)), (0, (3, 5)))
 THEMES = {
     "light": {"text": "#1f2328", "grid": "#d8dee4", "colours": COLOURS, "limit": "#B00020"},
@@ -226,7 +229,7 @@ def headroom_figure(figures, rows):
 
 def roofline_figure(figures, run):
     """Every measured cell as arithmetic intensity against achieved rate, under the ceilings of the same run."""
-    ceilings = {record["name"]: record["value"] for record in run.of("ceiling")}
+    ceilings = {record["name"]: record["value"] for record in tables.ceilings(run)}
     cells = [record for record in run.of("bench")
              if record.get("median_s") and record.get("flop") and record.get("bytes_min_bytes")
              and record["executor"] == "cuda" and record.get("basis") in ("cold", "graph")]

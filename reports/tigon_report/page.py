@@ -6,7 +6,7 @@ import pathlib
 import jinja2
 
 from . import figures as draw
-from . import gates, load, next_action, step_parts, tables, targets, units
+from . import gates, load, next_action, peers, step_parts, tables, targets, units
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
@@ -27,7 +27,8 @@ def sections(run, figures):
         "run": run, "counts": tables.verdict_counts(run), "headline": tables.headline(run), "checks": checks,
         "failures": tables.failures(run),
         "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
-        "roofline": draw.roofline_figure(figures, run), "ceilings": run.of("ceiling"),
+        "roofline": draw.roofline_figure(figures, run), "ceilings": tables.ceilings(run),
+        "peers": peers.section(figures, run),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic),
         "environment": tables.environment(run), "mutants": tables.mutants(run),
         "faults": tables.faults(run), "soak": tables.soak(run),

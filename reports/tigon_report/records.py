@@ -26,6 +26,7 @@ REQUIRED = {
     "check": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT},
     "bench": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT, "basis": TEXT, "median_s": NUMBER},
     "memory": {**CASE_FIELDS},
+    "accuracy": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT, "outputs": LIST},
     "trace": dict.fromkeys(("op", "pass", "impl", "dtype"), TEXT),
     "ceiling": {"name": TEXT, "value": NUMBER, "unit": TEXT},
     "converge": dict.fromkeys(("config", "impl", "dtype"), TEXT),

@@ -3,6 +3,7 @@ import collections
 
 from . import units
 
+OURS = "fused"
 BAD_VERDICTS_LAST = {"passed": 2, "unsupported": 1, "skipped": 1, "not_run": 1}
 
 
@@ -57,9 +58,14 @@ def failures(run):
     return [record for record in run.of("check") if record["verdict"] not in ("passed", "unsupported", "skipped")]
 
 
+def of_cell(record):
+    """What the implementations of a cell have in common."""
+    return (record["op"], record["pass"], record["dtype"], tuple(sorted(record["axes"].items())),
+            tuple(sorted((record.get("options") or {}).items())))
+
+
 def _cell_key(record):
-    return (record["op"], record["pass"], record["dtype"], record.get("basis", ""),
-            tuple(sorted(record["axes"].items())), tuple(sorted((record.get("options") or {}).items())))
+    return (*of_cell(record), record.get("basis", ""))
 
 
 def speed(run):
@@ -93,6 +99,11 @@ def memory(run):
         sections.setdefault((record["op"], record["pass"]), []).append(
             {**record, "where": units.axes_text(record["axes"]), "smaller": ratio})
     return sections
+
+
+def ceilings(run):
+    """The ceilings of the whole run, not those that were measured again beside a block of measurements."""
+    return [record for record in run.of("ceiling") if not record.get("block")]
 
 
 def traffic(run):
