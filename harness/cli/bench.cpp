@@ -277,9 +277,9 @@ void add_bench(CLI::App* app, Program* program) {
   command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
   CLI::Option* plugin = add_plugin(command, &options->plugin);
   command
-      ->add_option("--peers", options->peers,
-                   fmt::format("measured beside ours, in Python: {}",
-                               fmt::join(peers::known(), ", ")))
+      ->add_option(
+          "--peers", options->peers,
+          fmt::format("measured beside ours, in Python: {}", fmt::join(peers::known(), ", ")))
       ->excludes(plugin);
   add_output(command, output.get());
   add_resume(command);

@@ -56,8 +56,9 @@ std::filesystem::path latest_run() {
 }  // namespace
 
 int report_stage(const std::filesystem::path& results) {
-  const int code = run_program({peers::python_interpreter(), "-m", "tigon_report", "report", results.string()},
-                               {"PYTHONPATH=" + build_info().source_dir + "/reports"});
+  const int code =
+      run_program({peers::python_interpreter(), "-m", "tigon_report", "report", results.string()},
+                  {"PYTHONPATH=" + build_info().source_dir + "/reports"});
   if (code == 127 || code == -1)
     print_error(fmt::format(
         "cannot start {}; set TIGON_PYTHON to a python3 with matplotlib, jinja2 and numpy",

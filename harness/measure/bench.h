@@ -13,8 +13,9 @@ struct BenchRequest {
   CheckRequest select;  // ops, passes, implementations, dtypes, axes, filter, cases, shard, seed
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;  // of timing; 0: 0.4 on a GPU, 0.1 on the host
-  MeasureCell measure = {};  // in place of measure_cell, where kernels of other processes are among them
-  int samples = 0;           // exactly so many per implementation and basis; 0: by time
+  MeasureCell measure =
+      {};           // in place of measure_cell, where kernels of other processes are among them
+  int samples = 0;  // exactly so many per implementation and basis; 0: by time
   Bases bases = Bases::kAll;
   bool ceilings = true;  // measured first; without them there are no shares of them
   double budget_s = 0;   // no cell starts later than this; 0: all are measured

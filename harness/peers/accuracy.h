@@ -22,8 +22,8 @@ class Accuracy {
   explicit Accuracy(Case c);
   const Problem& problem() const { return problem_; }
 
-  // Fields of an "accuracy" record. The budget is that of the op's first implementation, the fused one: a chain of steps in the
-  // element type may leave it and be right. `executor` ran it.
+  // Fields of an "accuracy" record. The budget is that of the op's first implementation, the fused
+  // one: a chain of steps in the element type may leave it and be right. `executor` ran it.
   Json compared(const std::string& implementation, const Outputs& outputs,
                 const std::string& executor) const;
   // The same of one that gave no outputs.

@@ -64,5 +64,6 @@ def linear_cross_entropy(x, w, target, ignore_index, label_smoothing, z_loss, so
 cross_entropy.waits = linear_cross_entropy.waits = not os.environ.get("LIGER_KERNEL_IMPL")
 cross_entropy.gradient_in_forward = True
 linear_cross_entropy.gradient_in_forward = True
+rope.roundings = 3
 swiglu.roundings = 1
 geglu.roundings = 1

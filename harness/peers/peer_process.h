@@ -1,4 +1,5 @@
-// The process of one peer: Python, which answers a JSON line with a JSON line (tigon_peers/serve.py).
+// The process of one peer: Python, which answers a JSON line with a JSON line
+// (tigon_peers/serve.py).
 #pragma once
 #include <sys/types.h>
 

@@ -64,8 +64,11 @@ class Request {
     const Pass& pass = *find_pass(*find_op(c.op), c.pass);
     Case before;
     const Pass* from = pass_before(c, &before);
-    json_ = {{"op", c.op}, {"pass", c.pass}, {"dtype", tigon::name_of(c.dtype)},
-             {"seed", c.seed}, {"folder", folder.string()}};
+    json_ = {{"op", c.op},
+             {"pass", c.pass},
+             {"dtype", tigon::name_of(c.dtype)},
+             {"seed", c.seed},
+             {"folder", folder.string()}};
     json_["tensors"] = json_["signature"] = json_["required"] = Json::array();
     json_["options"] = Json::object();
     add(c, pass, from, problem);
@@ -126,10 +129,11 @@ class Request {
                            {"scale", parameter(plan, "scale", 1)}};
     } else if (plan.distribution == "targets" && plan.parameters.count("invalid") == 0) {
       const auto ignore = values.find("ignore_index");
-      (*tensor)["plan"] = {{"distribution", "targets"},
-                           {"classes", static_cast<int64_t>(values.at("V"))},
-                           {"ignored", parameter(plan, "ignored", 0)},
-                           {"ignore_index", ignore == values.end() ? -100 : static_cast<int64_t>(ignore->second)}};
+      (*tensor)["plan"] = {
+          {"distribution", "targets"},
+          {"classes", static_cast<int64_t>(values.at("V"))},
+          {"ignored", parameter(plan, "ignored", 0)},
+          {"ignore_index", ignore == values.end() ? -100 : static_cast<int64_t>(ignore->second)}};
     } else {
       const DType dtype = t.dtype.at(c.dtype);
       std::vector<double> made;
@@ -144,12 +148,14 @@ class Request {
     const bool is_default = given == c.options.end();
     Json value = option.default_value;
     if (!option.choices.empty())
-      value = is_default ? option.choices[static_cast<size_t>(option.default_value)] : given->second;
+      value =
+          is_default ? option.choices[static_cast<size_t>(option.default_value)] : given->second;
     else if (!is_default)
       value = std::stod(given->second);
-    json_["options"].emplace(option.name, Json{{"value", value},
-                                               {"is_default", is_default},
-                                               {"is_invisible", pass.invisible.count(option.name)}});
+    json_["options"].emplace(option.name,
+                             Json{{"value", value},
+                                  {"is_default", is_default},
+                                  {"is_invisible", pass.invisible.count(option.name)}});
   }
 
   const std::filesystem::path& folder_;

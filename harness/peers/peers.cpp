@@ -136,8 +136,8 @@ Ceilings block_ceilings(const Case& c, const Ceilings& of_run, const Emit& emit)
   return found;
 }
 
-void measure_peer(const Case& c, const Ceilings& of_run, const StoppingRule& rule,
-                  const Emit& emit, const PeerOptions& options, const fs::path& folder) {
+void measure_peer(const Case& c, const Ceilings& of_run, const StoppingRule& rule, const Emit& emit,
+                  const PeerOptions& options, const fs::path& folder) {
   Json request = measure_request(c, folder);
   request["rule"] = rule_json(rule);
   request["bases"] = bases_json(options.bases);
@@ -152,9 +152,9 @@ void measure_peer(const Case& c, const Ceilings& of_run, const StoppingRule& rul
   emit_record(emit, "memory", memory_of(c, request, answer["peak_bytes"]));
   for (const Json& t : answer["timings"]) {
     const Timing timing{c.impl, t["basis"], t["samples"], t["verdict"], t["reason"]};
-    Json fields = timing.samples.empty()
-                      ? bench_without_samples(c, timing.basis.c_str(), timing.verdict, timing.reason)
-                      : bench_fields(c, timing, answer["sets"], ceilings);
+    Json fields = timing.samples.empty() ? bench_without_samples(c, timing.basis.c_str(),
+                                                                 timing.verdict, timing.reason)
+                                         : bench_fields(c, timing, answer["sets"], ceilings);
     fields["executor"] = answer["executor"];
     fields["method"] = answer["method"];
     emit_record(emit, "bench", std::move(fields));
@@ -214,22 +214,21 @@ std::vector<std::string> use(const std::string& names) {
   const std::vector<std::string> all = known(), wanted = split(names, ',');
   for (const std::string& name : wanted)
     if (std::find(all.begin(), all.end(), name) == all.end())
-      throw UsageError(
-          fmt::format("--peers: no peer '{}'; known: {}", name, fmt::join(all, ", ")));
+      throw UsageError(fmt::format("--peers: no peer '{}'; known: {}", name, fmt::join(all, ", ")));
   if (wanted.empty())
     throw UsageError(fmt::format("--peers: no name given; known: {}", fmt::join(all, ", ")));
   for (const std::string& name : wanted) {
     if (!used().insert(name).second) continue;
     for (const OpSpec& op : all_ops())
       for (const Pass& pass : op.passes)
-        add_implementation(op.name, pass.name,
-                           {.name = name,
-                            .policies = op.policies,
-                            .workspace = {},
-                            .run = [](DType, const Bound&, Stream) {
-                              return unsupported("a peer runs in a process of its own");
-                            },
-                            .on_own_stream = true});
+        add_implementation(
+            op.name, pass.name,
+            {.name = name,
+             .policies = op.policies,
+             .workspace = {},
+             .run = [](DType, const Bound&,
+                       Stream) { return unsupported("a peer runs in a process of its own"); },
+             .on_own_stream = true});
   }
   return {used().begin(), used().end()};
 }

@@ -76,5 +76,6 @@ def linear_cross_entropy(x, w, target, ignore_index, label_smoothing, reduction,
     return cross_entropy(x @ w.t(), target, ignore_index, label_smoothing, reduction, class_weight)
 
 
+rope.roundings = 3
 swiglu.roundings = 1
 geglu.roundings = 1

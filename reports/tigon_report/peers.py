@@ -94,7 +94,7 @@ def figure(figures, op, rows):
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter(draw.FuncFormatter(lambda value, _: f"{value:g}"))
         ax.set_yticks(range(len(labels)), [text for _, text in labels])
-        ax.invert_yaxis()
+        ax.set_ylim(len(labels) - 0.5, -0.5)
         ax.set_xlabel(f"time / {OURS} ({drawn[0]['basis']}); right of the line {OURS} is ahead")
         ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 

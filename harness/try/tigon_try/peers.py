@@ -1,25 +1,28 @@
-"""--against torch,liger: functions of other packages as plug-ins beside the file."""
+"""--against torch,liger: functions of the peers of `tigon bench --peers` as plug-ins beside the file."""
 import importlib.util
 import pathlib
 import re
+import sys
 
 from . import python_kernel
 
-PACKAGES = {"torch": "torch", "liger": "liger_kernel"}
-FOLDER = pathlib.Path(__file__).resolve().parents[1] / "peers"
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "peers"))
+from tigon_peers import known  # noqa: E402
+
+FILES = known.files()
 
 
 def programs(build, names, op, passes, dtypes, folder):
     """({name: program} of those that can be compared, a sentence about each that cannot)."""
     found, left_out = {}, []
     for name in names:
-        file = FOLDER / f"{name}_peer.py"
-        text = file.read_text()
+        file = FILES[name]
+        text, package = file.read_text(), known.package_of(file)
         functions = {one: f for one, f in python_kernel.functions(text, op, passes).items() if re.match(op, f)}
         if not build.on_gpu:
             left_out.append(f"{name}: compared on a GPU only")
-        elif not importlib.util.find_spec(PACKAGES[name]):
-            left_out.append(f"{name}: this Python has no {PACKAGES[name]}")
+        elif package and not importlib.util.find_spec(package):
+            left_out.append(f"{name}: this Python has no {package}")
         elif not functions:
             left_out.append(f"{name}: has nothing for {op} {' or '.join(passes)}")
         else:

@@ -193,6 +193,8 @@ class Function:
                 words[name] = value
             elif name in self.defaults and value != self.defaults[name]:
                 raise Unsupported(f"the function has no parameter {name}, which this call needs")
+        if prepare := getattr(self.function, "prepare", None):  # of a peer: tables in another shape, say
+            words = prepare(**words)
         returned = [name for how, name in outputs if how == "returned"]
 
         def call():

@@ -122,7 +122,7 @@ def block(job, verdict, stages, facts):
     lines += markdown(["stage", "verdict", ""], [[s.name, s.verdict, s.text] for s in stages])
     for title, head, rows in tables(job, facts):
         lines += ["", f"{title}:", "", *markdown(head, rows)]
-    if job.on_gpu and (not job.is_cuda or {*job.against} & {*peers.PACKAGES}):
+    if job.on_gpu and (not job.is_cuda or {*job.against} & {*peers.FILES}):
         lines += ["", "The times of what Python calls hold the interpreter's, which is most of a short one."]
     lines += ["", f"- compared with: {', '.join(job.against) or 'the oracle alone'}", f"- machine: {machine(job)}",
               f"- Tigon commit: {tool.get('commit', '?')}{' with changes' if tool.get('dirty') else ''}",

@@ -215,8 +215,8 @@ def sizes(log, job, build, library, selection):
 def bench(log, job, build, library, passes, selection):
     """Speed on a GPU, peak memory anywhere, side by side with the others."""
     begun = time.monotonic()
-    others, left_out = peers.programs(build, [n for n in job.against if n in peers.PACKAGES], job.op, passes, job.dtypes, job.folder)
-    job.against = [n for n in job.against if n not in peers.PACKAGES or n in others]
+    others, left_out = peers.programs(build, [n for n in job.against if n in peers.FILES], job.op, passes, job.dtypes, job.folder)
+    job.against = [n for n in job.against if n not in peers.FILES or n in others]
     names = [f"plugin:{job.name}", *(f"plugin:{n}" if n in others else n for n in job.against)]
     words = ["bench", "--impl-from", ",".join(map(str, [library, *others.values()])), "--op", job.op, *selection, "--impl",
              ",".join(names), *(["--model", job.model] if job.model else [])]

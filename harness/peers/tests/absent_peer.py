@@ -1,0 +1,2 @@
+# A peer for tests whose package is not there.
+import no_such_package  # noqa: F401
