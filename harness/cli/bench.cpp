@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -166,11 +167,25 @@ std::vector<Json> sealed_results(const Session& session, const std::vector<Cell>
   return found;
 }
 
-// Where implementations are named, the peers are among them.
+// The case's id with another implementation, the third part.
+std::string with_implementation(const std::string& id, const std::string& name) {
+  const size_t begin = id.find('/', id.find('/') + 1) + 1, end = id.find('/', begin);
+  return id.substr(0, begin) + name + (end == std::string::npos ? "" : id.substr(end));
+}
+
+// Where implementations or cases are named, the peers are among them.
 void use_peers(const std::string& names, Selection* selection) {
   const std::vector<std::string> used = peers::use(names);
   auto& chosen = selection->implementations;
   if (!chosen.empty()) chosen.insert(chosen.end(), used.begin(), used.end());
+  const std::vector<std::string> cases = selection->cases;
+  for (const std::string& id : cases)
+    for (const std::string& name : used) {
+      const std::string more = with_implementation(id, name);
+      if (std::find(selection->cases.begin(), selection->cases.end(), more) ==
+          selection->cases.end())
+        selection->cases.push_back(more);
+    }
 }
 
 }  // namespace

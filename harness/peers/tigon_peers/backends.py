@@ -94,9 +94,12 @@ class Torch:
         return isinstance(value, self.torch.Tensor)
 
     def begin(self):
-        """Forgets what was compiled for other shapes: beyond eight of them torch.compile runs eagerly."""
+        """Forgets what was compiled for other shapes, because beyond eight of them torch.compile runs eagerly, and the
+        workspaces of cuBLAS, which are extra memory of the case that needs them."""
         if dynamo := sys.modules.get("torch._dynamo"):
             dynamo.reset()
+        if self.on_gpu:
+            self.torch._C._cuda_clearCublasWorkspaces()  # pylint: disable=protected-access
 
     def release(self):
         gc.collect()
