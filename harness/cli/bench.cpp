@@ -199,7 +199,7 @@ int bench_stage(Session& session, const BenchOptions& options) {
   if (!options.peers.empty()) {
     peers::PeerOptions of_peers{.bases = options.bases};
     if (options.select.timeout_s > 0) of_peers.limit_s = options.select.timeout_s;
-    request.select.timeout_s = of_peers.limit_s + kGraceS;
+    request.select.timeout_s = 2 * of_peers.limit_s + kGraceS;  // silent for two answers
     request.measure = [=](const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
                           const Emit& emit) {
       peers::measure_cell(cell, ceilings, rule, emit, of_peers);

@@ -13,7 +13,7 @@
 namespace tigon::peers {
 namespace {
 
-constexpr double kMostFlop = 1e9, kMostBytes = 3e7;
+constexpr double kMostFlop = 1e9, kMostBytes = 8e6;
 constexpr int64_t kLeastTokens = 16, kAligned = 128;
 
 int64_t halved(int64_t size) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -136,13 +137,38 @@ Ceilings block_ceilings(const Case& c, const Ceilings& of_run, const Emit& emit)
   return found;
 }
 
-void measure_peer(const Case& c, const Ceilings& of_run, const StoppingRule& rule, const Emit& emit,
-                  const PeerOptions& options, const fs::path& folder) {
-  Json request = measure_request(c, folder);
-  request["rule"] = rule_json(rule);
-  request["bases"] = bases_json(options.bases);
-  request["l2_bytes"] = device_info().l2_bytes;
-  const Json answer = answer_of(c.impl, request, options.limit_s);
+// What peers answered before anything was timed.
+struct Readied {
+  Json outputs;  // of the small case; null where it was judged before
+  Json warm;     // of the case itself: imported, compiled and run once
+};
+
+// All peers at once, which is most of the time: it goes into imports and compilers.
+std::map<std::string, Readied> ready_all(const std::vector<std::string>& names, const Json& measure,
+                                         const Json& outputs, double limit_s,
+                                         const fs::path& folder) {
+  std::map<std::string, std::future<Readied>> asked;
+  for (const std::string& name : names) {
+    fs::create_directory(folder / name);
+    Json warm = measure, own = outputs;
+    warm["do"] = "warm";
+    if (!own.is_null()) own["folder"] = (folder / name).string();
+    process_of(name);  // made here, so that the threads only look it up
+    asked[name] = std::async(std::launch::async, [=] {
+      Readied readied;
+      if (!own.is_null()) readied.outputs = answer_of(name, own, limit_s);
+      readied.warm = answer_of(name, warm, limit_s);
+      return readied;
+    });
+  }
+  std::map<std::string, Readied> all;
+  for (auto& [name, future] : asked) all[name] = future.get();
+  return all;
+}
+
+void measure_peer(const Case& c, const Json& request, const Json& warm, const Ceilings& of_run,
+                  const Emit& emit, double limit_s) {
+  const Json answer = warm["verdict"] == "passed" ? answer_of(c.impl, request, limit_s) : warm;
   if (answer["verdict"] != "passed") {
     const std::string verdict = answer["verdict"], reason = answer["reason"];
     emit_record(emit, "bench", bench_without_samples(c, main_basis(), verdict, reason));
@@ -174,22 +200,28 @@ Outputs read_outputs(const Json& files) {
   return outputs;
 }
 
-Json accuracy_of(const std::string& name, const Accuracy& accuracy, double limit_s,
-                 const fs::path& folder) {
-  if (!is_peer(name)) {
-    try {
-      Problem problem = accuracy.problem();
-      problem.c.impl = name;
-      problem.implementation = find_implementation(*problem.pass, name);
-      return accuracy.compared(name, outputs_of_ours(problem), default_executor());
-    } catch (const Stop& stop) {
-      return accuracy.without(name, name_of(stop.verdict), stop.reason);
-    }
+Json accuracy_of_ours(const std::string& name, const Accuracy& accuracy) {
+  try {
+    Problem problem = accuracy.problem();
+    problem.c.impl = name;
+    problem.implementation = find_implementation(*problem.pass, name);
+    return accuracy.compared(name, outputs_of_ours(problem), default_executor());
+  } catch (const Stop& stop) {
+    return accuracy.without(name, name_of(stop.verdict), stop.reason);
   }
-  const Json answer = answer_of(name, outputs_request(accuracy.problem(), folder), limit_s);
+}
+
+Json accuracy_of_peer(const std::string& name, const Accuracy& accuracy, const Json& answer) {
   if (answer["verdict"] != "passed")
     return accuracy.without(name, answer["verdict"], answer["reason"]);
   return accuracy.compared(name, read_outputs(answer["outputs"]), answer["executor"]);
+}
+
+// Null when the case was judged before: cells that are the same when they are made small.
+std::unique_ptr<Accuracy> accuracy_once(const Case& c) {
+  static std::set<std::string> judged;
+  if (!judged.insert(case_id(small_case(c))).second) return nullptr;
+  return std::make_unique<Accuracy>(c);
 }
 
 }  // namespace
@@ -240,27 +272,36 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   static size_t cells = 0;
   const bool ours_first = cells++ % 2 == 0;  // who comes later finds a warmer chip
   const Folder folder;
+  for (const char* part : {"large", "small"}) fs::create_directory(folder.path() / part);
   Cell ours = cell;
   std::erase_if(ours.implementations, is_peer);
+  std::vector<std::string> theirs = cell.implementations;
+  std::erase_if(theirs, [](const std::string& name) { return !is_peer(name); });
+  Json request = measure_request(cell.c, folder.path() / "large");
+  request["rule"] = rule_json(rule);
+  request["bases"] = bases_json(options.bases);
+  request["l2_bytes"] = device_info().l2_bytes;
+  const std::unique_ptr<Accuracy> accuracy = accuracy_once(cell.c);
+  const Json outputs =
+      accuracy ? outputs_request(accuracy->problem(), folder.path() / "small") : Json();
+  const auto readied = ready_all(theirs, request, outputs, options.limit_s, folder.path());
   const auto measure_ours = [&] {
     if (ours.implementations.empty()) return;
     ours.c.impl = ours.implementations.front();
     tigon::measure_cell(ours, ceilings, rule, emit, options.bases);
   };
   if (ours_first) measure_ours();
-  for (const std::string& name : cell.implementations) {
-    if (!is_peer(name)) continue;
+  for (const std::string& name : theirs) {
     Case c = cell.c;
     c.impl = name;
-    measure_peer(c, ceilings, rule, emit, options, folder.path());
+    measure_peer(c, request, readied.at(name).warm, ceilings, emit, options.limit_s);
   }
   if (!ours_first) measure_ours();
-  // Cells that are the same when they are made small are judged once.
-  static std::set<std::string> judged;
-  if (!judged.insert(case_id(small_case(cell.c))).second) return;
-  const Accuracy accuracy(cell.c);
-  for (const std::string& name : cell.implementations)
-    emit_record(emit, "accuracy", accuracy_of(name, accuracy, options.limit_s, folder.path()));
+  if (!accuracy) return;
+  for (const std::string& name : ours.implementations)
+    emit_record(emit, "accuracy", accuracy_of_ours(name, *accuracy));
+  for (const std::string& name : theirs)
+    emit_record(emit, "accuracy", accuracy_of_peer(name, *accuracy, readied.at(name).outputs));
 }
 
 }  // namespace tigon::peers

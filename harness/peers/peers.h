@@ -18,15 +18,16 @@ std::vector<std::string> use(const std::string& names);
 
 struct PeerOptions {
   Bases bases = Bases::kAll;
-  // Most time of an answer. torch.compile's first kernel needs half a minute, QuACK's tuning three.
+  // Most time of an answer: torch.compile's first kernel needs half a minute, QuACK's tuning three.
   double limit_s = 280;
 };
 
 bool is_peer(const std::string& implementation);
 
-// Our implementations of the cell by tigon::measure_cell, then each peer's in a block of its own
-// with the ceilings measured anew, in every other cell the peers first; then the error of all
-// against the oracle ("accuracy" records). What a peer cannot do is recorded with the reason.
+// Peers import and compile, all at once. Then our implementations of the cell by
+// tigon::measure_cell, and each peer's in a block of its own with the ceilings measured anew, in
+// every other cell the peers first; then the error of all against the oracle ("accuracy" records).
+// What a peer cannot do is recorded with the reason.
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
                   const Emit& emit, const PeerOptions& options);
 

@@ -1,7 +1,7 @@
 """The process of one peer: reads requests as JSON lines, answers each with one JSON line.
 
-A request has `do`: "measure" (times and peak memory on inputs made here) or "outputs" (the results on given inputs, as
-files). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
+A request has `do`: "outputs" (the results on given inputs, as files), "warm" (a call on inputs made here) or "measure" (its
+times and peak memory). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
 """
 import ctypes
 import importlib
@@ -38,8 +38,7 @@ class Peer:
         if self.missing:
             return {"verdict": "unsupported", "reason": self.missing}
         try:
-            self.backend.begin()
-            return {"measure": self.measure, "outputs": self.outputs}[request["do"]](request)
+            return {"measure": self.measure, "outputs": self.outputs, "warm": self.warm}[request["do"]](request)
         except calls.Unsupported as error:
             return {"verdict": "unsupported", "reason": str(error)}
         except Exception as error:  # whatever a library raises
@@ -70,6 +69,16 @@ class Peer:
         self.is_broken = bench.is_broken
         return {"verdict": "passed", "reason": "", "executor": self.backend.executor, "method": bench.calls[0].method,
                 "peak_bytes": bench.peak_bytes, "sets": len(bench.calls), "timings": timings}
+
+    def warm(self, request):
+        """What a first call compiles, tunes and starts is no part of a measurement's time."""
+        self.backend.begin()
+        call = self.call(request, 0)
+        call.build()
+        for _ in range(2):
+            call.run()
+        self.backend.synchronize()
+        return {"verdict": "passed", "reason": ""}
 
     def outputs(self, request):
         call, files = self.call(request, 0), {}
