@@ -22,28 +22,27 @@ inline OptionSet with_results(OptionSet options) {
 // Every option of LossOptions alone at a value that shows, several at once, and no upstream
 // gradient.
 inline std::vector<OptionSet> loss_option_sets() {
-  return {
-      {},
-      {{"label_smoothing", "0.1"}},
-      {{"z_loss", "0.01"}},
-      {{"softcap", "5"}},
-      {{"ignore_index", "0"}},  // a class that occurs
-      {{"reduction", "sum"}},
-      {{"reduction", "none"}},
-      {{"dloss", "absent"}},
-      {{"reduction", "none"}, {"dloss", "absent"}},
-      {{"label_smoothing", "0.2"},
-       {"z_loss", "0.001"},
-       {"softcap", "30"},
-       {"ignore_index", "0"},
-       {"normaliser", "given"}},
-      with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
-      with_results({{"class_weight", "given"},
-                    {"label_smoothing", "0.1"},
-                    {"z_loss", "0.01"},
-                    {"softcap", "10"},
-                    {"reduction", "none"},
-                    {"ignore_index", "0"}})};
+  return {{},
+          {{"label_smoothing", "0.1"}},
+          {{"z_loss", "0.01"}},
+          {{"softcap", "5"}},
+          {{"ignore_index", "0"}},  // a class that occurs
+          {{"reduction", "sum"}},
+          {{"reduction", "none"}},
+          {{"dloss", "absent"}},
+          {{"reduction", "none"}, {"dloss", "absent"}},
+          {{"label_smoothing", "0.2"},
+           {"z_loss", "0.001"},
+           {"softcap", "30"},
+           {"ignore_index", "0"},
+           {"normaliser", "given"}},
+          with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
+          with_results({{"class_weight", "given"},
+                        {"label_smoothing", "0.1"},
+                        {"z_loss", "0.01"},
+                        {"softcap", "10"},
+                        {"reduction", "none"},
+                        {"ignore_index", "0"}})};
 }
 
 // Sets that differ in the targets, on top of the plans of the default set. The upstream gradient is
