@@ -40,6 +40,28 @@ TEST(LinearCrossEntropy, HandComputed) {
   expect_close(out.at("dw"), {0.25, 0.5, -0.25, -0.5}, 1e-15, "dw");
 }
 
+// The same logits from a bias, a quarter of the gradient by the normaliser, and dw added.
+TEST(LinearCrossEntropy, HandComputedBiasNormaliserAndSum) {
+  const double l = std::log(3.0);
+  const Values in{{"x", {1, 2}},    {"w", {0, 0, 0, 0}}, {"target", {1}},
+                  {"bias", {0, l}}, {"normaliser", {4}}, {"dw_accum", {1, 1, 1, 1}}};
+  Call<ForwardBackward<F64>> call({{"T", 1}, {"H", 2}, {"V", 2}, {"dbias", 1}}, in, {"dw"});
+  linear_cross_entropy::forward_backward(call.args);
+  expect_close(call.get("loss"), {std::log(4.0 / 3) / 4}, 1e-15, "loss");
+  expect_close(call.get("dbias"), {1.0 / 16, -1.0 / 16}, 1e-15, "dbias");
+  expect_close(call.get("dw_accum"), {17.0 / 16, 18.0 / 16, 15.0 / 16, 14.0 / 16}, 1e-15, "dw");
+}
+
+TEST(LinearCrossEntropy, MoreRowsThanPromisedGiveNaN) {
+  const Values in{{"x", {1, 2}}, {"w", {1, 1}}, {"target", {0, -100}}};
+  const Binding one{{"T", 2}, {"H", 1}, {"V", 2}, {"max_valid_rows", 1}};
+  Binding none = one;
+  none["max_valid_rows"] = 0;
+  expect_close(run(one, in, kValue).at("loss"), {std::log(2.0)}, 1e-15, "loss");
+  for (const auto& [name, values] : run(none, in, kValue))
+    expect_close(values, std::vector<double>(values.size(), kNaN), 0, name);
+}
+
 TEST(LinearCrossEntropy, AllIgnoredGiveZero) {
   const Values in{{"x", {1, 2}}, {"w", {1, 1, 1, 0}}, {"target", {-100}}};
   for (const auto& [name, values] : run({{"T", 1}, {"H", 2}, {"V", 2}}, in, kValue))
