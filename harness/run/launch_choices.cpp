@@ -52,8 +52,8 @@ LaunchFile read_launch_file(const std::string& path) {
                               e.at("after_s")});
     return file;
   } catch (const Json::exception& error) {
-    throw UsageError(
-        fmt::format("launch table {}: not written by ./tigon tune ({})", path, error.what()));
+    throw UsageError(fmt::format(
+        "launch table {}: not as ./tigon tune writes it; make one anew ({})", path, error.what()));
   }
 }
 
