@@ -238,8 +238,9 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 
 // ---- S2 -----------------------------------------------------------------------------------------
 
-// A logit is stored as z_j (1 + delta_j) and an entry of dlogits D_i as D_i (1 + epsilon_i), all
-// deltas and epsilons independent and at most the element type's roundoff. So
+// A logit is stored as z_j (1 + delta_j), for z_j see rounded_sizes(), and an entry of dlogits D_i
+// as D_i (1 + epsilon_i), all deltas and epsilons independent and at most the element type's
+// roundoff. So
 //   loss moves by  sum_j gradient_j z_j delta_j,
 //   lse by         sum_j lse_gradient_j z_j delta_j,
 //   D_i by         D_i epsilon_i + sum_j hessian_ij z_j delta_j,
@@ -268,13 +269,22 @@ S squared_norm(const Row<S>& factors, bool alike) {
   return squared_norms<S>(factors.transpose(), alike)[0];
 }
 
+// What the roundings of a stored logit are relative to. With a bias there may be one more, of the
+// product before it is added: cuBLASLt's on an H200.
+template <class Args, class S>
+Rows<S> rounded_sizes(const Args& a, const Rows<S>& finite) {
+  if (!a.bias) return finite;
+  const Rows<S> product = finite.rowwise() - Row<S>(array(a.bias));
+  return (finite.square() + product.square()).sqrt();
+}
+
 template <class Args>
 void loss_intermediate(const Args& a) {
   using std::abs;
   using std::sqrt;
   using S = typename Args::Elem;
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z);
+  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
   const auto w = cross_entropy::weighting(a, z.cols());
   cross_entropy::RowResults<S> rows(z.rows());  // squares
   array(a.lse).setZero();
@@ -282,11 +292,11 @@ void loss_intermediate(const Args& a) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
     const bool alike = rounded_alike<S>(finite.row(t));
-    const S lse = squared_norm<S>(of.lse_gradient * finite.row(t), alike);
+    const S lse = squared_norm<S>(of.lse_gradient * sizes.row(t), alike);
     a.lse.data[t] = sqrt(lse);
-    rows.loss[t] = squared_norm<S>(of.gradient * finite.row(t), alike);
+    rows.loss[t] = squared_norm<S>(of.gradient * sizes.row(t), alike);
     rows.z_part[t] = S(4.0 * a.z_loss * a.z_loss) * of.lse * of.lse * lse;
-    rows.entropy[t] = squared_norm<S>(of.entropy_gradient * finite.row(t), alike);
+    rows.entropy[t] = squared_norm<S>(of.entropy_gradient * sizes.row(t), alike);
   }
   const auto write = [&](const auto& out, const Row<S>& squares, const S& share) {
     if (!out) return;
@@ -312,7 +322,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   loss_intermediate(a);
   const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z);
+  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
   Rows<S> dx2 = Rows<S>::Zero(x.rows(), x.cols());
@@ -327,14 +337,14 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
       const Rows<S> hessian_w =
           (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
       dx2.row(t) = times<S>(stored, w.square()) +
-                   squared_norms<S>(hessian_w.colwise() * finite.row(t).transpose(), alike);
+                   squared_norms<S>(hessian_w.colwise() * sizes.row(t).transpose(), alike);
     }
-    const Row<S> vz = of.v * finite.row(t);
+    const Row<S> vz = of.v * sizes.row(t);
     const S all = squared_norm<S>(vz, alike);
     const Row<S> other_columns =
         alike ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
     const Row<S> others = (of.c * of.v).square() * other_columns;
-    d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * finite.row(t)).square() + others);
+    d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * sizes.row(t)).square() + others);
   }
   if (a.dx) array(a.dx) = dx2.sqrt();
   for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d2, x.square()).sqrt(); });

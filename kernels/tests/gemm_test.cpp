@@ -87,11 +87,14 @@ void expect_product(const Case& c) {
         sum += term;
         magnitude += std::abs(term);
       }
-      const double start = (c.beta == 0 ? 0 : c.beta * out.at(i, j)) + (c.bias ? bias.at(0, j) : 0);
-      const double want = c.alpha * sum + start;
-      const double bound = unit_roundoff(dtype_of<Out>) * std::abs(want) +
+      const double start = c.beta == 0 ? 0 : c.beta * out.at(i, j);
+      const double product = c.alpha * sum + start, added = c.bias ? bias.at(0, j) : 0;
+      const double want = product + added;
+      // The product may be rounded before the bias is added to it.
+      const double rounded = std::abs(want) + (c.bias ? std::abs(product) : 0);
+      const double bound = unit_roundoff(dtype_of<Out>) * rounded +
                            (4 * std::sqrt(static_cast<double>(c.k)) + 4) * 0x1p-24 *
-                               (std::abs(c.alpha) * magnitude + std::abs(start) + 1);
+                               (std::abs(c.alpha) * magnitude + std::abs(start + added) + 1);
       ASSERT_TRUE(std::abs(got - want) <= bound)
           << "at " << i << ", " << j << ": " << got << ", want " << want << " +- " << bound;
     }
