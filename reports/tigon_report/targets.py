@@ -15,9 +15,10 @@ def of(runs):
     """
     newest = {}
     for run in sorted((run for run in runs if run.on_gpu), key=lambda run: run.header["run_id"]):
+        arena = {record["case_id"]: record["arena_bytes"] for record in run.of("memory")}
         for record in run.of("bench"):
             if record["impl"] == "fused" and record["dtype"] == "bf16":
-                newest[record["case_id"], record["basis"]] = {**record, "run": run}
+                newest[record["case_id"], record["basis"]] = {**record, "run": run, "arena": arena.get(record["case_id"])}
     return [row for target in json.loads(FILE.read_text(encoding="utf-8")) for case in target["cases"]
             if (row := _row(target, case, newest.values()))]
 
@@ -28,19 +29,22 @@ def _row(target, case, records):
     if not cells:
         return None
     worst, best = cells[0], cells[-1]
-    reached = worst[target["share"]] >= target["at_least"]
+    allowed = target.get("arena_bytes")
+    arena = max((cell["arena"] for cell in cells if cell["arena"] is not None), default=None) if allowed else None
+    reached = worst[target["share"]] >= target["at_least"] and (not allowed or arena is not None and arena <= allowed)
     return {"case": case, "what": target["what"], "of": target["of"], "basis": target["basis"], "at_least": target["at_least"],
             "cells": len(cells), "worst": worst[target["share"]], "worst_at": units.axes_text(worst["axes"]),
-            "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached,
+            "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached, "arena": arena, "allowed": allowed,
             "why": "" if reached else target["why"].get(case, "cause not measured"),
             "where": f"{worst['run'].device}, {worst['run'].date}"}
 
 
 def _is_meant(target, record):
+    options = {name: value for name, value in record["options"].items() if name != "logits_bytes"}
     moved = target["cases"][f"{record['op']} {record['pass']}"]  # whole tensors
     axes = record["axes"]
     return (record["basis"] == target["basis"] and record.get(target["share"]) is not None
-            and record["bytes_min_bytes"] >= moved * target["tensor_bytes"] and not record["options"]
+            and record["bytes_min_bytes"] >= moved * target["tensor_bytes"] and options == target.get("options", {})
             and all(low <= axes.get(axis, low - 1) <= high for axis, (low, high) in target.get("axes", {}).items())
             and all(axes[axis] % n == 0 for axis, n in target.get("multiple_of", {}).items())
             and all(axes[axis] % n for axis, n in target.get("not_multiple_of", {}).items()))

@@ -69,7 +69,8 @@ def parser():
     p.add_argument("--op", help="the op (default: the one that the file includes or defines)")
     p.add_argument("--pass", dest="passes", help="forward, backward, forward_backward (default: those that the file has)")
     p.add_argument("--dtype", help="f32, bf16, f16 (default: all)")
-    p.add_argument("--against", default="fused,naive", help="implementations to compare with: fused, naive; on a GPU peers, too: torch, liger, ... (default: fused,naive)")
+    p.add_argument("--against", default="fused,naive",
+                   help="implementations to compare with: fused, naive; on a GPU peers, too: torch, liger, ... (default: fused,naive)")
     p.add_argument("--model", help="also check and measure the op's sizes in a model, e.g. llama3-8b (./tigon list models)")
     p.add_argument("--out", help="folder of the results (default: results/try-NAME-...)")
     return p
