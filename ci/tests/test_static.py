@@ -212,16 +212,17 @@ class PlantTest(unittest.TestCase):
 
     def test_split_store_blocks_in_every_kernel_of_pieces(self):
         items = self.items("lost_wide_store", "kernels/swiglu/swiglu.cu")
-        kernels = 2 * 2 * 3  # passes, with and without multipliers, dtypes
+        kernels = 2 * 2 * 3 * 3  # passes, with and without multipliers, dtypes, threads of a block
         self.assertEqual(len(self.blocked(items, "stores_16")), kernels)
         self.assertEqual(len(self.blocked(items, "split_stores_16")), kernels)
-        self.assertTrue(all(item.same_code for item in items if item.name.endswith(", 1>")))  # elements: unchanged code
+        elements = [item.same_code for item in items if item.name.endswith(", 1, 256, 8>")]
+        self.assertEqual(elements, [True] * 12)  # unchanged code
 
     def test_byte_loads_block(self):
         items = self.items("lost_wide_load", "kernels/rope/rope.cu")
         for number in ("loads_1", "loads_16"):
-            self.assertIn("rope::turn_kernel<bf16, 8, false>", self.blocked(items, number))
-        change = self.blocked(items, "loads_1")["rope::turn_kernel<bf16, 8, false>"]
+            self.assertIn("rope::turn_kernel<bf16, 8, false, 128, 8>", self.blocked(items, number))
+        change = self.blocked(items, "loads_1")["rope::turn_kernel<bf16, 8, false, 128, 8>"]
         self.assertIn("callee changed: kernels/device/vec_cuda.h", change.cause)
 
     def test_spill_without_a_base_is_named(self):
