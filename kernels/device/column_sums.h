@@ -73,9 +73,10 @@ struct ColumnSums {
 
 // sums[h] = sum over blocks of partials[block, h], of `first` and, in a second row of blocks, of
 // `second`. A warp adds every 16th row of 32 columns.
-inline TIGON_KERNEL(kPartialSumThreads)
-    sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) {
-  constexpr int kWarps = kPartialSumThreads / 32, kBatch = 8;  // loads in flight
+template <int kThreads>
+TIGON_KERNEL(kThreads)
+sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) {
+  constexpr int kWarps = kThreads / 32, kBatch = 8;  // loads in flight
   TIGON_SHARED(float, sums, [kWarps][32]);
   const ColumnSums tensor = blockIdx.y == 0 ? first : second;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -107,7 +108,7 @@ inline Status launch_partial_sums(unsigned blocks, int64_t h, const ColumnSums& 
   if (one.sums == nullptr) return {};
   return launch({dim3(static_cast<unsigned>(ceil_div(h, 32)), both ? 2 : 1),
                  dim3(kPartialSumThreads), 0, stream},
-                sum_partials_kernel, one, second, static_cast<int>(blocks), h);
+                sum_partials_kernel<kPartialSumThreads>, one, second, static_cast<int>(blocks), h);
 }
 
 }  // namespace tigon
