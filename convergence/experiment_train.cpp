@@ -183,8 +183,8 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   };
   Finding memory{saved(bytes(Side::kNaive), bytes(Side::kFused)),
                  fmt::format("planned, on each of {} devices of 80 GiB", kDevices), size_of(c)};
-  // Time of as many layers as fit. Memory of 8, whose training state leaves room for activations as
-  // an eighth of the whole model's does.
+  // Time of as many layers as fit. Memory of 8: the training state of 24 fills most of the GPU,
+  // which is not so where eight devices share the whole model's.
   const Finding throughput = on_gpu() ? timed_steps(cut_of_8b(24), 5).throughput : no_gpu();
   const Finding small = measured_memory(on_gpu() ? cut_of_8b(8) : small_8b(context.settings.quick));
   memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, small.value), small.size);
