@@ -169,14 +169,16 @@ auto logits_scale(const Args& a) {
 
 // The accuracy's S where rounding the logits may change it: then any accuracy is right.
 inline constexpr double kDoubtful = 0x1p22;
-inline constexpr double kStep = 0x1p-7;  // of bf16, the largest, relative to a value
+inline constexpr double kStep = 0x1p-7;        // of bf16, the largest, relative to a value
+inline constexpr double kLeastStep = 0x1p-24;  // of f16, the largest
 
 template <class S>
 bool is_doubtful(const Row<S>& z, const Row<S>& z_scale, int64_t y) {
   using std::abs;
   if (!cross_entropy::is_class(y, z.size())) return false;
   for (int64_t i = 0; i < z.size(); ++i) {
-    const S size = S(kStep) * (abs(z[i]) + abs(z[y])) + S(0x1p-12) * (z_scale[i] + z_scale[y]);
+    const S size =
+        S(kStep) * (abs(z[i]) + abs(z[y])) + S(0x1p-12) * (z_scale[i] + z_scale[y]) + S(kLeastStep);
     if (i != y && abs(z[i] - z[y]) <= size) return true;
   }
   return false;
@@ -251,6 +253,14 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 // Logits that lie within a step of their type of each other are rounded alike: their deltas are not
 // independent. There S2 is at least a quarter of the 1-norm, with which the budget's 4 u_T S2 is
 // the bound of all roundings at their worst.
+//
+// Where all logits are nearly equal the entropy is at its maximum and has no first derivative:
+// there it moves by -1/2 Var_p(z delta), which is never more than u_T^2 / 2 sum p z^2, and always
+// downwards, so that it adds over rows. second_order() is that over the budget's 4 u_T.
+template <class S>
+S second_order(const Row<S>& lse_gradient, const Row<S>& sizes) {
+  return S(kStep / 16) * (lse_gradient * sizes.square()).sum();  // u_T / 8, u_T half a step
+}
 template <class S>
 bool rounded_alike(const Row<S>& z) {
   const S spread = (z - z.mean()).square().mean(), step = S(kStep) * z.abs().maxCoeff();
@@ -278,6 +288,19 @@ Rows<S> rounded_sizes(const Args& a, const Rows<S>& finite) {
   return (finite.square() + product.square()).sqrt();
 }
 
+// S2 of sum_t |x_th| (change of D_ti) [V, H], for the squared changes [T, V]. Rows in which a class
+// has nearly the same logit are rounded alike there, too.
+template <class S>
+Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& x, const Rows<S>& z) {
+  Rows<S> norms = transpose_times<S>(squares, x.square()).sqrt();
+  for (int64_t i = 0; i < z.cols(); ++i) {
+    if (!rounded_alike<S>(z.col(i).transpose())) continue;
+    const Rows<S> sizes = squares.col(i).sqrt();  // [T, 1]
+    norms.row(i) = norms.row(i).max(transpose_times<S>(sizes, x.abs()) / S(4));
+  }
+  return norms;
+}
+
 template <class Args>
 void loss_intermediate(const Args& a) {
   using std::abs;
@@ -287,6 +310,7 @@ void loss_intermediate(const Args& a) {
   const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
   const auto w = cross_entropy::weighting(a, z.cols());
   cross_entropy::RowResults<S> rows(z.rows());  // squares
+  Row<S> flat = Row<S>::Zero(z.rows());         // second_order() of the entropy
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
@@ -297,18 +321,21 @@ void loss_intermediate(const Args& a) {
     rows.loss[t] = squared_norm<S>(of.gradient * sizes.row(t), alike);
     rows.z_part[t] = S(4.0 * a.z_loss * a.z_loss) * of.lse * of.lse * lse;
     rows.entropy[t] = squared_norm<S>(of.entropy_gradient * sizes.row(t), alike);
+    flat[t] = second_order<S>(of.lse_gradient, sizes.row(t));
   }
-  const auto write = [&](const auto& out, const Row<S>& squares, const S& share) {
+  const auto write = [&](const auto& out, const Row<S>& squares, const Row<S>& sums,
+                         const S& share) {
     if (!out) return;
     if (a.reduction == Reduction::kNone)
-      array(out) = squares.sqrt();
+      array(out) = squares.sqrt() + sums;
     else
-      out.data[0] = sqrt(squares.sum()) * share;
+      out.data[0] = (sqrt(squares.sum()) + sums.sum()) * share;
   };
-  write(a.loss, rows.loss, w.share);
-  write(a.z_part, rows.z_part, w.plain_share);
-  write(a.accuracy, rows.accuracy, w.plain_share);
-  write(a.entropy, rows.entropy, w.plain_share);
+  const Row<S> none = Row<S>::Zero(z.rows());
+  write(a.loss, rows.loss, none, w.share);
+  write(a.z_part, rows.z_part, none, w.plain_share);
+  write(a.accuracy, rows.accuracy, none, w.plain_share);
+  write(a.entropy, rows.entropy, flat, w.plain_share);
 }
 
 template <class P>
@@ -347,8 +374,8 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * sizes.row(t)).square() + others);
   }
   if (a.dx) array(a.dx) = dx2.sqrt();
-  for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d2, x.square()).sqrt(); });
-  if (a.dbias) array(a.dbias) = Row<S>(d2.colwise().sum().sqrt());
+  for_dw(a, [&](const auto& to) { array(to) = over_rows<S>(d2, x, finite); });
+  if (a.dbias) array(a.dbias) = over_rows<S>(d2, Rows<S>::Ones(z.rows(), 1), finite).transpose();
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

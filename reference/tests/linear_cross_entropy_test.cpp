@@ -149,6 +149,39 @@ TEST_P(LinearCrossEntropyOptions, SensitivityIsDerivativeOfRow) {
   }
 }
 
+// Equal logits, of which every second is then rounded up and the others down as far as bf16 may:
+// the entropy has no first derivative there, and S2 covers what it moves by nevertheless.
+TEST(LinearCrossEntropy, EntropyOfEqualLogitsMovesToSecondOrder) {
+  const double z = 5, roundoff = 0x1p-8;
+  const auto entropy = [&](double delta, auto pass) {
+    const Values in{{"x", {z}}, {"w", Values::mapped_type(64, 1)}, {"target", {0}}};
+    Values moved = in;
+    for (size_t j = 0; j < 64; ++j) moved["w"][j] += j % 2 ? delta : -delta;
+    return run({{"T", 1}, {"H", 1}, {"V", 64}, {"entropy", 1}}, moved, pass).at("entropy")[0];
+  };
+  const double change = entropy(0, kValue) - entropy(roundoff, kValue);
+  EXPECT_GT(change, 1e-5);
+  EXPECT_GT(4 * roundoff * entropy(0, kIntermediate), change);
+  EXPECT_LT(4 * roundoff * entropy(0, kIntermediate), 1.2 * change);
+}
+
+// What rounds alike in 64 equal rows adds up: a quarter of 64, where rows apart give 8 times one.
+TEST(LinearCrossEntropy, EqualRowsAreRoundedAlike) {
+  const auto dbias = [](int64_t t, double apart) {
+    Values in{{"w", {1, 2}}, {"bias", {0, 0}}};
+    for (int64_t row = 0; row < t; ++row) {
+      in["x"].push_back(1 + apart * (row % 2 ? 1 : -1));
+      in["target"].push_back(0);
+    }
+    Call<ForwardBackward<F64>> call(
+        {{"T", t}, {"H", 1}, {"V", 2}, {"dbias", 1}, {"reduction", int64_t(Reduction::kSum)}}, in);
+    kIntermediate(call.args);
+    return call.get("dbias")[1];
+  };
+  EXPECT_NEAR(dbias(64, 0) / dbias(1, 0), 16, 1e-9);
+  EXPECT_NEAR(dbias(64, 0.1) / dbias(1, 0), 8, 0.5);
+}
+
 TEST_P(LinearCrossEntropyOptions, PassesAgree) {
   const Binding setting = this->setting(4, 3, 5);
   const Values in = inputs(4, 3, 5, 0);
