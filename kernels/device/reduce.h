@@ -81,16 +81,12 @@ TIGON_DEVICE T warp_max(T v) {
   return warp_reduce(v, Max{});
 }
 
-// Combines the values of all kThreads threads of the block; every thread gets the result. `scratch`
-// is a shared array of kThreads / 32 elements. May be called again at once: the first barrier lets
-// the readers of the previous call finish.
-template <int kThreads, class T, class Op>
-TIGON_DEVICE T block_reduce(T v, Op op, T* scratch) {
-  constexpr int kWarps = kThreads / 32;
-  static_assert(kThreads % 32 == 0 && kWarps >= 1 && kWarps <= 32);
-  v = warp_reduce(v, op);
-  if constexpr (kWarps == 1) return v;
-  if (!planted("reduce.no_barrier_before")) __syncthreads();
+namespace device {
+
+// The warps' values, joined through one barrier.
+template <int kWarps, class T, class Op>
+TIGON_DEVICE T join_warps(T v, Op op, T* scratch) {
+  static_assert(kWarps > 1 && kWarps <= 32);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
   if (!planted("reduce.no_barrier_after")) __syncthreads();
   if constexpr ((kWarps & (kWarps - 1)) == 0) {
@@ -102,10 +98,36 @@ TIGON_DEVICE T block_reduce(T v, Op op, T* scratch) {
     return all;
   }
 }
+
+}  // namespace device
+
+// Combines the values of all kThreads threads of the block; every thread gets the result. `scratch`
+// is a shared array of kThreads / 32 elements. May be called again at once: the first barrier lets
+// the readers of the previous call finish.
+template <int kThreads, class T, class Op>
+TIGON_DEVICE T block_reduce(T v, Op op, T* scratch) {
+  static_assert(kThreads % 32 == 0);
+  v = warp_reduce(v, op);
+  if constexpr (kThreads == 32) {
+    return v;
+  } else {
+    if (!planted("reduce.no_barrier_before")) __syncthreads();
+    return device::join_warps<kThreads / 32>(v, op, scratch);
+  }
+}
 template <int kThreads, class T, class Op>
 TIGON_DEVICE T block_reduce(T v, Op op) {
   TIGON_SHARED(T, scratch, [kThreads / 32]);
   return block_reduce<kThreads>(v, op, scratch);
+}
+// The same bits through one barrier. `turn` is 0, 1, 0, 1, ... from call to call: who has passed
+// the barrier of the next call has read the values of this one.
+template <int kThreads, class T, class Op>
+TIGON_DEVICE T block_reduce_in_turn(T v, Op op, int turn) {
+  static_assert(kThreads % 32 == 0 && kThreads > 32);
+  TIGON_SHARED(T, scratch, [2][kThreads / 32]);
+  v = warp_reduce(v, op);
+  return device::join_warps<kThreads / 32>(v, op, scratch[planted("reduce.one_turn") ? 0 : turn]);
 }
 
 template <int kThreads, class T>

@@ -57,12 +57,13 @@ auto with_row_shape(int64_t pieces, const Run& run) {
   return run_row_shape<kTable>(row_shape<kTable>(pieces), run);
 }
 
+// `turn` is 0, 1, 0, 1, ... from sum to sum of a kernel.
 template <int kLanes, class T>
-TIGON_DEVICE T row_sum(T v) {
+TIGON_DEVICE T row_sum(T v, int turn) {
   if constexpr (kLanes <= 32)
     return warp_reduce<kLanes>(v, Sum{});
   else
-    return block_sum<kLanes>(v);
+    return block_reduce_in_turn<kLanes>(v, Sum{}, turn);
 }
 
 // A thread keeps one sum per element of a piece: eight short chains instead of a long one.

@@ -12,7 +12,7 @@
 
 namespace tigon::layer_norm {
 
-// sum(m) and sum(m * x_hat) of a row, added together through one pair of barriers.
+// sum(m) and sum(m * x_hat) of a row, added together through one barrier.
 struct RowSums {
   float m, product;
   TIGON_DEVICE friend RowSums operator+(RowSums a, RowSums b) {
@@ -117,7 +117,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
-  int slot = 0;
+  int slot = 0, turn = 0;
   for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const float mean = next_mean, rstd = next_rstd;
@@ -164,7 +164,8 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
         add_in_memory(partial_db == nullptr ? nullptr : partial_db + i * kWidth, is_first,
                       db_terms);
       }
-    RowSums means = row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)});
+    RowSums means = row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, turn);
+    turn ^= 1;
     means = {means.m * inverse_h, means.product * inverse_h};
     if (planted("layer_norm.mean_of_dy_missing")) means.m = 0.0f;
     if (planted("layer_norm.dx_sum_for_mean")) means.product *= static_cast<float>(h);

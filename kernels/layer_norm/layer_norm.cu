@@ -136,7 +136,7 @@ forward_kernel(Forward<P> args) {
   if constexpr (kRest)
     for (int64_t i = kKept + lane; i < pieces; i += kLanes)
       add_values(load_piece<kWidth>(x + i * kWidth), sums);
-  float centre = row_sum<kLanes>(sum_of(sums)) * inverse_h;
+  float centre = row_sum<kLanes>(sum_of(sums), 0) * inverse_h;
   if (planted("layer_norm.one_pass_variance")) centre = 0.0f;
 
   TIGON_UNROLL
@@ -152,7 +152,7 @@ forward_kernel(Forward<P> args) {
       add_centred(load_piece<kWidth>(x + i * kWidth), centre, sums, squares);
   // The centre is the mean but for the roundings of its sum; what they are is known now. A row far
   // from zero with little variance would feel them.
-  const Moments row_moments = row_sum<kLanes>(Moments{sum_of(sums), sum_of(squares)});
+  const Moments row_moments = row_sum<kLanes>(Moments{sum_of(sums), sum_of(squares)}, 1);
   const float off = mean_of(row_moments.first, static_cast<float>(h), inverse_h);
   const float mean = fabsf(off) < INFINITY ? centre + off : centre;
   float variance = (row_moments.second - row_moments.first * off) * inverse_h;

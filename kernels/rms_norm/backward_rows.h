@@ -62,7 +62,7 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
   float dw[kPieces][kWidth] = {}, x[kWidth], dy[kWidth], dx[kWidth];
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
-  int slot = 0;
+  int slot = 0, turn = 0;
   for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const float rstd = next_rstd;
@@ -105,7 +105,8 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
         multiply_weight(args, load_if_given<kWidth>(args.w.data, i), dy);
         add_products(dy, x, dots);
       }
-    float mean = row_sum<kLanes>(sum_of(dots)) / static_cast<float>(h);
+    float mean = row_sum<kLanes>(sum_of(dots), turn) / static_cast<float>(h);
+    turn ^= 1;
     if (planted("rms_norm.dx_sum_for_mean")) mean *= static_cast<float>(h);
     if (planted("rms_norm.projection_missing")) mean = 0.0f;
     const float pull = rstd * mean * rstd;

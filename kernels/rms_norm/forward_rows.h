@@ -66,7 +66,7 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
       input.at(i, f);
       add_products(f, f, squares);
     }
-  float mean = row_sum<kLanes>(sum_of(squares)) / static_cast<float>(h);
+  float mean = row_sum<kLanes>(sum_of(squares), 0) / static_cast<float>(h);
   if (planted("rms_norm.sum_for_mean")) mean *= static_cast<float>(h);
   if (planted("rms_norm.nan_swallowed")) mean = fmaxf(mean, 0.0f);
   float rstd = fast_rsqrt(mean + args.eps);
