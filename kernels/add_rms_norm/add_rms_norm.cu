@@ -1,8 +1,8 @@
 // add_rms_norm   h = x + residual,  y = h * rstd * (offset + w),  rstd = rsqrt(mean_H h^2 + eps)
 //
 // rms_norm's kernels with another source of the row: x and residual are read once, their rounded
-// sum is stored and kept in registers. Bytes: (4*T*H + H)*elem + 4*T. Backward adds dh, read while
-// the row is reduced: (4*T*H + H)*elem + 4*T + 4*H, and the partial sums of dw.
+// sum is stored and kept in registers. Bytes: (4*T*H + H)*elem + 4*T. Backward adds dh, which is
+// queued as x and dy: (4*T*H + H)*elem + 4*T + 4*H, and the partial sums of dw.
 #include "kernels/add_rms_norm/add_rms_norm.h"
 
 #include "kernels/rms_norm/backward_rows.h"
@@ -30,22 +30,31 @@ constexpr RowTable<9> kForwardVectors = {"add_rms_norm.forward.vectors",
 constexpr RowTable<4> kForwardElements = {"add_rms_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 4}, {128, 16, 4}, {256, 16, 2}}};
 
-// As rms_norm's; dh costs four registers more for a piece. With a third tensor on its way, the rows
-// to come are better in registers, one at a time: 70, 77, 84 and 90% of a copy for H = 1024 to 8192
-// on an H200, 68, 76, 82 and 80% with two through shared memory. With more lanes, 128 registers per
-// thread are no room for them: 84% at 16384 through shared memory, 80% without.
-constexpr RowTable<9> kBackwardVectors = {"add_rms_norm.backward.vectors",
-                                          {{8, 1, 6},
-                                           {16, 1, 6},
-                                           {32, 1, 6},
-                                           {32, 4, 3},
-                                           {256, 2, 2},
-                                           {256, 2, 2, 2},
-                                           {256, 4, 1},
-                                           {512, 4, 1, 2},
-                                           {512, 1, 1, 2}}};
+// Up to 64, 128, 256, 512, 1024, 2048, 4096, 8192 and 16384 columns of bf16. All three tensors of
+// a row are read from where they landed, while two or three rows are on their way: a loop like this
+// one had 95 to 97% of the rate of a copy of the same bytes on an H200 for H = 1024 to 16384, 80 to
+// 89% with rows in registers and dh not queued. A row of 16384 leaves dh no shared memory; the
+// shapes behind it and behind that of 8192 are for devices that have less.
+constexpr size_t three_queues(const LaunchShape& shape) {
+  return (is_long(shape) ? 2 : 3) * queue_bytes(shape);
+}
+constexpr RowTable<13> kBackwardVectors = {"add_rms_norm.backward.vectors",
+                                           {{8, 1, 6},
+                                            {16, 1, 6},
+                                            {32, 1, 6},
+                                            {32, 2, 4},
+                                            {128, 1, 6, 4},
+                                            {128, 2, 4, 4},
+                                            {256, 2, 2, 4},
+                                            {512, 2, 1, 4},
+                                            {512, 2, 1, 3},
+                                            {256, 4, 1},
+                                            {512, 4, 1, 3},
+                                            {512, 4, 1, 2},
+                                            {512, 1, 1, 2}},
+                                           three_queues};
 constexpr RowTable<4> kBackwardElements = {"add_rms_norm.backward.elements",
-                                           {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
+                                           {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
 
 // x + residual, which goes to h.
 template <class P, int kWidth, int kPieces>
@@ -100,53 +109,80 @@ forward_kernel(Forward<P> args) {
                                                             SummedRow<P, kWidth, kPieces>{args});
 }
 
-// dh, if there is one, read while the row is reduced. It is kept where the shape leaves registers.
-template <class P, int kWidth, int kLanes, int kPieces>
-struct StreamGradient {
-  static constexpr bool kKeeps = kLanes < 512;
+// dh, if there is one: on its way with x and dy, or read into registers while the row is reduced.
+template <class P, int kWidth, int kLanes, int kPieces, int kStages>
+class StreamGradient {
   using T = typename P::Elem;
-  const View<const T, 2>& rows;
-  const T* dh = nullptr;  // [H]
-  Piece<T, kWidth> kept[kKeeps ? kPieces : 1] = {};
+  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
+  static constexpr bool kQueued = Queue::kCopies && !is_long({kLanes, kPieces, 1});
 
-  TIGON_DEVICE void start(int64_t row, int lane, int64_t pieces) {
-    if (rows.data == nullptr || planted("add_rms_norm.dh_ignored")) return;
-    const bool packed = planted("add_rms_norm.dh_stride_ignored");
-    dh = rows.data + row * (packed ? rows.shape[1] : rows.stride[0]);
-    if constexpr (kKeeps) {
+ public:
+  static constexpr bool kLeavesRow = true;
+
+  // slots: shared memory of the third queue.
+  TIGON_DEVICE StreamGradient(const View<const T, 2>& dh, Vec<T>* slots)
+      : rows_(dh), queue_(slots) {}
+
+  TIGON_DEVICE void request(int64_t row, int slot) {
+    if constexpr (kQueued)
+      if (is_given()) queue_.request(row_at(row), pieces_of(row), slot);
+  }
+  TIGON_DEVICE void start(int64_t row, int lane) {
+    if (!is_given()) return;
+    dh_ = row_at(row);
+    if constexpr (!kQueued) {
+      const int64_t pieces = pieces_of(row);
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
-        if (const int i = p * kLanes + lane; i < pieces + planted("add_rms_norm.dh_read_past_row"))
-          kept[p] = load_piece_stream<kWidth>(dh + i * kWidth);
+        if (const int i = p * kLanes + lane; i < pieces)
+          kept_[p] = load_piece_stream<kWidth>(dh_ + i * kWidth);
     }
   }
-  TIGON_DEVICE void add(int64_t i, int p, float (&dx)[kWidth]) const {
-    if constexpr (kKeeps)
-      add_piece(kept[p], dx);
+  TIGON_DEVICE void add(int64_t, int p, int slot, float (&dx)[kWidth]) const {
+    if (!is_given()) return;
+    if constexpr (kQueued)
+      add_piece(queue_.at(slot, p), dx);
     else
-      add_at(i, dx);
+      add_piece(kept_[p], dx);
   }
   TIGON_DEVICE void add_at(int64_t i, float (&dx)[kWidth]) const {
-    if (dh != nullptr) add_piece(load_piece<kWidth>(dh + i * kWidth), dx);
+    if (is_given()) add_piece(load_piece<kWidth>(dh_ + i * kWidth), dx);
   }
 
  private:
-  TIGON_DEVICE void add_piece(const Piece<T, kWidth>& piece, float (&dx)[kWidth]) const {
-    if (dh == nullptr) return;
+  TIGON_DEVICE bool is_given() const {
+    return rows_.data != nullptr && !planted("add_rms_norm.dh_ignored");
+  }
+  TIGON_DEVICE const T* row_at(int64_t row) const {
+    const bool packed = planted("add_rms_norm.dh_stride_ignored");
+    return rows_.data + row * (packed ? rows_.shape[1] : rows_.stride[0]);
+  }
+  TIGON_DEVICE int64_t pieces_of(int64_t row) const {
+    const int64_t pieces = rows_.shape[1] / kWidth + planted("add_rms_norm.dh_read_past_row");
+    return row < rows_.shape[0] ? pieces : 0;
+  }
+  TIGON_DEVICE static void add_piece(const Piece<T, kWidth>& piece, float (&dx)[kWidth]) {
     float f[kWidth];
     unpack_piece(piece, f);
     if (planted("add_rms_norm.norm_gradient_rounded")) round_piece<T>(dx);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) dx[j] += f[j];
   }
+
+  const View<const T, 2>& rows_;
+  Queue queue_;
+  const T* dh_ = nullptr;  // [H]
+  Piece<T, kWidth> kept_[kQueued ? 1 : kPieces] = {};
 };
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
+  using Gradient = StreamGradient<P, kWidth, kLanes, kPieces, kStages>;
+  using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, kStages>;
   rms_norm::backward_rows<P, kWidth, kLanes, kPieces, kStages, kRest>(
-      norm_of(args), partials, slots, StreamGradient<P, kWidth, kLanes, kPieces>{args.dh});
+      norm_of(args), partials, slots, Gradient(args.dh, slots + 2 * Queue::kVectors));
 }
 
 }  // namespace

@@ -26,6 +26,9 @@ inline DeviceLimits device_limits() {
 inline DeviceLimits device_limits() { return {}; }  // the host executor's, which are an H200's
 #endif
 
+// What every device from sm_80 on has, less 3 KB for static arrays. Asking for limits costs time.
+inline constexpr size_t kLeastSharedPerBlock = 96 * 1024;
+
 inline bool has_clusters_for(const LaunchShape& shape) {
   return shape.cluster == 1 || device_limits().clusters;
 }

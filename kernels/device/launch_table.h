@@ -30,6 +30,7 @@ template <size_t kCount>
 struct ShapeTable {
   const char* name;
   LaunchShape shapes[kCount];
+  size_t (*shared_bytes)(const LaunchShape&) = nullptr;  // that a launch asks for; null: none
 };
 
 class LaunchTable {

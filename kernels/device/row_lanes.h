@@ -31,18 +31,30 @@ constexpr bool holds(const LaunchShape& shape, int64_t pieces) {
   return pieces <= int64_t{shape.lanes} * shape.pieces * shape.cluster;
 }
 
-// Index of the shape for a row of `pieces` pieces: the first with `cluster` blocks that holds it,
-// or what has been measured to be faster here.
+// The device has the shared memory that a launch asks for.
+template <const auto& kTable>
+bool has_shared_memory_for(const LaunchShape& shape) {
+  if constexpr (kTable.shared_bytes == nullptr) {
+    return true;
+  } else {
+    const size_t bytes = kTable.shared_bytes(shape);
+    return bytes <= kLeastSharedPerBlock || bytes <= device_limits().shared_per_block;
+  }
+}
+
+// Index of the shape for a row of `pieces` pieces: the first with `cluster` blocks that holds it
+// and that the device has the memory for, or what has been measured to be faster here.
 template <const auto& kTable>
 size_t row_shape(int64_t pieces, int cluster = 1) {
   const LaunchShape* const shapes = kTable.shapes;
   size_t usual = 0;
   while (usual + 1 < std::size(kTable.shapes) &&
-         (shapes[usual].cluster != cluster || !holds(shapes[usual], pieces)))
+         (shapes[usual].cluster != cluster || !holds(shapes[usual], pieces) ||
+          !has_shared_memory_for<kTable>(shapes[usual])))
     ++usual;
   return chosen_shape<kTable>(pieces, usual, [&](size_t i) {
     return (holds(shapes[i], pieces) || takes_rest<kTable>(shapes[i])) &&
-           has_clusters_for(shapes[i]);
+           has_clusters_for(shapes[i]) && has_shared_memory_for<kTable>(shapes[i]);
   });
 }
 // Returns run.operator()<shape, whether it takes the rest>() of shape `index`.

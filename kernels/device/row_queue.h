@@ -9,19 +9,18 @@ namespace tigon {
 // kStages rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will
 // read itself, so it waits for nobody else. Single elements are read one row ahead into registers:
 // there is no copy of two bytes; and so are pieces where kStages is 1. The queues of a kernel move
-// together: request() of each, close(), or request_rows(); and for every row await(), receive() of
-// each, the next requests, close(). A row that registers cannot hold is read where it landed: at()
-// in place of receive(), and the next requests when the thread is through with it.
+// together: request() of each, close(); and for every row await(), receive() of each, the next
+// requests, close(). A row that registers cannot hold is read where it landed: at() in place of
+// receive(), and the next requests when the thread is through with it.
 template <class T, int kWidth, int kLanes, int kPieces, int kStages>
 class RowQueue {
-  static constexpr bool kCopies = kWidth > 1 && kStages > 1;
   static constexpr int kPitch = kRowThreads<kLanes>;
 
  public:
   using RowPiece = Piece<T, kWidth>;
+  static constexpr bool kCopies = kWidth > 1 && kStages > 1;                // to shared memory
   static constexpr int kDepth = kCopies ? kStages : 1;                      // rows ahead
   static constexpr int kVectors = kCopies ? kDepth * kPieces * kPitch : 0;  // of shared memory
-  static constexpr size_t kBytes = kVectors * sizeof(Vec<T>);
 
   TIGON_DEVICE explicit RowQueue(Vec<T>* shared) : slots_(shared + threadIdx.x) {}
 
@@ -36,14 +35,11 @@ class RowQueue {
           next_[p] = load_piece_stream<kWidth>(row + i * kWidth);
       }
   }
-  // Row `row` of the tensors [T, H] of two queues, and close(). Beyond the last row: nothing.
+  // Row `row` of a tensor [T, H]; beyond the last row nothing is read.
   template <class Rows>
-  static TIGON_DEVICE void request_rows(RowQueue& a, const Rows& a_rows, RowQueue& b,
-                                        const Rows& b_rows, int64_t row, int slot) {
-    const int64_t pieces = row < a_rows.shape[0] ? a_rows.shape[1] / kWidth : 0;
-    a.request(a_rows.data + row * a_rows.stride[0], pieces, slot);
-    b.request(b_rows.data + row * b_rows.stride[0], pieces, slot);
-    close();
+  TIGON_DEVICE void request_row(const Rows& rows, int64_t row, int slot) {
+    const int64_t pieces = row < rows.shape[0] ? rows.shape[1] / kWidth : 0;
+    request(rows.data + row * rows.stride[0], pieces, slot);
   }
   TIGON_DEVICE void receive(int64_t pieces, int slot, RowPiece (&kept)[kPieces]) const {
     TIGON_UNROLL
@@ -81,5 +77,18 @@ class RowQueue {
   Vec<T>* slots_;
   RowPiece next_[kCopies ? 1 : kPieces] = {};
 };
+
+// Bytes of shared memory that a queue takes of a block; 0 where it reads into registers.
+constexpr size_t queue_bytes(const LaunchShape& shape) {
+  if (shape.stages == 1) return 0;
+  const int threads = shape.lanes < 128 ? 128 : shape.lanes;
+  return sizeof(Vec<float>) * static_cast<size_t>(threads * shape.pieces * shape.stages);
+}
+// A row of so many pieces leaves registers only for the sums of its columns.
+inline constexpr int kLongRow = 2048;
+TIGON_HOST_DEVICE constexpr bool is_long(const LaunchShape& shape) {
+  return shape.lanes * shape.pieces >= kLongRow;
+}
+constexpr size_t two_queues(const LaunchShape& shape) { return 2 * queue_bytes(shape); }
 
 }  // namespace tigon

@@ -78,9 +78,6 @@ TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidt
   for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
 }
 
-// From here on sums of dw and db leave no registers for x, dy and w.
-inline constexpr int kLongRow = 2048;  // pieces
-
 // partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kRest, columns
 // beyond those that fit into registers keep their sums there from the start; there is one row per
 // block then. dx may be dy's memory.
@@ -89,7 +86,7 @@ TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
-  constexpr bool kLong = kWidth > 1 && kKept >= kLongRow;
+  constexpr bool kLong = kWidth > 1 && is_long({kLanes, kPieces, kBlocksPerSm});
   const int lane = threadIdx.x % kLanes;
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
@@ -102,7 +99,9 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
   Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
   const auto request = [&](int64_t next, int slot) {
-    Queue::request_rows(x_queue, args.x, dy_queue, args.dy, next, slot);
+    x_queue.request_row(args.x, next, slot);
+    dy_queue.request_row(args.dy, next, slot);
+    Queue::close();
   };
   const auto load_statistic = [&](const auto& statistic, int64_t of) {
     return of < rows ? load(statistic.data + of) : 0.0f;

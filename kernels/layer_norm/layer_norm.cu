@@ -45,7 +45,8 @@ constexpr RowTable<12> kBackwardVectors = {"layer_norm.backward.vectors",
                                             {512, 2, 1, 2},
                                             {512, 2, 1, 3},
                                             {512, 4, 1, 2},
-                                            {512, 1, 1, 2}}};
+                                            {512, 1, 1, 2}},
+                                           two_queues};
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
 
@@ -233,8 +234,8 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
   const auto run = [&]<LaunchShape kShape, bool kRest> {
     constexpr int kLanes = kShape.lanes, kPieces = kShape.pieces, kStages = kShape.stages;
     blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
-    using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, kStages>;
-    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 2 * Queue::kBytes, stream},
+    const size_t shared_bytes = kWidth > 1 ? two_queues(kShape) : 0;
+    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream},
                   backward_kernel<P, kWidth, kLanes, kPieces, kShape.blocks_per_sm, kStages, kRest>,
                   args, partials.dw, partials.db);
   };

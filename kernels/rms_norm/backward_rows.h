@@ -3,10 +3,10 @@
 //
 //   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),  dw = sum_T dy * x * rstd
 //
-// A fixed grid walks over the rows; x and dy are read once and kept in registers, the next rows are
-// read while these are worked on (row_queue.h). Each thread sums dw of its columns in registers,
-// every block writes one row of partial sums to scratch, and a second kernel adds those in a fixed
-// order: no atomics, the same bits every time.
+// A fixed grid walks over the rows; x and dy are read once and kept in registers, or in shared
+// memory where those are needed; the next rows are read while these are worked on (row_queue.h).
+// Each thread sums dw of its columns in registers, every block writes one row of partial sums to
+// scratch, and a second kernel adds those in a fixed order: no atomics, the same bits every time.
 #pragma once
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_queue.h"
@@ -33,9 +33,11 @@ TIGON_DEVICE void gradient(const Backward<P>& args, const Piece<typename P::Elem
 // into registers keep their sums there from the start; there is one row per block then. dx may be
 // dy's memory. slots: shared memory of two queues of kStages rows. `upstream` is what else has a
 // gradient for the row:
-//   start(row, lane, pieces)  starts to read it; pieces is 0 beyond the last row
-//   add(i, p, dx)             adds piece i, the thread's p-th
-//   add_at(i, dx)             adds a piece that does not fit into registers
+//   kLeavesRow                x and dy stay where they landed in shared memory
+//   request(row, slot)        starts to read a row to come with x and dy, to slot `slot`
+//   start(row, lane)          starts to read this row
+//   add(i, p, slot, dx)       adds piece i, the thread's p-th
+//   add_at(i, dx)             adds a piece that is not kept
 template <class P, int kWidth, int kLanes, int kPieces, int kStages, bool kRest, class Upstream>
 TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
                                 Vec<typename P::Elem>* slots, Upstream upstream) {
@@ -51,13 +53,18 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
   int64_t row = first + threadIdx.x / kLanes;
   Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
   const auto request = [&](int64_t next, int slot) {
-    Queue::request_rows(x_queue, args.x, dy_queue, args.dy, next, slot);
+    x_queue.request_row(args.x, next, slot);
+    dy_queue.request_row(args.dy, next, slot);
+    upstream.request(next, slot);
+    Queue::close();
   };
   const auto load_rstd = [&](int64_t of) { return of < rows ? load(args.rstd.data + of) : 0.0f; };
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_rstd = load_rstd(row);
-  Piece<T, kWidth> kept_x[kPieces] = {}, kept_dy[kPieces] = {}, weight[kPieces] = {};
+  constexpr bool kLeft = Queue::kCopies && Upstream::kLeavesRow;
+  Piece<T, kWidth> kept_x[kLeft ? 1 : kPieces] = {}, kept_dy[kLeft ? 1 : kPieces] = {};
+  Piece<T, kWidth> weight[kPieces] = {};
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
   float dw[kPieces][kWidth] = {}, x[kWidth], dy[kWidth], dx[kWidth];
 
@@ -67,12 +74,19 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const float rstd = next_rstd;
     Queue::await();
-    x_queue.receive(pieces, slot, kept_x);
-    dy_queue.receive(pieces, slot, kept_dy);
-    upstream.start(row, lane, pieces);
-    request(row + Queue::kDepth * step, slot);
+    if constexpr (!kLeft) {
+      x_queue.receive(pieces, slot, kept_x);
+      dy_queue.receive(pieces, slot, kept_dy);
+    }
+    upstream.start(row, lane);
+    if constexpr (!kLeft) request(row + Queue::kDepth * step, slot);
     next_rstd = load_rstd(row + step);
-    slot = (slot + 1) % Queue::kDepth;
+    // The thread's p-th piece.
+    const auto piece = [&](const Queue& queue, Piece<T, kWidth>* kept, int p) {
+      if constexpr (kLeft) return queue.at(slot, p);
+      keep_packed(kept[p]);
+      return kept[p];
+    };
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
     const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
     const int64_t offset = row * args.dx.stride[0];
@@ -83,8 +97,8 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
       if (p * kLanes + lane < pieces) {
-        unpack_piece(kept_x[p], x);
-        unpack_piece(kept_dy[p], dy);
+        unpack_piece(piece(x_queue, kept_x, p), x);
+        unpack_piece(piece(dy_queue, kept_dy, p), dy);
         TIGON_UNROLL
         for (int j = 0; j < kWidth; ++j) dw[p][j] += dy[j] * (x[j] * rstd);
         for (int j = 0; j < kWidth && planted("rms_norm.dw_in_bf16"); ++j)
@@ -114,11 +128,10 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
       if (const int i = p * kLanes + lane; i < pieces) {
-        keep_packed(kept_x[p]);
-        keep_packed(kept_dy[p]);
         keep_packed(weight[p]);
-        gradient(args, kept_x[p], kept_dy[p], weight[p], rstd, pull, dx);
-        upstream.add(i, p, dx);
+        gradient(args, piece(x_queue, kept_x, p), piece(dy_queue, kept_dy, p), weight[p], rstd,
+                 pull, dx);
+        upstream.add(i, p, slot, dx);
         store_piece(dx_row + i * kWidth, dx);
       }
     if constexpr (kRest)
@@ -129,6 +142,8 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
         upstream.add_at(i, dx);
         store_piece(dx_row + i * kWidth, dx);
       }
+    if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
+    slot = (slot + 1) % Queue::kDepth;
   }
   if (partial != nullptr) store_partial<kLanes>(dw, h / kWidth, partial);
 }

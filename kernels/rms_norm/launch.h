@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/device/column_sums.h"
-#include "kernels/device/row_queue.h"
+#include "kernels/device/row_lanes.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/signature/checks.h"
 
@@ -65,8 +65,8 @@ Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, con
       vectors, h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
         constexpr int kLanes = kShape.lanes;
         blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
-        using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kShape.pieces, kShape.stages>;
-        const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), 2 * Queue::kBytes, stream};
+        const size_t shared_bytes = kWidth > 1 ? kVectors.shared_bytes(kShape) : 0;
+        const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream};
         return run.template operator()<kWidth, kShape, kRest>(grid, partials);
       });
   if (!status.ok() || !args.dw) return status;

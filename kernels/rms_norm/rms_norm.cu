@@ -45,7 +45,8 @@ constexpr RowTable<12> kBackwardVectors = {"rms_norm.backward.vectors",
                                             {512, 2, 1, 2},
                                             {512, 2, 1, 3},
                                             {512, 4, 1, 2},
-                                            {512, 1, 1, 2}}};
+                                            {512, 1, 1, 2}},
+                                           two_queues};
 constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
@@ -79,9 +80,11 @@ forward_kernel(Forward<P> args) {
 
 // Nothing else has a gradient for the row.
 struct NoUpstream {
-  TIGON_DEVICE void start(int64_t, int, int64_t) const {}
+  static constexpr bool kLeavesRow = false;
+  TIGON_DEVICE void request(int64_t, int) const {}
+  TIGON_DEVICE void start(int64_t, int) const {}
   template <int kWidth>
-  TIGON_DEVICE void add(int64_t, int, float (&)[kWidth]) const {}
+  TIGON_DEVICE void add(int64_t, int, int, float (&)[kWidth]) const {}
   template <int kWidth>
   TIGON_DEVICE void add_at(int64_t, float (&)[kWidth]) const {}
 };
