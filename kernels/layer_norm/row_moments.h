@@ -1,0 +1,50 @@
+// Mean and standard deviation of a row that whole warps share: each warp sums about a centre of its
+// own, and what they have is joined through one barrier.
+#pragma once
+#include "kernels/device/row_lanes.h"
+
+namespace tigon::layer_norm {
+
+// Sums of x - centre and of its square.
+struct Moments {
+  float first, second;
+  TIGON_DEVICE Moments operator+(const Moments& o) const {
+    return {first + o.first, second + o.second};
+  }
+};
+
+// A part of a row: its elements and their moments about a centre near their mean, 0 of none.
+struct RowPart {
+  float count, centre;
+  Moments moments;
+};
+
+// Elements of a row of `pieces` pieces that the warp of this thread has.
+template <int kWidth, int kLanes>
+TIGON_DEVICE float warp_elements(int64_t pieces) {
+  const int before = static_cast<int>(threadIdx.x) / 32 * 32;
+  const int more = static_cast<int>(pieces % kLanes) - before;
+  const int64_t count = pieces / kLanes * 32 + (more < 0 ? 0 : more > 32 ? 32 : more);
+  return static_cast<float>(count * kWidth);
+}
+
+// The row of a block from the parts of its warps, which have the same one in every lane. Every
+// thread gets the same bits.
+template <int kLanes>
+TIGON_DEVICE RowPart join_parts(const RowPart& part, float h) {
+  constexpr int kWarps = kLanes / 32;
+  static_assert(kWarps > 1 && (kWarps & (kWarps - 1)) == 0);
+  TIGON_SHARED(RowPart, parts, [kWarps]);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
+  if (!planted("layer_norm.parts_not_awaited")) __syncthreads();
+  // Every warp joins them, a lane for each.
+  const RowPart p = parts[threadIdx.x % kWarps];
+  const float centre = fast_div(warp_reduce<kWarps>(p.count * p.centre, Sum{}), h);
+  float off = p.count > 0.0f ? p.centre - centre : 0.0f;
+  if (planted("layer_norm.parts_about_one_centre")) off = 0.0f;
+  const Moments about_centre = {p.moments.first + p.count * off,
+                                p.moments.second + off * (2.0f * p.moments.first + p.count * off)};
+  return {h, centre, warp_reduce<kWarps>(about_centre, Sum{})};
+}
+
+}  // namespace tigon::layer_norm
