@@ -1,8 +1,9 @@
 // layer_norm backward   dx = rstd * (m - mean_H(m) - x_hat * mean_H(m * x_hat)),  m = dy * w,
 //                       dw = sum_T dy * x_hat,  db = sum_T dy,  x_hat = (x - mean) * rstd
 //
-// A fixed grid walks over the rows; x and dy are read once and kept in registers, long rows in
-// shared memory; the next rows are read while these are worked on (row_queue.h). dw and db are
+// A fixed grid walks over the rows; x and dy are read once, and kept in shared memory where they
+// landed, short rows in registers; the next rows are read while these are worked on (row_queue.h).
+// dw and db are
 // summed as in kernels/device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial
 // sums.
 #pragma once
@@ -20,19 +21,19 @@ struct RowSums {
   }
 };
 
-// x_hat and m of a piece.
+// x - mean and m of a piece.
 template <class P, int kWidth>
 TIGON_DEVICE void unpack_row(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
                              const Piece<typename P::Elem, kWidth>& dy,
-                             const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
-                             float (&x_hat)[kWidth], float (&m)[kWidth]) {
-  unpack_piece(x, x_hat);
+                             const Piece<typename P::Elem, kWidth>& w, float mean,
+                             float (&centred)[kWidth], float (&m)[kWidth]) {
+  unpack_piece(x, centred);
   unpack_piece(dy, m);
   float gain[kWidth];
   unpack_piece(w, gain);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) {
-    x_hat[j] = (x_hat[j] - mean) * rstd;
+    centred[j] -= mean;
     if (args.w.data != nullptr && !planted("layer_norm.weight_ignored_in_dx")) m[j] *= gain[j];
   }
 }
@@ -46,8 +47,10 @@ TIGON_DEVICE void add_piece(const Backward<P>& args, const Piece<typename P::Ele
                             float (&sums)[kWidth], float (&products)[kWidth], float (&dw)[kWidth],
                             float (&db)[kWidth]) {
   float x_hat[kWidth], m[kWidth], dy[kWidth];
-  unpack_row(args, x, dy_piece, w, mean, rstd, x_hat, m);
+  unpack_row(args, x, dy_piece, w, mean, x_hat, m);
   unpack_piece(dy_piece, dy);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) x_hat[j] *= rstd;
   add_products(m, x_hat, products);
   add_products(dy, x_hat, dw);
   TIGON_UNROLL
@@ -63,10 +66,12 @@ TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem
                            const Piece<typename P::Elem, kWidth>& dy,
                            const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
                            RowSums means, typename P::Elem* dx) {
-  float x_hat[kWidth], m[kWidth];
-  unpack_row(args, x, dy, w, mean, rstd, x_hat, m);
+  float centred[kWidth], m[kWidth];
+  unpack_row(args, x, dy, w, mean, centred, m);
+  // Two operations fewer for an element than with x_hat.
+  const float shift = rstd * means.m, pull = rstd * means.product * rstd;
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) m[j] = rstd * (m[j] - means.m - x_hat[j] * means.product);
+  for (int j = 0; j < kWidth; ++j) m[j] = rstd * m[j] - (pull * centred[j] + shift);
   store_piece(dx, m);
 }
 
@@ -86,7 +91,6 @@ TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
-  constexpr bool kLong = kWidth > 1 && is_long({kLanes, kPieces, kBlocksPerSm});
   const int lane = threadIdx.x % kLanes;
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
@@ -97,6 +101,8 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   int64_t row = first + threadIdx.x / kLanes;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
   using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
+  constexpr bool kLeft = Queue::kCopies && kLanes > 32;  // where the rows landed
+  constexpr bool kLong = kLeft && is_long({kLanes, kPieces, kBlocksPerSm});
   Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
   const auto request = [&](int64_t next, int slot) {
     x_queue.request_row(args.x, next, slot);
@@ -109,9 +115,9 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);
-  constexpr int kInRegisters = kLong ? 1 : kPieces;
   using RowPiece = Piece<T, kWidth>;
-  RowPiece kept_x[kInRegisters] = {}, kept_dy[kInRegisters] = {}, weight[kInRegisters] = {};
+  RowPiece kept_x[kLeft ? 1 : kPieces] = {}, kept_dy[kLeft ? 1 : kPieces] = {};
+  RowPiece weight[kLong ? 1 : kPieces] = {};
   if constexpr (!kLong) load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
   float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
 
@@ -121,20 +127,22 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     const int64_t pieces = row < rows ? h / kWidth : 0;
     const float mean = next_mean, rstd = next_rstd;
     Queue::await();
-    if constexpr (!kLong) {
+    if constexpr (!kLeft) {
       x_queue.receive(pieces, slot, kept_x);
       dy_queue.receive(pieces, slot, kept_dy);
       request(row + Queue::kDepth * step, slot);
     }
     // f(x, dy, w) of the thread's p-th piece.
     const auto with_piece = [&](int p, const auto& f) {
+      if constexpr (!kLong) keep_packed(weight[p]);
       if constexpr (kLong) {
         f(x_queue.at(slot, p), dy_queue.at(slot, p),
           load_if_given<kWidth>(args.w.data, p * kLanes + lane));
+      } else if constexpr (kLeft) {
+        f(x_queue.at(slot, p), dy_queue.at(slot, p), weight[p]);
       } else {
         keep_packed(kept_x[p]);
         keep_packed(kept_dy[p]);
-        keep_packed(weight[p]);
         f(kept_x[p], kept_dy[p], weight[p]);
       }
     };
@@ -181,7 +189,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
         store_dx(args, load_piece<kWidth>(x_row + i * kWidth),
                  load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
                  mean, rstd, means, dx_row + i * kWidth);
-    if constexpr (kLong) request(row + Queue::kDepth * step, slot);
+    if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
     slot = (slot + 1) % Queue::kDepth;
   }
   if (partial_dw != nullptr) store_partial<kLanes>(dw, h / kWidth, partial_dw);
