@@ -78,6 +78,7 @@ TIGON_KERNEL(kThreads)
 sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) {
   constexpr int kWarps = kThreads / 32, kBatch = 8;  // loads in flight
   TIGON_SHARED(float, sums, [kWarps][32]);
+  dependency_wait();
   const ColumnSums tensor = blockIdx.y == 0 ? first : second;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
@@ -100,14 +101,18 @@ sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) 
   store(tensor.sums + column, sum);
 }
 
-// Adds the partial sums of one tensor or of two.
+// Adds the partial sums of one tensor or of two, which the kernel before has written. This one's
+// launch overlaps with that kernel if it calls dependency_launch(): of few rows it is what takes
+// the time.
 inline Status launch_partial_sums(unsigned blocks, int64_t h, const ColumnSums& first,
                                   const ColumnSums& second, Stream stream) {
   const bool both = first.sums != nullptr && second.sums != nullptr;
   const ColumnSums& one = first.sums != nullptr ? first : second;
   if (one.sums == nullptr) return {};
-  return launch({dim3(static_cast<unsigned>(ceil_div(h, 32)), both ? 2 : 1),
-                 dim3(kPartialSumThreads), 0, stream},
+  return launch({.grid = dim3(static_cast<unsigned>(ceil_div(h, 32)), both ? 2 : 1),
+                 .block = dim3(kPartialSumThreads),
+                 .stream = stream,
+                 .dependent = true},
                 sum_partials_kernel<kPartialSumThreads>, one, second, static_cast<int>(blocks), h);
 }
 

@@ -77,6 +77,14 @@ inline unsigned resident_blocks(const LaunchConfig& c, const void* kernel) {
   return blocks;
 }
 
+// Before sm_90 a dependent launch is one like any other.
+inline bool has_dependent_launch() {
+  int gpu = 0, major = 0;
+  cudaGetDevice(&gpu);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu);
+  return major >= 9;
+}
+
 template <class... P>
 Status launch(const LaunchConfig& c, void (*kernel)(P...), std::type_identity_t<P>... args) {
   cudaLaunchAttribute attributes[2];
@@ -85,7 +93,7 @@ Status launch(const LaunchConfig& c, void (*kernel)(P...), std::type_identity_t<
     attributes[count].id = cudaLaunchAttributeClusterDimension;
     attributes[count++].val.clusterDim = {c.cluster, 1, 1};
   }
-  if (c.dependent) {
+  if (c.dependent && has_dependent_launch()) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
   }

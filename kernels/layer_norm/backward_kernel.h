@@ -112,6 +112,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   const auto load_statistic = [&](const auto& statistic, int64_t of) {
     return of < rows ? load(statistic.data + of) : 0.0f;
   };
+  dependency_launch();
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);

@@ -59,6 +59,7 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     Queue::close();
   };
   const auto load_rstd = [&](int64_t of) { return of < rows ? load(args.rstd.data + of) : 0.0f; };
+  dependency_launch();
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_rstd = load_rstd(row);
