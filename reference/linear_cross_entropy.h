@@ -11,29 +11,13 @@
 
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "reference/cross_entropy.h"
+#include "reference/products.h"
+#include "reference/rounded_alike.h"
 
 namespace tigon::reference::linear_cross_entropy {
 
 using tigon::linear_cross_entropy::Forward;
 using tigon::linear_cross_entropy::ForwardBackward;
-
-// a b^T
-template <class S>
-Rows<S> times_transpose(const Rows<S>& a, const Rows<S>& b) {
-  return (a.matrix() * b.matrix().transpose()).array();
-}
-
-// a b
-template <class S>
-Rows<S> times(const Rows<S>& a, const Rows<S>& b) {
-  return (a.matrix() * b.matrix()).array();
-}
-
-// a^T b
-template <class S>
-Rows<S> transpose_times(const Rows<S>& a, const Rows<S>& b) {
-  return (a.matrix().transpose() * b.matrix()).array();
-}
 
 // z = x w^T + bias [T, V]
 template <class Args>
@@ -250,9 +234,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 //   dw_ih by       sum_t x_th (change of D_ti), whose rows are independent, and dbias_i likewise,
 // and S2 is the 2-norm of the factors of the deltas and epsilons.
 //
-// Logits that lie within a step of their type of each other are rounded alike: their deltas are not
-// independent. There S2 is at least a quarter of the 1-norm, with which the budget's 4 u_T S2 is
-// the bound of all roundings at their worst.
+// Roundings that are not independent are in rounded_alike.h.
 //
 // Where all logits are nearly equal the entropy is at its maximum and has no first derivative:
 // there it moves by -1/2 Var_p(z delta), which is never more than u_T^2 / 2 sum p z^2, and always
@@ -261,24 +243,6 @@ template <class S>
 S second_order(const Row<S>& lse_gradient, const Row<S>& sizes) {
   return S(kStep / 16) * (lse_gradient * sizes.square()).sum();  // u_T / 8, u_T half a step
 }
-template <class S>
-bool rounded_alike(const Row<S>& z) {
-  const S spread = (z - z.mean()).square().mean(), step = S(kStep) * z.abs().maxCoeff();
-  return spread < step * step;
-}
-
-// The square of S2 for the deltas with these factors [n, m], of each column.
-template <class S>
-Row<S> squared_norms(const Rows<S>& factors, bool alike) {
-  const Row<S> squares = factors.square().colwise().sum();
-  if (!alike) return squares;
-  return squares.max((factors.abs().colwise().sum() / S(4)).square());
-}
-template <class S>
-S squared_norm(const Row<S>& factors, bool alike) {
-  return squared_norms<S>(factors.transpose(), alike)[0];
-}
-
 // What the roundings of a stored logit are relative to. With a bias there may be one more, of the
 // product before it is added: cuBLASLt's on an H200.
 template <class Args, class S>
@@ -286,19 +250,6 @@ Rows<S> rounded_sizes(const Args& a, const Rows<S>& finite) {
   if (!a.bias) return finite;
   const Rows<S> product = finite.rowwise() - Row<S>(array(a.bias));
   return (finite.square() + product.square()).sqrt();
-}
-
-// S2 of sum_t |x_th| (change of D_ti) [V, H], for the squared changes [T, V]. Rows in which a class
-// has nearly the same logit are rounded alike there, too.
-template <class S>
-Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& x, const Rows<S>& z) {
-  Rows<S> norms = transpose_times<S>(squares, x.square()).sqrt();
-  for (int64_t i = 0; i < z.cols(); ++i) {
-    if (!rounded_alike<S>(z.col(i).transpose())) continue;
-    const Rows<S> sizes = squares.col(i).sqrt();  // [T, 1]
-    norms.row(i) = norms.row(i).max(transpose_times<S>(sizes, x.abs()) / S(4));
-  }
-  return norms;
 }
 
 template <class Args>
@@ -309,33 +260,41 @@ void loss_intermediate(const Args& a) {
   const Rows<S> z = logits(a);
   const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
   const auto w = cross_entropy::weighting(a, z.cols());
-  cross_entropy::RowResults<S> rows(z.rows());  // squares
-  Row<S> flat = Row<S>::Zero(z.rows());         // second_order() of the entropy
+  const RowGroups groups = row_groups(finite);
+  cross_entropy::RowResults<S> rows(z.rows()), sums(z.rows());  // squares and 1-norms
+  Row<S> flat = Row<S>::Zero(z.rows());                         // second_order() of the entropy
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
     const bool alike = rounded_alike<S>(finite.row(t));
-    const S lse = squared_norm<S>(of.lse_gradient * sizes.row(t), alike);
-    a.lse.data[t] = sqrt(lse);
-    rows.loss[t] = squared_norm<S>(of.gradient * sizes.row(t), alike);
-    rows.z_part[t] = S(4.0 * a.z_loss * a.z_loss) * of.lse * of.lse * lse;
-    rows.entropy[t] = squared_norm<S>(of.entropy_gradient * sizes.row(t), alike);
+    const auto put = [&](Row<S>& square, Row<S>& sum, const Row<S>& gradient, const S& factor) {
+      const Row<S> factors = factor * gradient * sizes.row(t);
+      square[t] = squared_norm<S>(factors, alike);
+      sum[t] = factors.abs().sum();
+    };
+    put(rows.loss, sums.loss, of.gradient, S(1));
+    put(rows.entropy, sums.entropy, of.entropy_gradient, S(1));
+    put(rows.z_part, sums.z_part, of.lse_gradient, S(2 * a.z_loss) * of.lse);
+    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * sizes.row(t), alike));
     flat[t] = second_order<S>(of.lse_gradient, sizes.row(t));
   }
-  const auto write = [&](const auto& out, const Row<S>& squares, const Row<S>& sums,
-                         const S& share) {
+  const auto write = [&](const auto& out, const Row<S>& squares, const Row<S>& one_norms,
+                         const S& share, const Row<S>& more) {
     if (!out) return;
     if (a.reduction == Reduction::kNone)
-      array(out) = squares.sqrt() + sums;
+      array(out) = squares.sqrt() + more;
     else
-      out.data[0] = (sqrt(squares.sum()) + sums.sum()) * share;
+      out.data[0] = (over_rows<S>(squares.transpose(), one_norms.transpose(),
+                                  Rows<S>::Ones(z.rows(), 1), groups)(0, 0) +
+                     more.sum()) *
+                    share;
   };
   const Row<S> none = Row<S>::Zero(z.rows());
-  write(a.loss, rows.loss, none, w.share);
-  write(a.z_part, rows.z_part, none, w.plain_share);
-  write(a.accuracy, rows.accuracy, none, w.plain_share);
-  write(a.entropy, rows.entropy, flat, w.plain_share);
+  write(a.loss, rows.loss, sums.loss, w.share, none);
+  write(a.z_part, rows.z_part, sums.z_part, w.plain_share, none);
+  write(a.accuracy, rows.accuracy, sums.accuracy, w.plain_share, none);
+  write(a.entropy, rows.entropy, sums.entropy, w.plain_share, flat);
 }
 
 template <class P>
@@ -345,6 +304,7 @@ void forward_intermediate(const Forward<P>& a) {
 
 template <class P>
 void forward_backward_intermediate(const ForwardBackward<P>& a) {
+  using std::abs;
   using S = typename P::Elem;
   loss_intermediate(a);
   const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
@@ -353,7 +313,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
   Rows<S> dx2 = Rows<S>::Zero(x.rows(), x.cols());
-  Rows<S> d2 = Rows<S>::Zero(z.rows(), z.cols());  // squared change of D
+  Rows<S> d2 = Rows<S>::Zero(z.rows(), z.cols()), d1 = d2;  // change of D, squares and 1-norms
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, weights);
@@ -371,11 +331,16 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     const Row<S> other_columns =
         alike ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
     const Row<S> others = (of.c * of.v).square() * other_columns;
-    d2.row(t) = stored + g[t] * g[t] * ((of.hessian_diagonal() * sizes.row(t)).square() + others);
+    const Row<S> diagonal = of.hessian_diagonal() * sizes.row(t);
+    d2.row(t) = stored + g[t] * g[t] * (diagonal.square() + others);
+    d1.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
+                             (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
   }
   if (a.dx) array(a.dx) = dx2.sqrt();
-  for_dw(a, [&](const auto& to) { array(to) = over_rows<S>(d2, x, finite); });
-  if (a.dbias) array(a.dbias) = over_rows<S>(d2, Rows<S>::Ones(z.rows(), 1), finite).transpose();
+  const RowGroups groups = row_groups(finite);
+  const Rows<S> one = Rows<S>::Ones(z.rows(), 1);
+  for_dw(a, [&](const auto& to) { array(to) = over_rows<S>(d2, d1, x, groups); });
+  if (a.dbias) array(a.dbias) = over_rows<S>(d2, d1, one, groups).transpose();
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

@@ -1,0 +1,25 @@
+// Products of matrices that are given as arrays.
+#pragma once
+#include "reference/eigen_view.h"
+
+namespace tigon::reference {
+
+// a b^T
+template <class S>
+Rows<S> times_transpose(const Rows<S>& a, const Rows<S>& b) {
+  return (a.matrix() * b.matrix().transpose()).array();
+}
+
+// a b
+template <class S>
+Rows<S> times(const Rows<S>& a, const Rows<S>& b) {
+  return (a.matrix() * b.matrix()).array();
+}
+
+// a^T b
+template <class S>
+Rows<S> transpose_times(const Rows<S>& a, const Rows<S>& b) {
+  return (a.matrix().transpose() * b.matrix()).array();
+}
+
+}  // namespace tigon::reference
