@@ -65,6 +65,7 @@ def said(file, folder):
         elif None not in kept:
             kept.append(re.sub(r"^(.{31})  *[\d.]+ s  ", r"\1 ", line))
     text = "\n".join(kept)
+    text = re.sub(r"(smallest found \(\d+ tries), [^)]*\)", r"\1)", text)
     text = re.sub(r"; worst error [\d.]+ of the budget \(\w+\)", "", text)
     for shown in (str(EXAMPLES), "harness/try/examples", str(folder)):  # files of the tree are named from its root
         text = text.replace(shown + os.sep, "")

@@ -107,6 +107,9 @@ def job_of(options, argv):
     if op is None:
         raise UsageError(f"{file}: which op? Give --op; known: {', '.join(known)}")
     chosen(op, known, "op")
+    included = signature.included_op(text) if file.suffix == ".cu" else None
+    if included in known and included != op:
+        raise UsageError(f"--op {op}: {file} includes the signature of {included}, kernels/{included}/{included}.h")
     passes = list(signature.of_op(ROOT, op).launchers)
     against = chosen(options.against, ("fused", "naive", *peers.FILES), "implementation") if options.against else []
     folder = pathlib.Path(options.out or pathlib.Path("results") / f"try-{file.stem}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"

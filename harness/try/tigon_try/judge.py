@@ -3,6 +3,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 
 from tigon_report.errors import InfrastructureError
@@ -19,9 +20,16 @@ class Outcome:
     run_id: str = ""
     run: dict = dataclasses.field(default_factory=dict)
     records: list = dataclasses.field(default_factory=list)
+    diagnoses: dict = dataclasses.field(default_factory=dict)  # case id -> lines about a failure that was looked at again
 
     def of(self, kind):
         return [r for r in self.records if r["record"] == kind]
+
+
+def diagnoses(said):
+    """{case id: lines} of the failures that `tigon check` looked at again, from what it printed."""
+    blocks = [(case, text.splitlines()) for case, text in re.findall(r"^FAIL (\S+): (.*(?:\n  .*)+)", said, re.M)]
+    return {case: lines for case, lines in blocks if len(lines) > 2}  # the others: reason and repro
 
 
 def tigon(build, words, records):
@@ -39,7 +47,7 @@ def tigon(build, words, records):
     if done.returncode == 130:
         raise KeyboardInterrupt
     run = next(r for r in lines if r["record"] == "run")
-    return Outcome(run["run_id"], run, lines)
+    return Outcome(run["run_id"], run, lines, diagnoses(done.stdout))
 
 
 @dataclasses.dataclass

@@ -1,9 +1,13 @@
 """What a try ends with: the tables, the verdict, and the block for a pull request."""
 import math
+import pathlib
 
+from tigon_gate.records import commit_of
 from tigon_report import statistics, units
 
 from . import peers
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def short(name):
@@ -117,16 +121,19 @@ def machine(job):
 
 def block(job, verdict, stages, facts):
     """Markdown for a pull request."""
-    tool = job.outcomes[0].run["tool"] if job.outcomes else {}
+    tool = job.outcomes[0].run["tool"] if job.outcomes else dict(zip(("commit", "dirty"), commit_of(ROOT)))
     lines = [f"### `{job.op}`: `{job.shown.name}` ({job.what})", "", f"**{verdict}**", ""]
     lines += markdown(["stage", "verdict", ""], [[s.name, s.verdict, s.text] for s in stages])
     for title, head, rows in tables(job, facts):
         lines += ["", f"{title}:", "", *markdown(head, rows)]
     if job.on_gpu and (not job.is_cuda or {*job.against} & {*peers.FILES}):
         lines += ["", "The times of what Python calls hold the interpreter's, which is most of a short one."]
-    lines += ["", f"- compared with: {', '.join(job.against) or 'the oracle alone'}", f"- machine: {machine(job)}",
-              f"- Tigon commit: {tool.get('commit', '?')}{' with changes' if tool.get('dirty') else ''}",
+    lines.append("")
+    if job.outcomes:
+        others = job.against if job.bench else []
+        lines += [f"- compared with: {', '.join(others) or 'the oracle alone'}", f"- machine: {machine(job)}"]
+    lines += [f"- Tigon commit: {tool.get('commit') or '?'}{' with changes' if tool.get('dirty') else ''}",
               f"- file: sha256 {job.digest}", f"- repeat: `{job.command}`",
-              f"- records: {', '.join(o.run_id for o in job.outcomes) or 'none'} in `{job.folder_shown}`; "
-              f"`./tigon reproduce {job.folder_shown}`"]
+              f"- records: {', '.join(o.run_id for o in job.outcomes)} in `{job.folder_shown}`; `./tigon reproduce {job.folder_shown}`"
+              if job.outcomes else "- records: none, no case ran"]
     return "\n".join(lines) + "\n"

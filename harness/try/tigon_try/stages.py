@@ -138,25 +138,26 @@ def _kind(record):
     return record["verdict"], re.split(r"[\d\[:]", reason)[0]
 
 
-def failures(tally):
-    """The smallest cases that fail for different reasons."""
+def failures(tally, diagnoses):
+    """Cases that fail for different reasons: first the one that was looked at again, then the smallest."""
     lines, seen = [], set()
     here = os.getcwd() + os.sep
-    for r in sorted(tally.failed, key=lambda r: (math.prod(r["axes"].values()), judge.is_property(r))):
+    for r in sorted(tally.failed, key=lambda r: (r["case_id"] not in diagnoses, math.prod(r["axes"].values()), judge.is_property(r))):
         if _kind(r) in seen or len(seen) == MOST_SHOWN:
             continue
         seen.add(_kind(r))
-        lines += [f"{r['case_id']}", f"  {r['verdict']}: {r['reason']}".replace(here, ""), f"  repro: {r['repro']}".replace(here, "")]
+        head, *rest = diagnoses.get(r["case_id"]) or (f"{r['verdict']}: {r['reason']}", f"  repro: {r['repro']}")
+        lines += [line.replace(here, "") for line in (r["case_id"], f"  {head}", *rest)]
     if len(tally.failed) > len(seen):
         lines.append(f"and {len(tally.failed) - len(seen)} more")
     return lines
 
 
-def _judged(log, name, tally, begun, allowance=""):
+def _judged(log, name, tally, begun, diagnoses, allowance=""):
     if not tally.passed and not tally.failed:
         log.add(name, "not run", "; ".join(tally.skipped) or "no case", begun)
         return
-    log.add(name, "ok" if tally.ok else "FAILED", tally.text() + allowance, begun, failures(tally))
+    log.add(name, "ok" if tally.ok else "FAILED", tally.text() + allowance, begun, failures(tally, diagnoses))
     if not tally.ok:
         raise Stop(1)
 
@@ -174,11 +175,11 @@ def check(log, job, build, library, selection, checked):
     job.outcomes.append(outcome)
     job.verdicts += [r["verdict"] for r in records]
     if checked:
-        _judged(log, "checking executor", judge.tally(records), begun)
+        _judged(log, "checking executor", judge.tally(records), begun, outcome.diagnoses)
         return
     oracle = judge.tally([r for r in records if not judge.is_property(r)])
-    _judged(log, "oracle's budget", oracle, begun, job.allowance)
-    _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic())
+    _judged(log, "oracle's budget", oracle, begun, outcome.diagnoses, job.allowance)
+    _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic(), outcome.diagnoses)
 
 
 def count_traffic(log, job, build):
@@ -209,7 +210,7 @@ def sizes(log, job, build, library, selection):
     job.outcomes.append(outcome)
     records = outcome.of("check")
     job.verdicts += [r["verdict"] for r in records]
-    _judged(log, f"sizes of {job.model}", judge.tally(records), begun)
+    _judged(log, f"sizes of {job.model}", judge.tally(records), begun, outcome.diagnoses)
 
 
 def bench(log, job, build, library, passes, selection):
