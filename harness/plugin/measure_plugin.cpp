@@ -11,6 +11,7 @@
 #include "harness/measure/device_data.h"
 #include "harness/measure/memory_figures.h"
 #include "harness/measure/timing.h"
+#include "harness/plugin/overhead_again.h"
 #include "harness/plugin/secret_cases.h"
 #include "harness/plugin/timed_kernel.h"
 #include "harness/plugin/use_plugin.h"
@@ -65,22 +66,11 @@ void judge(const Case& c, const TimedKernel::Sample& sample) {
   }
 }
 
-// A call seems to have been sooner than an empty one: the machine may have been busier when those
-// were measured, before the library was loaded. It was not, if it still is.
-void measure_overhead_again(TimedKernel& kernel, Measured* m) {
-  const double before = m->overhead;
-  kernel.measure_overhead_again();
-  m->overhead = kernel.overhead();
-  for (double& s : m->seconds) s += before - m->overhead;
-  if (!(m->seconds.back() > 0)) throw Invalid("returned sooner than an empty call");
-}
-
 // One call path for warm-up, timing and judging: whoever counts calls learns nothing.
 Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& rule,
                        std::mt19937_64* random) {
   Measured m;
   m.secret = draw_secret();
-  m.overhead = kernel.overhead();
   StoppingRule mine = rule;
   mine.most = std::min(rule.most, kMostSamples);
   mine.least = std::min(mine.most, kLeastSamples);
@@ -96,11 +86,13 @@ Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& r
     m.fingerprints.push_back(sample.fingerprint);
     if (i < 0) continue;
     m.seconds.push_back(sample.seconds);
-    if (!(sample.seconds > 0)) measure_overhead_again(kernel, &m);
+    if (!(sample.seconds > 0) && !stands_after_overhead_again(kernel, &m.seconds))
+      throw Invalid("returned sooner than an empty call");
     // Each of n samples is kept with probability 1/n: uniform without knowing how many there will
     // be.
     if ((*random)() % m.seconds.size() == 0) chosen = std::move(sample);
   }
+  m.overhead = kernel.overhead();
   if (has_oracle) judge(c, chosen);
   m.verified_by = has_oracle ? "a fresh process, the oracle" : "a fresh process";
   return m;
