@@ -67,6 +67,7 @@ int tune(const TuneOptions& options) {
   LaunchFile file{machine_name(), today(), default_executor(), current_commit().commit, {}};
   fmt::print("launch tables for {}{}\n", file.machine,
              on_host ? ": times of the host executor, no kernel speed" : "");
+  write_launch_file(options.out + ".candidate", file);  // a folder that is not there, now
   Tally tally;
   for (const Cell& cell : cells) {
     if (interrupted()) break;

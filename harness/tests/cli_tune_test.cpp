@@ -29,6 +29,15 @@ TEST(TigonProgram, tune_writes_a_table_that_other_machines_refuse) {
   EXPECT_NE(refused.err.find("was made on NVIDIA Elsewhere"), std::string::npos) << refused.err;
 }
 
+TEST(TigonProgram, tune_says_before_it_measures_where_it_cannot_write) {
+  const ProgramRun run =
+      run_tigon({"tune", "rms_norm", "--pass", "forward", "--dtype", "bf16", "-a", "T=4", "-a",
+                 "H=512", "--out", "/no/such/folder/table.json"});
+  EXPECT_EQ(run.exit_code, kExitInfrastructure);
+  EXPECT_NE(run.err.find("cannot write /no/such/folder/table.json"), std::string::npos) << run.err;
+  EXPECT_EQ(run.out.find("rms_norm/forward"), std::string::npos) << run.out;
+}
+
 // An entry of a table, and what the trace of a case shows of its launch before and after.
 struct Chosen {
   const char* id;
