@@ -14,7 +14,8 @@ namespace tigon::cli {
 namespace {
 
 constexpr const char* kForms = "write T=128, T=[128,256], T=[128:1024:128] or T[pow2]=[7:10]";
-constexpr size_t kMostValues = 4096;  // of one axis; more is a slip of the keyboard
+constexpr int64_t kLeastMemory = int64_t{1} << 20;  // of less the unit was forgotten
+constexpr size_t kMostValues = 4096;                // of one axis; more is a slip of the keyboard
 
 [[noreturn]] void fail(std::string_view axis, const std::string& what) {
   throw UsageError(fmt::format("-a {}: {}", axis, what));
@@ -126,11 +127,14 @@ AxisValues parse_axis_values(std::string_view text) {
 int64_t parse_memory(const std::string& text) {
   std::string size = text;
   if (size.ends_with('B')) size.pop_back();
+  int64_t bytes = 0;
   try {
-    return parse_size(size);
+    bytes = parse_size(size);
   } catch (const UsageError&) {
-    throw UsageError(fmt::format("--memory {}: write a size, e.g. 80GiB or 80G", text));
   }
+  if (bytes < kLeastMemory)
+    throw UsageError(fmt::format("--memory {}: write a size, e.g. 80GiB or 80G", text));
+  return bytes;
 }
 
 std::map<std::string, std::vector<int64_t>> parse_axes(const std::vector<std::string>& arguments,

@@ -25,7 +25,8 @@ int64_t parse_size(std::string_view text);
 // right.
 AxisValues parse_axis_values(std::string_view text);
 
-// A size behind which B may stand: 80GiB, 80G. Throws UsageError that names --memory.
+// A size of 1 MiB or more, behind which B may stand: 80GiB, 80G. Throws UsageError that names
+// --memory.
 int64_t parse_memory(const std::string& text);
 
 // All arguments of -a, each of a `known` axis of `owner` ("a training") and given once. Throws

@@ -83,6 +83,11 @@ int maxlen(const MaxlenOptions& options) {
   };
   int devices = std::max(1, options.devices);
   while (options.devices == 0 && devices < kMostDevices && state(devices) > memory) devices *= 2;
+  if (options.devices == 0 && state(devices) > memory)
+    throw UsageError(fmt::format(
+        "--memory {}: {} of weights, gradients and optimizer state do not fit even on {} devices; "
+        "give more memory, or fewer --layers",
+        options.memory, show(state(1)), devices));
   if (options.confirm && devices > 1)
     throw UsageError(fmt::format(
         "--confirm trains on one device, and {} of weights, gradients and optimizer state do not "

@@ -90,6 +90,8 @@ TEST(TigonProgram, maxlen_plans_both_sides_and_says_what_it_cannot) {
            {{"--model", "gpt2"}, "RMSNorm"},
            {{"--model", "deepseek-v3"}, "experts"},
            {{"--model", "llama3-8b", "--memory", "many"}, "write a size"},
+           {{"--model", "llama3-8b", "--memory", "80"}, "write a size"},
+           {{"--model", "llama3-8b", "--memory", "80MiB"}, "do not fit even on 1024 devices"},
            {{"--model", "llama3-8b", "--dtype", "f16"}, "bf16 and f32"},
            {{"--model", "llama3-8b", "--confirm"}, "one device"}}) {
     std::vector<std::string> all = {"maxlen"};
