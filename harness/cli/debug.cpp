@@ -1,5 +1,6 @@
 // tigon debug: a case on the host executor under gdb.
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,28 +20,51 @@ struct DebugOptions {
   bool batch = false;
 };
 
+// Quits when the program has ended: with its own code, after its own message, where it failed.
+std::string unless_running(const std::string& what) {
+  return fmt::format(
+      "if !$_isvoid($_exitcode)\n"
+      "if $_exitcode == 0\n"
+      "echo tigon: {}\\n\n"
+      "quit {}\n"
+      "end\n"
+      "quit $_exitcode\n"
+      "end\n",
+      what, static_cast<int>(kExitNothing));
+}
+
 // gdb's words up to the first line of the kernel in the chosen thread, or up to `line` in it. Each
-// launch stops anew.
-std::vector<std::string> script(const std::string& line, bool batch) {
-  std::vector<std::string> lines = {"set pagination off",
-                                    "set confirm off",
-                                    "set debuginfod enabled off",
-                                    "set print thread-events off",
-                                    "set print frame-arguments none",
-                                    "handle SIGSEGV stop",
-                                    "break *tigon_debugger_stop",
-                                    "run",
-                                    "eval \"tbreak *%p\", $rdi",
-                                    "continue",
-                                    "next"};
+// launch stops anew. A program that ends before is no place to look around in: gdb quits.
+std::string script(const DebugOptions& options, const std::string& line) {
+  std::string words =
+      "set pagination off\n"
+      "set confirm off\n"
+      "set debuginfod enabled off\n"
+      "set print thread-events off\n"
+      "set print frame-arguments none\n"
+      "handle SIGSEGV stop\n"
+      "break *tigon_debugger_stop\n"
+      "run\n" +
+      unless_running(
+          fmt::format("no launch has block {} thread {}", options.block, options.thread)) +
+      "eval \"tbreak *%p\", $rdi\n"
+      "continue\n"
+      "next\n";
   if (!line.empty())  // in this launch or a later one
-    lines.insert(
-        lines.end(),
-        {"delete 1", fmt::format("tbreak {} if (bool)tigon_debugger_here()", line), "continue"});
-  if (batch) lines.insert(lines.end(), {"backtrace 1", "list", "info args"});
-  if (batch && !line.empty()) lines.push_back("info locals");  // at the first line none has a value
-  if (batch) lines.push_back("kill");
-  return lines;
+    words += fmt::format("delete 1\ntbreak {} if (bool)tigon_debugger_here()\ncontinue\n{}", line,
+                         unless_running("that thread does not come to " + line));
+  if (options.batch) words += "backtrace 1\nlist\ninfo args\n";
+  if (options.batch && !line.empty()) words += "info locals\n";  // at the first line none has one
+  if (options.batch) words += "kill\n";
+  return words;
+}
+
+// A file of this process and those it becomes, gone with the last of them.
+std::string file_of(const std::string& text) {
+  const int fd = memfd_create("tigon-debug", 0);
+  if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw std::runtime_error("no memory for gdb's script");
+  return fmt::format("/proc/self/fd/{}", fd);
 }
 
 int debug(const DebugOptions& options) {
@@ -60,8 +84,7 @@ int debug(const DebugOptions& options) {
   const std::string line = options.line.empty() ? ""
                            : number             ? fmt::format("{}.cu:{}", c.op, options.line)
                                                 : options.line;
-  for (const std::string& word : script(line, options.batch))
-    words.insert(words.end(), {"-ex", word});
+  words.insert(words.end(), {"-x", file_of(script(options, line))});
   const std::string thread = std::to_string(options.thread);
   words.insert(words.end(), {"--args", program.string(), case_id(c), options.block, thread});
   std::vector<char*> arguments;

@@ -141,8 +141,11 @@ Case parse_case(std::string_view id) {
                                  known(op->passes, [](const Pass& p) { return p.name; })));
   if (!find_implementation(*pass, c.impl))
     throw UsageError(
-        fmt::format("{} {} has no implementation '{}'; known: {}", c.op, c.pass, c.impl,
-                    known(pass->implementations, [](const Implementation& i) { return i.name; })));
+        fmt::format("{} {} has no implementation '{}'; known: {}{}", c.op, c.pass, c.impl,
+                    known(pass->implementations, [](const Implementation& i) { return i.name; }),
+                    c.impl.starts_with("plugin:")
+                        ? ", and in check and bench those of a library that --impl-from names"
+                        : ""));
   const auto dtype = parse_dtype(parts[3]);
   if (!dtype)
     throw UsageError(fmt::format("no dtype '{}'; known: {}", parts[3],

@@ -33,6 +33,13 @@ TEST(TigonProgram, a_profile_without_a_gpu_is_counted_and_says_so) {
   EXPECT_EQ(run_tigon({"profile", kCase, "--from", "/dev/null/ncu.csv"}).exit_code, kExitUsage);
 }
 
+TEST(TigonProgram, a_trace_of_a_kernel_from_outside_says_who_takes_it) {
+  const ProgramRun run = run_tigon({"trace", "rms_norm/forward/plugin:mine/bf16/T=16,H=512"});
+  EXPECT_EQ(run.exit_code, kExitUsage);
+  EXPECT_NE(run.err.find("those of a library that --impl-from names"), std::string::npos)
+      << run.err;
+}
+
 TEST(TigonProgram, debug_needs_a_block_and_its_program) {
   if (!on_host()) GTEST_SKIP() << "runs on the host executor";
   const ProgramRun run = run_tigon({"debug", kCase, "--block", "one"});

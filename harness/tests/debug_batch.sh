@@ -9,3 +9,10 @@ out=$("$1/bin/tigon" debug 'rms_norm/forward/fused/f32/T=9,H=33' --block 1,0,0 -
 for want in "forward_rows.h:$line" 'row = 5' 'lane = 0' 'h = 33' 'offset = 165'; do
   echo "$out" | grep -qF "$want" || { echo "$out"; echo "FAILED: no '$want'"; exit 1; }
 done
+# What is not there is one line and its own exit code.
+for words in '--block 99' '--thread 900'; do
+  code=0
+  # shellcheck disable=SC2086
+  out=$("$1/bin/tigon" debug 'rms_norm/forward/fused/f32/T=9,H=33' $words --batch 2>&1) || code=$?
+  echo "$out" | tail -1 | grep -q '^tigon: ' && [ "$code" = 4 ] || { echo "$out"; echo "FAILED: $words: exit code $code"; exit 1; }
+done
