@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "harness/cli/case_pattern.h"
 #include "harness/cli/check_budget.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/failure.h"
@@ -49,6 +50,7 @@ class CheckPrinter {
     if (group != group_) end_group();
     group_ = group;
     tally_.add(r.verdict);
+    if (!is_skip(r.verdict)) cases_.push_back({r.c, is_failure(r.verdict)});
     for (const OutputResult& output : r.outputs)
       if (output.error_over_budget > worst_ || std::isnan(worst_))
         worst_ = output.error_over_budget;
@@ -69,8 +71,11 @@ class CheckPrinter {
                                               : Color::kYellow;
     progress_->line(fmt::format("{:<60} {}; worst error {:.2g} of the budget", group_,
                                 colored(tally_.line(), color), worst_));
+    if (const std::string pattern = case_pattern(cases_); !pattern.empty())
+      progress_->line("  what fails: " + pattern);
     group_.clear();
     tally_ = {};
+    cases_.clear();
     worst_ = 0;
   }
 
@@ -78,6 +83,7 @@ class CheckPrinter {
   bool verbose_, mixed_;
   std::string group_;
   Tally tally_;
+  std::vector<JudgedCase> cases_;  // of the group
   double worst_ = 0;
 };
 

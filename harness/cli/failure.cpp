@@ -32,7 +32,7 @@ std::string worst(const OutputResult& o) {
 std::string output_lines(const OutputResult& o) {
   if (o.failing == 0) return fmt::format("\n  {}: right", o.name);
   std::string text =
-      fmt::format("\n  {}: {} of {} elements wrong, bias {:+.1f}{}{}", o.name, o.failing,
+      fmt::format("\n  {}: {} of {} elements wrong, bias {:+.3g} sigma{}{}", o.name, o.failing,
                   o.elements, o.bias, o.pattern.empty() ? "" : "; ", o.pattern);
   if (o.first_index != o.worst_index)
     text += "\n    first " + element(o, o.first_index, o.first_got, o.first_want, o.first_error);

@@ -225,14 +225,14 @@ void decide(const Scan& scan, const std::vector<int64_t>& shape, Comparison* c) 
     c->verdict = Verdict::kIncorrectNumerical;
     c->reason = fmt::format(
         "{}: got {:.9g} want {:.9g}, error {:.3g} of its budget; {} of {} elements over it, bias "
-        "{:+.1f}{}",
+        "{:+.3g} sigma{}",
         place, r.got, r.want, r.error_over_budget, r.failing, r.elements, r.bias, where);
   } else if (scan.has_rms() && !(r.rms_over_budget <= 1) &&
              !planted(JudgeFault::kNoRootMeanSquare)) {
     c->verdict = Verdict::kIncorrectNumerical;
     c->reason = fmt::format(
         "{}: root mean square error {:.3g} of its budget (no element is over its own), bias "
-        "{:+.1f}",
+        "{:+.3g} sigma",
         r.name, r.rms_over_budget, r.bias);
   }
 }

@@ -40,7 +40,7 @@ TEST(Failure, lines_that_a_kernel_engineer_looks_for) {
       failure_lines(r, d),
       "FAIL rms_norm/forward/fused/bf16/T=9,H=1000,offset=1,inputs=normal,seed=42: "
       "incorrect_numerical\n"
-      "  y: 9 of 9000 elements wrong, bias +1.2; only column 297 of 1000\n"
+      "  y: 9 of 9000 elements wrong, bias +1.25 sigma; only column 297 of 1000\n"
       "    first y[0,297]: got 1 want 1.5, error 2.25 of its budget\n"
       "    worst y[6,297]: got -2 want -3, error 4 of its budget; beside it got 7 [-2] want 7 "
       "[-3]\n"

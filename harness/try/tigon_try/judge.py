@@ -20,16 +20,19 @@ class Outcome:
     run_id: str = ""
     run: dict = dataclasses.field(default_factory=dict)
     records: list = dataclasses.field(default_factory=list)
-    diagnoses: dict = dataclasses.field(default_factory=dict)  # case id -> lines about a failure that was looked at again
+    said: str = ""
+
+    def diagnoses(self):
+        """{case id: lines} of the failures that `tigon check` looked at again."""
+        blocks = [(case, text.splitlines()) for case, text in re.findall(r"^FAIL (\S+): (.*(?:\n  .*)+)", self.said, re.M)]
+        return {case: lines for case, lines in blocks if len(lines) > 2}  # the others: reason and repro
+
+    def patterns(self):
+        """'forward: H is no multiple of 4 (...)' for each pass of which `tigon check` says what fails."""
+        return [f"{one_pass}: {what}" for one_pass, what in re.findall(r"^\w+ (\w+) plugin:.*\n  what fails: (.*)", self.said, re.M)]
 
     def of(self, kind):
         return [r for r in self.records if r["record"] == kind]
-
-
-def diagnoses(said):
-    """{case id: lines} of the failures that `tigon check` looked at again, from what it printed."""
-    blocks = [(case, text.splitlines()) for case, text in re.findall(r"^FAIL (\S+): (.*(?:\n  .*)+)", said, re.M)]
-    return {case: lines for case, lines in blocks if len(lines) > 2}  # the others: reason and repro
 
 
 def tigon(build, words, records):
@@ -47,7 +50,7 @@ def tigon(build, words, records):
     if done.returncode == 130:
         raise KeyboardInterrupt
     run = next(r for r in lines if r["record"] == "run")
-    return Outcome(run["run_id"], run, lines, diagnoses(done.stdout))
+    return Outcome(run["run_id"], run, lines, done.stdout)
 
 
 @dataclasses.dataclass

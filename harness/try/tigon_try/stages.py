@@ -138,9 +138,10 @@ def _kind(record):
     return record["verdict"], re.split(r"[\d\[:]", reason)[0]
 
 
-def failures(tally, diagnoses):
-    """Cases that fail for different reasons: first the one that was looked at again, then the smallest."""
-    lines, seen = [], set()
+def failures(tally, outcome):
+    """What failing cases have in common, and cases that fail for different reasons: first the one that was looked at again, then the
+    smallest."""
+    lines, seen, diagnoses = [f"what fails: {pattern}" for pattern in outcome.patterns()], set(), outcome.diagnoses()
     here = os.getcwd() + os.sep
     for r in sorted(tally.failed, key=lambda r: (r["case_id"] not in diagnoses, math.prod(r["axes"].values()), judge.is_property(r))):
         if _kind(r) in seen or len(seen) == MOST_SHOWN:
@@ -153,11 +154,11 @@ def failures(tally, diagnoses):
     return lines
 
 
-def _judged(log, name, tally, begun, diagnoses, allowance=""):
+def _judged(log, name, tally, begun, outcome, allowance=""):
     if not tally.passed and not tally.failed:
         log.add(name, "not run", "; ".join(tally.skipped) or "no case", begun)
         return
-    log.add(name, "ok" if tally.ok else "FAILED", tally.text() + allowance, begun, failures(tally, diagnoses))
+    log.add(name, "ok" if tally.ok else "FAILED", tally.text() + allowance, begun, failures(tally, outcome))
     if not tally.ok:
         raise Stop(1)
 
@@ -175,11 +176,11 @@ def check(log, job, build, library, selection, checked):
     job.outcomes.append(outcome)
     job.verdicts += [r["verdict"] for r in records]
     if checked:
-        _judged(log, "checking executor", judge.tally(records), begun, outcome.diagnoses)
+        _judged(log, "checking executor", judge.tally(records), begun, outcome)
         return
     oracle = judge.tally([r for r in records if not judge.is_property(r)])
-    _judged(log, "oracle's budget", oracle, begun, outcome.diagnoses, job.allowance)
-    _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic(), outcome.diagnoses)
+    _judged(log, "oracle's budget", oracle, begun, outcome, job.allowance)
+    _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic(), outcome)
 
 
 def count_traffic(log, job, build):
@@ -210,7 +211,7 @@ def sizes(log, job, build, library, selection):
     job.outcomes.append(outcome)
     records = outcome.of("check")
     job.verdicts += [r["verdict"] for r in records]
-    _judged(log, f"sizes of {job.model}", judge.tally(records), begun, outcome.diagnoses)
+    _judged(log, f"sizes of {job.model}", judge.tally(records), begun, outcome)
 
 
 def bench(log, job, build, library, passes, selection):
