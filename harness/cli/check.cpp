@@ -36,6 +36,8 @@ JUnitCase junit_case(const CheckResult& r) {
   return c;
 }
 
+constexpr int kMostAlike = 3;  // failures with the same reason that are shown; all are recorded
+
 // Prints failures as they come and one line for each op, pass and implementation.
 class CheckPrinter {
  public:
@@ -55,8 +57,10 @@ class CheckPrinter {
       if (output.error_over_budget > worst_ || std::isnan(worst_))
         worst_ = output.error_over_budget;
     const std::string id = case_id(r.c);
-    if (is_failure(r.verdict))
-      progress_->line(diagnosis ? failure_lines(r, *diagnosis) : failure_line(r));
+    if (is_failure(r.verdict) && diagnosis)
+      progress_->line(failure_lines(r, *diagnosis));
+    else if (is_failure(r.verdict) && (mixed_ || alike_[r.reason]++ < kMostAlike))
+      progress_->line(failure_line(r));
     else if (verbose_)
       progress_->line(
           fmt::format("{} {}{}{}", name_of(r.verdict), id, r.reason.empty() ? "" : ": ", r.reason));
@@ -71,11 +75,15 @@ class CheckPrinter {
                                               : Color::kYellow;
     progress_->line(fmt::format("{:<60} {}; worst error {:.2g} of the budget", group_,
                                 colored(tally_.line(), color), worst_));
+    for (const auto& [reason, times] : alike_)
+      if (times > kMostAlike)
+        progress_->line(fmt::format("  {} more fail alike: {}", times - kMostAlike, reason));
     if (const std::string pattern = case_pattern(cases_); !pattern.empty())
       progress_->line("  what fails: " + pattern);
     group_.clear();
     tally_ = {};
     cases_.clear();
+    alike_.clear();
     worst_ = 0;
   }
 
@@ -83,7 +91,8 @@ class CheckPrinter {
   bool verbose_, mixed_;
   std::string group_;
   Tally tally_;
-  std::vector<JudgedCase> cases_;  // of the group
+  std::vector<JudgedCase> cases_;     // of the group
+  std::map<std::string, int> alike_;  // failures of the group by reason
   double worst_ = 0;
 };
 

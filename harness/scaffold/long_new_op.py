@@ -102,6 +102,8 @@ class NewOp(Tree):
         unwritten = self.check(self.program())
         self.assertNotEqual(unwritten.returncode, 0)
         self.assertIn(f"oracle not written: reference/{NAME}.h", unwritten.stdout)
+        self.assertRegex(unwritten.stdout, r"\n  \d\d+ more fail alike: oracle not written")
+        self.assertLess(len(unwritten.stdout.splitlines()), 30)
 
         self.edit(
             f"reference/{NAME}.h",

@@ -29,7 +29,8 @@ class Outcome:
 
     def patterns(self):
         """'forward: H is no multiple of 4 (...)' for each pass of which `tigon check` says what fails."""
-        return [f"{one_pass}: {what}" for one_pass, what in re.findall(r"^\w+ (\w+) plugin:.*\n  what fails: (.*)", self.said, re.M)]
+        found = re.findall(r"^\w+ (\w+) plugin:.*(?:\n  \d+ more fail alike.*)*\n  what fails: (.*)", self.said, re.M)
+        return [f"{one_pass}: {what}" for one_pass, what in found]
 
     def of(self, kind):
         return [r for r in self.records if r["record"] == kind]
