@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -27,18 +28,33 @@ std::string source_of(const std::string& object) {
   return source + " (" + target + ")";
 }
 
+// The outputs of the rules of a build.ninja.
+std::set<std::string> outputs_of(const std::filesystem::path& manifest) {
+  const std::string start = "build ";
+  std::ifstream in(manifest);
+  std::set<std::string> outputs;
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(start))
+      outputs.insert(
+          line.substr(start.size(), line.find_first_of(": ", start.size()) - start.size()));
+  return outputs;
+}
+
 }  // namespace
 
-std::vector<BuildTime> build_times(const std::string& log) {
+std::vector<BuildTime> build_times(const std::filesystem::path& build) {
+  const std::filesystem::path log = build / ".ninja_log";
   std::ifstream in(log);
-  if (!in) throw std::runtime_error(log + " cannot be read; build first");
+  if (!in) throw std::runtime_error(log.string() + " cannot be read; build first");
+  const std::set<std::string> outputs = outputs_of(build / "build.ninja");
   std::map<std::string, double> seconds;
   std::string line;
   while (std::getline(in, line)) {
     std::istringstream fields(line);
     double start = 0, end = 0;
     std::string mtime, output;
-    if (fields >> start >> end >> mtime >> output && output.ends_with(".o"))
+    if (fields >> start >> end >> mtime >> output && outputs.contains(output) &&
+        output.ends_with(".o"))
       seconds[output] = (end - start) / 1000;
   }
   std::vector<BuildTime> times;

@@ -168,7 +168,7 @@ constexpr size_t kShownTimes = 5;
 int show_build_times() {
   const std::filesystem::path build =
       std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  const std::vector<BuildTime> times = build_times((build / ".ninja_log").string());
+  const std::vector<BuildTime> times = build_times(build);
   double total = 0;
   for (const BuildTime& time : times) total += time.seconds;
   if (times.empty()) throw std::runtime_error("nothing has been compiled in " + build.string());
