@@ -93,7 +93,8 @@ class Try(unittest.TestCase):
         """Not only its reason: all outputs, guards, seeds, and the smallest case."""
         code, said = tigon_try(EXAMPLES / "rms_norm_tail_fault.cu", "--dtype", "bf16", folder=self.folder)
         self.assertEqual(code, 1, said)
-        for what in ("what fails: forward: H is no multiple of 8 (1, 33, 4099; right at 8, 48)", "y: 1 of 1 elements wrong", "worst y[0,0]: got ", "rstd: 1 of 1 elements wrong", "guards around every tensor intact",
+        for what in ("what fails: forward: H is no multiple of 8 (1, 33, 4099; right at 8, 48)", "y: 1 of 1 elements wrong",
+                     "worst y[0,0]: got ", "rstd: 1 of 1 elements wrong", "guards around every tensor intact",
                      "same bits in 4 calls", "fails with 3 of 3 other seeds: not the data"):
             self.assertIn(what, said)
         self.assertIn("- compared with: the oracle alone", said)
