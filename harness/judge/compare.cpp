@@ -182,6 +182,9 @@ class Scan {
   MeanSquare squares_;
 };
 
+// As it is shown: the sign of a NaN says nothing.
+double shown_value(double v) { return std::isnan(v) ? std::abs(v) : v; }
+
 // The elements on either side of `index` in its row.
 std::vector<Neighbour> neighbours_of(int64_t index, const std::vector<double>& got,
                                      const std::vector<double>& want,
@@ -191,7 +194,7 @@ std::vector<Neighbour> neighbours_of(int64_t index, const std::vector<double>& g
   const int64_t last = std::min(columns - 1, column + kNeighbours);
   for (int64_t c = std::max<int64_t>(0, column - kNeighbours); c <= last; ++c)
     if (const auto at = static_cast<size_t>(index - column + c); c != column && at < got.size())
-      all.push_back({c, got[at], want[at]});
+      all.push_back({c, shown_value(got[at]), shown_value(want[at])});
   return all;
 }
 
@@ -199,8 +202,8 @@ void note_first(int64_t index, const std::vector<double>& got, const Expected& e
                 const std::vector<int64_t>& shape, const Budget& budget, OutputResult* r) {
   const auto at = static_cast<size_t>(index);
   r->first_index = unravel(index, shape);
-  r->first_got = got[at];
-  r->first_want = expected.value[at];
+  r->first_got = shown_value(got[at]);
+  r->first_want = shown_value(expected.value[at]);
   r->first_error =
       std::abs(r->first_got - r->first_want) / allowed_error(budget, magnitudes_of(expected, at));
 }
@@ -279,8 +282,8 @@ Comparison compare(const std::string& name, const std::vector<double>& got,
   scan.run();
   if (const int64_t shown = scan.shown(); shown >= 0) {
     r.worst_index = unravel(shown, shape);
-    r.got = got[static_cast<size_t>(shown)];
-    r.want = expected.value[static_cast<size_t>(shown)];
+    r.got = shown_value(got[static_cast<size_t>(shown)]);
+    r.want = shown_value(expected.value[static_cast<size_t>(shown)]);
     r.neighbours = neighbours_of(shown, got, expected.value, shape);
   }
   if (!scan.failing().empty()) note_first(scan.failing().front(), got, expected, shape, budget, &r);

@@ -193,7 +193,7 @@ TEST(Compare, shows_the_neighbours_of_the_worst_element) {
   std::vector<double> want(14);
   for (size_t i = 0; i < want.size(); ++i) want[i] = static_cast<double>(i + 1);
   std::vector<double> got = want;
-  got[10] = kNan;
+  got[10] = -kNan;  // of which the sign is not shown
   const Comparison c = compare("y", got, {want}, {2, 7}, {});
   ASSERT_EQ(c.result.neighbours.size(), 4u);
   EXPECT_EQ(c.result.neighbours[0].column, 1);
