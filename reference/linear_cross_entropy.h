@@ -267,16 +267,16 @@ void loss_intermediate(const Args& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
-    const bool alike = rounded_alike<S>(finite.row(t));
+    const Dependence<S> logits_depend(finite.row(t));
     const auto put = [&](Row<S>& square, Row<S>& sum, const Row<S>& gradient, const S& factor) {
       const Row<S> factors = factor * gradient * sizes.row(t);
-      square[t] = squared_norm<S>(factors, alike);
+      square[t] = squared_norm<S>(factors, logits_depend);
       sum[t] = factors.abs().sum();
     };
     put(rows.loss, sums.loss, of.gradient, S(1));
     put(rows.entropy, sums.entropy, of.entropy_gradient, S(1));
     put(rows.z_part, sums.z_part, of.lse_gradient, S(2 * a.z_loss) * of.lse);
-    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * sizes.row(t), alike));
+    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * sizes.row(t), logits_depend));
     flat[t] = second_order<S>(of.lse_gradient, sizes.row(t));
   }
   const auto write = [&](const auto& out, const Row<S>& squares, const Row<S>& one_norms,
@@ -318,18 +318,19 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, weights);
     const Row<S> stored = (g[t] * of.gradient).square();
-    const bool alike = rounded_alike<S>(finite.row(t));
+    const Dependence<S> logits_depend(finite.row(t));
     if (a.dx) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
       const Rows<S> hessian_w =
           (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
-      dx2.row(t) = times<S>(stored, w.square()) +
-                   squared_norms<S>(hessian_w.colwise() * sizes.row(t).transpose(), alike);
+      const Rows<S> stored_w = w.colwise() * (g[t] * of.gradient).transpose();
+      dx2.row(t) = squared_norms<S>(stored_w, Dependence<S>(of.lse_gradient)) +
+                   squared_norms<S>(hessian_w.colwise() * sizes.row(t).transpose(), logits_depend);
     }
     const Row<S> vz = of.v * sizes.row(t);
-    const S all = squared_norm<S>(vz, alike);
+    const S all = squared_norm<S>(vz, logits_depend);
     const Row<S> other_columns =
-        alike ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
+        logits_depend.any() ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
     const Row<S> others = (of.c * of.v).square() * other_columns;
     const Row<S> diagonal = of.hessian_diagonal() * sizes.row(t);
     d2.row(t) = stored + g[t] * g[t] * (diagonal.square() + others);

@@ -2,7 +2,9 @@
 //
 // Logits that lie within a step of their type of each other are rounded alike: their deltas are not
 // independent. There S2 is at least a quarter of the 1-norm, with which the budget's 4 u_T S2 is
-// the bound of all roundings at their worst.
+// the bound of all roundings at their worst. Logits that are equal, as many are of few inputs with
+// few bits, have one delta: m times as many of them as values make the 2-norm sqrt(m) times as
+// large, up to the same bound.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -20,16 +22,42 @@ bool rounded_alike(const Row<S>& z) {
   return spread < step * step;
 }
 
+// How many other than 0 are equal to one, itself included, on average.
+template <class S>
+S equals_of_one(const Row<S>& z) {
+  std::vector<S> sorted(z.begin(), z.end());
+  std::sort(sorted.begin(), sorted.end());
+  S pairs(0);
+  int64_t values = 0;
+  for (auto first = sorted.begin(), last = first; first != sorted.end(); first = last) {
+    last = std::upper_bound(first, sorted.end(), *first);
+    if (*first == S(0)) continue;
+    pairs += S(double(last - first)) * S(double(last - first));
+    values += last - first;
+  }
+  return values == 0 ? S(1) : S(pairs / S(double(values)));
+}
+
+template <class S>
+struct Dependence {
+  bool alike;
+  S equals;
+
+  explicit Dependence(const Row<S>& z) : alike(rounded_alike<S>(z)), equals(equals_of_one<S>(z)) {}
+  bool any() const { return alike || equals > S(1); }
+};
+
 // The square of S2 for the deltas with these factors [n, m], of each column.
 template <class S>
-Row<S> squared_norms(const Rows<S>& factors, bool alike) {
+Row<S> squared_norms(const Rows<S>& factors, const Dependence<S>& of) {
   const Row<S> squares = factors.square().colwise().sum();
-  if (!alike) return squares;
-  return squares.max((factors.abs().colwise().sum() / S(4)).square());
+  if (!of.any()) return squares;
+  const Row<S> worst = (factors.abs().colwise().sum() / S(4)).square();
+  return squares.max(of.alike ? worst : worst.min(squares * of.equals));
 }
 template <class S>
-S squared_norm(const Row<S>& factors, bool alike) {
-  return squared_norms<S>(factors.transpose(), alike)[0];
+S squared_norm(const Row<S>& factors, const Dependence<S>& of) {
+  return squared_norms<S>(factors.transpose(), of)[0];
 }
 
 // Rows with nearly the same logits are rounded alike, too, and what they add to a sum over rows.

@@ -308,12 +308,17 @@ TEST(LinearCrossEntropy, RoundingsOfEqualLogitsAreNotIndependent) {
   using Logits = Row<double>;
   const Logits narrow = 30.2 + 0.05 * Logits::LinSpaced(600, -1, 1);
   const Logits wide = 30.2 + 5 * Logits::LinSpaced(600, -1, 1);
-  EXPECT_TRUE(rounded_alike<double>(narrow));
-  EXPECT_FALSE(rounded_alike<double>(wide));
-  EXPECT_DOUBLE_EQ(std::sqrt(squared_norm<double>(narrow, true)),
-                   narrow.sum() / 4);
-  EXPECT_DOUBLE_EQ(std::sqrt(squared_norm<double>(narrow, false)),
-                   narrow.matrix().norm());
+  const Dependence<double> of_narrow(narrow), of_wide(wide);
+  EXPECT_TRUE(of_narrow.alike);
+  EXPECT_FALSE(of_wide.any());
+  EXPECT_DOUBLE_EQ(std::sqrt(squared_norm<double>(narrow, of_narrow)), narrow.sum() / 4);
+  EXPECT_NEAR(std::sqrt(squared_norm<double>(wide, of_wide)), wide.matrix().norm(), 1e-9);
+  // Each value four times, and zeros, which nothing rounds.
+  Logits fours(2400 + 100);
+  fours << wide, wide, wide, wide, Logits::Zero(100);
+  const Dependence<double> of_fours(fours);
+  EXPECT_DOUBLE_EQ(of_fours.equals, 4);
+  EXPECT_NEAR(std::sqrt(squared_norm<double>(fours, of_fours)), 2 * fours.matrix().norm(), 1e-9);
 }
 
 // The worst error of a correct kernel should be 0.1 to 0.8 of the budget lambda u S2, lambda = 4.
