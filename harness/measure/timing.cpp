@@ -9,6 +9,7 @@
 
 #include "harness/measure/device_data.h"
 #include "kernels/device/nvtx.h"
+#include "kernels/device/owned_stream.h"
 
 namespace tigon {
 namespace {
@@ -111,19 +112,6 @@ CapturedCalls capture(const Contender& contender, Rotation& rotation, double hin
   return captured;
 }
 
-// A stream of its own: the default stream cannot be captured.
-class OwnStream {
- public:
-  OwnStream() : stream_(stream_create()) {}
-  ~OwnStream() { stream_destroy(stream_); }
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  operator Stream() const { return stream_; }  // NOLINT: is a stream
-
- private:
-  Stream stream_;
-};
-
 }  // namespace
 
 Rotation::Rotation(const Case& c, size_t least_bytes, size_t memory_bytes) {
@@ -160,7 +148,7 @@ std::vector<Timing> time_cold(std::vector<Contender>& contenders, Rotation& rota
 std::vector<Timing> time_graph(std::vector<Contender>& contenders, Rotation& rotation,
                                const std::vector<double>& hint_s, const StoppingRule& rule) {
   std::vector<Timing> timings = empty_timings(contenders, "graph");
-  const OwnStream stream;
+  const OwnedStream stream;
   std::vector<CapturedCalls> captured(contenders.size());
   for (size_t i = 0; i < contenders.size(); ++i) {
     try {

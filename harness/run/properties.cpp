@@ -14,7 +14,7 @@
 #include "harness/run/placed.h"
 #include "harness/spec/experiment.h"
 #include "harness/spec/properties.h"
-#include "kernels/device/runtime.h"
+#include "kernels/device/owned_stream.h"
 
 namespace tigon {
 
@@ -169,18 +169,6 @@ class CaseExperiment : public Experiment {
 
   const Problem& problem_;
   std::optional<Judged> judged_;
-};
-
-class OwnedStream {
- public:
-  OwnedStream() : stream_(stream_create()) {}
-  ~OwnedStream() { stream_destroy(stream_); }
-  OwnedStream(const OwnedStream&) = delete;
-  OwnedStream& operator=(const OwnedStream&) = delete;
-  operator Stream() const { return stream_; }  // NOLINT: it is one
-
- private:
-  Stream stream_;
 };
 
 // The host executor has one stream, which is everybody's.
