@@ -29,6 +29,7 @@ ModelConfig config_of(const ConvergeRequest& r) {
   if (r.medusa) c.medusa = *r.medusa;
   c.frozen = c.frozen || r.frozen;
   c.recompute = c.recompute || r.recompute;
+  c.graph = c.graph && r.graph;
   if (!r.dtypes.empty()) c.dtypes = r.dtypes;
   if (const std::string problem = problem_with(c); !problem.empty())
     throw ConvergeError(2, fmt::format("model {}: {}", c.name, problem));

@@ -70,6 +70,7 @@ struct RunReport {
   uint64_t seed = 0;
   std::string executor;   // "cuda", or "fast": the host executor on a CPU
   std::string attention;  // which ran (AttentionPlan::by); the same on both sides
+  std::string launches;   // of a step (Model::launches)
 };
 
 struct ConvergeRequest {
@@ -89,6 +90,7 @@ struct ConvergeRequest {
   std::optional<int> medusa;       // heads
   bool frozen = false;             // only the Medusa heads are trained
   bool recompute = false;          // layers run again in backward, on both sides
+  bool graph = true;               // on a GPU steps are captured in a CUDA graph, on both sides
   std::vector<std::string> fused;  // op_names() that the fused side has as kernels; empty: all
   // Where trainings that end early leave their state, to go on from when they are asked for again;
   // empty: nowhere.

@@ -38,6 +38,7 @@ struct ExperimentSettings {
   uint64_t seed = 1;
   std::string data = {};     // as ConvergeRequest
   std::string actions = {};  // a log of learners (next_action/logs.h); empty: they are made up
+  bool graph = true;         // as ConvergeRequest
 };
 
 // What the run function is given beside its settings.

@@ -47,6 +47,11 @@ Finding measured_memory(const ModelConfig& c) {
           size_of(c)};
 }
 
+std::string launches_of(const std::string& naive, const std::string& fused) {
+  return naive == fused ? "steps: " + fused
+                        : fmt::format("steps: naive {}, fused {}", naive, fused);
+}
+
 // Both sides of a model, compared on a few steps that are not judged.
 struct Steps {
   Finding throughput, memory;
@@ -68,8 +73,9 @@ Steps timed_steps(const ModelConfig& c, int steps) {
     }
   found.throughput.value = fused.tokens_per_s / naive.tokens_per_s - 1.0;
   found.throughput.basis =
-      fmt::format("tokens/s, median of {} steps: naive {:.0f}, fused {:.0f}; attention by {}",
-                  steps, naive.tokens_per_s, fused.tokens_per_s, fused.attention);
+      fmt::format("tokens/s, median of {} steps: naive {:.0f}, fused {:.0f}; attention by {}; {}",
+                  steps, naive.tokens_per_s, fused.tokens_per_s, fused.attention,
+                  launches_of(naive.launches, fused.launches));
   found.memory.value = saved(naive.peak_bytes, fused.peak_bytes);
   found.memory.basis = fmt::format("peak of a step: naive {}, fused {}",
                                    mebibytes(naive.peak_bytes), mebibytes(fused.peak_bytes));
@@ -85,19 +91,21 @@ void add_reason(Finding& finding, const std::string& more) {
   finding.reason += (finding.reason.empty() ? "" : ", ") + more;
 }
 
-ModelConfig with_medusa(int heads, bool frozen, bool quick) {
+ModelConfig with_medusa(int heads, bool frozen, const ExperimentSettings& settings) {
   ModelConfig c = preset(on_gpu() ? "350m" : "tiny");
   c.medusa = heads;
   c.frozen = frozen;
-  return quick && !on_gpu() ? c : with_wide_batch(c);
+  c.graph = settings.graph;
+  return settings.quick && !on_gpu() ? c : with_wide_batch(c);
 }
 
 // Throughput of both sides from their trainings, which are judged on the way.
 Finding throughput(const ConvergeResult& trained, const ModelConfig& c) {
   if (!on_gpu() || trained.verdicts.empty()) return no_gpu();
   return {trained.verdicts.back().speed_ratio - 1.0,
-          fmt::format("tokens/s, median over the steps; attention by {}",
-                      trained.runs.front().attention),
+          fmt::format("tokens/s, median over the steps; attention by {}; {}",
+                      trained.runs.front().attention,
+                      launches_of(trained.runs[0].launches, trained.runs[1].launches)),
           size_of(c)};
 }
 
@@ -119,8 +127,9 @@ ModelConfig shaped_as_8b(int divisor) {
 }
 
 // A cut of that model for one GPU, with the batch that fills 120 GiB of it on the naive side.
-ModelConfig cut_of_8b(int layers) {
+ModelConfig cut_of_8b(int layers, bool graph) {
   ModelConfig c = preset("llama3-8b-cut");
+  c.graph = graph;
   c.layers = layers;
   c.recompute = true;
   const int64_t batch = largest_batch(c, DType::kBF16, Side::kNaive, 120 * kGiB, 1);
@@ -163,6 +172,7 @@ std::vector<Finding> run_train(const ExperimentContext& context) {
   request.config = on_gpu() ? "350m" : "tiny";
   request.seed = context.settings.seed;
   request.data = context.settings.data;
+  request.graph = context.settings.graph;
   request.quick = true;
   if (context.settings.quick) request.steps = 10;
   const ModelConfig wide = with_wide_batch(preset(request.config.c_str()));
@@ -175,6 +185,7 @@ std::vector<Finding> run_train(const ExperimentContext& context) {
 std::vector<Finding> run_8b(const ExperimentContext& context) {
   // Eight devices of 80 GiB share the state; the batch is the largest that the naive side fits in.
   constexpr int kDevices = 8;
+  const bool graph = context.settings.graph;
   ModelConfig c = shaped_as_8b(1);
   c.batch = static_cast<int>(
       std::max<int64_t>(1, largest_batch(c, DType::kBF16, Side::kNaive, 80 * kGiB, kDevices)));
@@ -185,22 +196,22 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
                  fmt::format("planned, on each of {} devices of 80 GiB", kDevices), size_of(c)};
   // Time of as many layers as fit. Memory of 8: the training state of 24 fills most of the GPU,
   // which is not so where eight devices share the whole model's.
-  const Finding throughput = on_gpu() ? timed_steps(cut_of_8b(24), 5).throughput : no_gpu();
-  const Finding small = measured_memory(on_gpu() ? cut_of_8b(8) : small_8b(context.settings.quick));
+  const Finding throughput = on_gpu() ? timed_steps(cut_of_8b(24, graph), 5).throughput : no_gpu();
+  const Finding small =
+      measured_memory(on_gpu() ? cut_of_8b(8, graph) : small_8b(context.settings.quick));
   memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, small.value), small.size);
   return {throughput, memory};
 }
 
 // Heads that the claim is made for, with the backbone trained and frozen.
 std::vector<Finding> run_medusa(const ExperimentContext& context) {
-  const bool quick = context.settings.quick;
-  Steps five = compared_steps(with_medusa(5, false, quick), 10);
+  Steps five = compared_steps(with_medusa(5, false, context.settings), 10);
   for (const auto& [heads, frozen] : {std::pair{3, false}, {3, true}, {5, true}}) {
     const std::string what =
         fmt::format("{} heads, backbone {}", heads, frozen ? "frozen" : "trained");
     context.note("medusa: " + what);
     if (context.stopped()) return {};
-    const Steps steps = compared_steps(with_medusa(heads, frozen, quick), 5);
+    const Steps steps = compared_steps(with_medusa(heads, frozen, context.settings), 5);
     add_reason(five.memory,
                fmt::format("{}: {}", what, show(Quantity::kSaved, steps.memory.value)));
     if (on_gpu())

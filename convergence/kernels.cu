@@ -139,6 +139,8 @@ adamw_kernel(AdamW<T> a) {
   constexpr int kWidth = kVec<T>;
   const float norm = sqrtf(load(a.square_norm));
   const float scale = norm <= a.clip ? 1.0f : a.clip / norm;  // a NaN stays one
+  const float rate = load(a.schedule);
+  const float correction1 = load(a.schedule + 1), correction2 = load(a.schedule + 2);
   for (int64_t i = first_item() * kWidth; i < a.n; i += item_stride() * kWidth) {
     float g[kWidth], w[kWidth];
     unpack(load16_stream(a.gradient + i), g);
@@ -154,8 +156,8 @@ adamw_kernel(AdamW<T> a) {
         const float decay = i + part + j < a.decayed ? a.weight_decay : 0.0f;
         m[j] = a.beta1 * m[j] + (1.0f - a.beta1) * grad;
         v[j] = a.beta2 * v[j] + (1.0f - a.beta2) * grad * grad;
-        const float step = m[j] * a.correction1 / (sqrtf(v[j] * a.correction2) + a.eps);
-        p[j] -= a.rate * (step + decay * p[j]);
+        const float step = m[j] * correction1 / (sqrtf(v[j] * correction2) + a.eps);
+        p[j] -= rate * (step + decay * p[j]);
         w[part + j] = p[j];
       }
       store16(a.master + i + part, pack<float>(p));

@@ -66,9 +66,11 @@ struct AdamW {
   const T* gradient;
   int64_t n, decayed;
   const float* square_norm;  // [1]
-  float clip, rate, beta1, beta2, eps, weight_decay;
-  float correction1, correction2;  // 1 / (1 - beta^t)
+  const float* schedule;     // [kSchedule]: what changes from step to step
+  float clip, beta1, beta2, eps, weight_decay;
 };
+// The rate, 1 / (1 - beta1^t) and 1 / (1 - beta2^t) of step t, from 1.
+inline constexpr int kSchedule = 3;
 template <class T>
 Status adamw(const AdamW<T>& args, Stream stream);
 

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "convergence/converge.h"
+#include "convergence/experiment.h"
 #include "convergence/maxlen.h"
 #include "convergence/train.h"
 
@@ -62,13 +63,18 @@ class Trial {
     std::vector<StepParts> measured;
     std::vector<double> wall;
     model.step(batches, {0, 0.0}, &meter);  // makes the meter's events, too
-    for (int i = 0; i < request_.steps; ++i) {
-      done(2 * i + 1);
+    // The next two are one by one and the capture.
+    const int untimed = on_gpu() && config.graph ? 2 : 0;
+    for (int i = -untimed; i < request_.steps; ++i) {
+      done(i < 0 ? 1 : i + 1);
       const auto start = std::chrono::steady_clock::now();
       model.step(batches, {0, 0.0});
-      wall.push_back(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-      done(2 * i + 2);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      if (i >= 0) wall.push_back(seconds.count());
+    }
+    report.launches = model.launches();
+    for (int i = 0; i < request_.steps; ++i) {
+      done(request_.steps + 1 + i);
       model.step(batches, {0, 0.0}, &meter);
       measured.push_back(meter.read());
     }

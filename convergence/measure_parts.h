@@ -46,6 +46,7 @@ struct PartsReport {
   double step_s = 0;           // from its first to its last point on the stream
   double tokens_per_s = 0;     // from the wall time of steps whose parts are not measured; median
   std::string attention = {};  // which ran, or probably would (AttentionPlan::by)
+  std::string launches = {};   // of the steps behind tokens_per_s (Model::launches)
   ProductsAlone products;      // those of the part "linear", alone; measured
 };
 

@@ -12,11 +12,19 @@
 #include "convergence/threads.h"
 
 namespace tigon::convergence {
+namespace {
+
+// Why steps are not captured; empty when they are.
+std::string refusal_of_graphs(const ModelConfig& config) {
+  return config.graph ? "" : "--no-graph";
+}
+
+}  // namespace
 
 // Leaves placeholders in b_.
 template <class P>
 Model<P>::Model(const ModelConfig& config, const Ops<P>& ops, PlanOnly)
-    : config_(config), ops_(ops), layout_(config) {
+    : config_(config), ops_(ops), layout_(config), graphs_(refusal_of_graphs(config)) {
   b_ = take_buffers(plan_);
 }
 
@@ -34,6 +42,7 @@ std::string Model<P>::attention_of(const ModelConfig& config) {
 template <class P>
 Model<P>::Model(const ModelConfig& config, const Ops<P>& ops)
     : Model(with_attention_prepared(config), ops, PlanOnly{}) {
+  stream_ = own_stream_.emplace();
   arena_ = DeviceBuffer(static_cast<size_t>(plan_.place()));
   plan_.resolve(arena_.data());
   b_ = take_buffers(plan_);
@@ -147,13 +156,25 @@ void Model<P>::upload(const Batch& batch) {
 }
 
 template <class P>
-void Model<P>::update(const UpdateSettings& settings) {
+void Model<P>::upload_schedule(const UpdateSettings& settings) {
+  const PartRange range = part(Part::kOptimizer);
+  const auto f = [](double x) { return static_cast<float>(x); };
+  const auto t = static_cast<double>(settings.step + 1);
+  const float correction1 = f(1.0 / (1.0 - std::pow(config_.beta1, t)));
+  const float correction2 = f(1.0 / (1.0 - std::pow(config_.beta2, t)));
+  const float schedule[2 * kSchedule] = {f(settings.rate), correction1,
+                                         correction2,      f(settings.rate * config_.table_rate),
+                                         correction1,      correction2};
+  device_upload(b_.schedule, schedule, sizeof schedule, stream_);
+}
+
+template <class P>
+void Model<P>::update() {
   enter(update_phase());
   const PartRange range = part(Part::kOptimizer);
   require(sum_of_squares(b_.gradient, layout_.trained, b_.partial, b_.square, stream_),
           "gradient norm");
   const auto f = [](double x) { return static_cast<float>(x); };
-  const auto t = static_cast<double>(settings.step + 1);
   AdamW<Elem> a{};
   a.square_norm = b_.square;
   a.clip = f(config_.clip);
@@ -161,9 +182,8 @@ void Model<P>::update(const UpdateSettings& settings) {
   a.beta2 = f(config_.beta2);
   a.eps = f(config_.adam_eps);
   a.weight_decay = f(config_.weight_decay);
-  a.correction1 = f(1.0 / (1.0 - std::pow(config_.beta1, t)));
-  a.correction2 = f(1.0 / (1.0 - std::pow(config_.beta2, t)));
-  const auto update_range = [&](int64_t first, int64_t last, double rate) {
+  const float *const common = b_.schedule, *const of_tables = b_.schedule + kSchedule;
+  const auto update_range = [&](int64_t first, int64_t last, const float* schedule) {
     a.weight = b_.weight + first;
     a.master = b_.master + first;
     a.m = b_.m + first;
@@ -171,44 +191,52 @@ void Model<P>::update(const UpdateSettings& settings) {
     a.gradient = b_.gradient + first;
     a.n = last - first;
     a.decayed = layout_.decayed - first;
-    a.rate = f(rate);
+    a.schedule = schedule;
     require(adamw(a, stream_), "AdamW");
   };
   // In as few launches as there are rates.
-  if (config_.table_rate == 1.0 || config_.frozen)
-    return update_range(0, layout_.trained, settings.rate);
+  if (config_.table_rate == 1.0 || config_.frozen) return update_range(0, layout_.trained, common);
   const int64_t tables = layout_.blocks.front().qkv;
-  if (layout_.embedding > 0) update_range(0, layout_.embedding, settings.rate);
-  update_range(layout_.embedding, tables, settings.rate * config_.table_rate);
-  update_range(tables, layout_.trained, settings.rate);
+  if (layout_.embedding > 0) update_range(0, layout_.embedding, common);
+  update_range(layout_.embedding, tables, of_tables);
+  update_range(tables, layout_.trained, common);
 }
 
 template <class P>
-double Model<P>::pass(const Batch& batch) {
-  upload(batch);
+void Model<P>::accumulate_gradients(bool first, bool last) {
+  const PartRange range = part(Part::kOptimizer);
+  const auto share = 1.0f / static_cast<float>(config_.accumulate);
+  require(accumulate(b_.gradient, share, first, b_.accumulated, layout_.trained, stream_),
+          "accumulation of gradients");
+  if (last)
+    require(round_to(b_.accumulated, b_.gradient, layout_.trained, stream_),
+            "rounding of gradients");
+}
+
+template <class P>
+void Model<P>::launch_pass(bool first, bool last) {
   forward();
   loss_and_head_gradient();
   if (!config_.frozen) backward();
-  return total_loss();
+  if (config_.accumulate > 1) accumulate_gradients(first, last);
+  if (last) update();
+}
+
+template <class P>
+void Model<P>::run_pass(bool first, bool last) {
+  if (meter_ != nullptr) return launch_pass(first, last);
+  graphs_.run(2 * first + last, stream_, [this, first, last] { launch_pass(first, last); });
 }
 
 template <class P>
 StepResult Model<P>::run_step(const std::vector<Batch>& batches, const UpdateSettings& settings) {
-  const auto share = 1.0f / static_cast<float>(batches.size());
+  upload_schedule(settings);
   double loss = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
-    loss += pass(batches[i]);
-    if (config_.accumulate == 1) continue;
-    const PartRange range = part(Part::kOptimizer);
-    require(accumulate(b_.gradient, share, i == 0, b_.accumulated, layout_.trained, stream_),
-            "accumulation of gradients");
+    upload(batches[i]);
+    run_pass(i == 0, i + 1 == batches.size());
+    loss += total_loss();
   }
-  if (config_.accumulate > 1) {
-    const PartRange range = part(Part::kOptimizer);
-    require(round_to(b_.accumulated, b_.gradient, layout_.trained, stream_),
-            "rounding of gradients");
-  }
-  update(settings);
   const PartRange range = part(Part::kOther);
   float square = 0;
   device_download(&square, b_.square, sizeof square, stream_);
@@ -216,9 +244,15 @@ StepResult Model<P>::run_step(const std::vector<Batch>& batches, const UpdateSet
 }
 
 template <class P>
+std::string Model<P>::launches() const {
+  return device_info().kind == "cuda" ? graphs_.how() : "host executor";
+}
+
+template <class P>
 StepResult Model<P>::step(const std::vector<Batch>& batches, const UpdateSettings& settings,
                           PartMeter* meter) {
   if (meter == nullptr) return run_step(batches, settings);
+  graphs_.release();
   const auto forget = [this](PartMeter*) { meter_ = nullptr; };
   const std::unique_ptr<PartMeter, decltype(forget)> metered(meter_ = meter, forget);
   products_.clear();
@@ -230,6 +264,7 @@ StepResult Model<P>::step(const std::vector<Batch>& batches, const UpdateSetting
 
 template <class P>
 std::vector<float> Model<P>::hidden_states(const Batch& batch) {
+  graphs_.release();
   upload(batch);
   forward();
   std::vector<Elem> host(static_cast<size_t>(tokens() * hidden()));

@@ -1,6 +1,7 @@
 // A decoder with its backward pass written by hand, over a table of ops; one arena of memory.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "convergence/attention.h"
@@ -9,10 +10,11 @@
 #include "convergence/model_config.h"
 #include "convergence/ops.h"
 #include "convergence/parameter_layout.h"
+#include "convergence/step_graph.h"
 #include "convergence/step_parts.h"
 #include "convergence/text_data.h"
 #include "kernels/device/gemm.h"
-#include "kernels/device/runtime.h"
+#include "kernels/device/owned_stream.h"
 
 namespace tigon::convergence {
 
@@ -68,8 +70,9 @@ class Model {
   // All that a training consists of beside its data: what a checkpoint holds.
   std::vector<StateTensor> state() const;
 
-  // One step on config.accumulate batches of config.batch sequences; with a meter, its parts are
-  // measured.
+  // One step on config.accumulate batches of config.batch sequences. On a GPU it is launched once
+  // and then captured and replayed (StepGraphs); with a meter, which measures its parts, it is
+  // launched.
   StepResult step(const std::vector<Batch>& batches, const UpdateSettings& update,
                   PartMeter* meter = nullptr);
   StepResult step(const Batch& batch, const UpdateSettings& update) {
@@ -83,6 +86,9 @@ class Model {
   double evaluate(const Batch& batch);
   // What the head reads: the last layer's output after the final norm, [tokens, hidden].
   std::vector<float> hidden_states(const Batch& batch);
+
+  // How the launches of a step reach the device: "host executor", or StepGraphs::how().
+  std::string launches() const;
 
   int64_t planned_bytes() const { return static_cast<int64_t>(arena_.bytes()); }
   const ParameterLayout& layout() const { return layout_; }
@@ -115,6 +121,7 @@ class Model {
     Elem *branch, *normed, *dnormed, *dx, *dbranch, *dactivated, *dqkv;
     NormStatistics final_norm;
     float *dnorm, *head_dnorm, *row_lse, *loss, *partial, *square;
+    float* schedule;  // of AdamW: of most parameters, then of the tables
     Scratch norm_scratch, gemm_scratch, loss_scratch, attention_scratch, dattention_scratch;
   };
 
@@ -153,8 +160,9 @@ class Model {
   }
   StepResult run_step(const std::vector<Batch>& batches, const UpdateSettings& update);
 
-  // Gradients of one batch; its loss.
-  double pass(const Batch& batch);
+  // The launches of one batch: gradients, and after the last one of a step the update.
+  void run_pass(bool first, bool last);
+  void launch_pass(bool first, bool last);
   void forward();
   void attention_branch(int layer);  // up to its residual add
   void mlp_branch(int layer);        // up to the last product
@@ -172,7 +180,9 @@ class Model {
   void medusa_input(int head);
   void medusa_gradient(int head);
   double total_loss();
-  void update(const UpdateSettings& settings);
+  void accumulate_gradients(bool first, bool last);
+  void upload_schedule(const UpdateSettings& settings);
+  void update();
 
   rms_norm::Forward<P> rms_args(const Elem* x, const Elem* w, Elem* y, float* rstd) const;
   rms_norm::Backward<P> rms_gradient_args(const Buffers& b, const Elem* dy, const Elem* x,
@@ -231,7 +241,9 @@ class Model {
   MemoryPlan plan_;
   DeviceBuffer arena_;
   Buffers b_;
+  std::optional<OwnedStream> own_stream_;  // none of a model that is only planned
   Stream stream_ = nullptr;
+  StepGraphs graphs_;
   PartMeter* meter_ = nullptr;  // of the step at hand
   std::vector<Gemm> products_;  // of the last step with a meter
 };

@@ -45,6 +45,7 @@ struct ModelConfig {
   int batch = 4;           // sequences per forward pass
   int accumulate = 1;      // forward passes per step, whose gradients are averaged
   bool recompute = false;  // layers run again in backward instead of keeping their activations
+  bool graph = true;       // on a GPU steps are captured in a CUDA graph; the same bits without
   int steps = 100;
   int quick_steps = 30;
   int held_out_batches = 4;  // most batches of the held-out part that the final loss is taken over
@@ -74,7 +75,8 @@ std::vector<std::string> config_names();
 // The preset of that name, or nothing.
 std::optional<ModelConfig> find_config(std::string_view name);
 
-// Every field of model, run and optimizer as one line of JSON: equal when the trainings are.
+// Every field of model, run and optimizer that changes a bit of what is trained, as one line of
+// JSON: equal when the trainings are.
 std::string description(const ModelConfig& config);
 
 // Empty when the description can be trained; else what is wrong and what would be right.

@@ -139,6 +139,7 @@ double Model<P>::total_loss() {
 
 template <class P>
 double Model<P>::evaluate(const Batch& batch) {
+  graphs_.release();
   upload(batch);
   forward();
   for (int head = first_head(); head < config_.medusa; ++head) {

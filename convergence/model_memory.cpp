@@ -81,6 +81,7 @@ void Model<P>::take_inputs(MemoryPlan& plan, Buffers& b) const {
   b.sin = plan.take<float>(Part::kRotary, n * rotary_pairs(), 0, end);
   b.loss = plan.take<float>(Part::kLoss, 1 + config_.medusa, 0, end);
   b.square = plan.take<float>(Part::kOptimizer, 1, 0, end);
+  b.schedule = plan.take<float>(Part::kOptimizer, 2 * kSchedule, 0, end);
   b.partial = plan.take<float>(Part::kOptimizer, kNormPartials, end, end);
 }
 

@@ -208,6 +208,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
     }
     report.planned_bytes = model.planned_bytes();
     report.attention = Model<P>::attention_of(config);
+    report.launches = model.launches();
     report.complete = report.steps == settings.steps;
     if (report.complete) report.held_out_loss = held_out_loss(model, config, data);
     saved.at_end(report.loss, report.complete);

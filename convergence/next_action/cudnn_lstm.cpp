@@ -53,6 +53,7 @@ class CudnnLstm final : public LstmPredictor {
     lse_ = floats(rows_);
     one_ = floats(2);  // loss, square of the gradient
     partial_ = floats(kNormPartials);
+    schedule_ = floats(2 * kSchedule);
     for (DeviceBuffer* b : {&input_, &target_, &zeros_}) *b = DeviceBuffer(bytes_of<int64_t>());
     order_ = DeviceBuffer(bytes_of<int32_t>());
     first_ = DeviceBuffer(bytes_of<int32_t>() + sizeof(int32_t));
@@ -273,20 +274,25 @@ class CudnnLstm final : public LstmPredictor {
     a.beta1 = kBeta1;
     a.beta2 = kBeta2;
     a.eps = kEps;
-    a.correction1 = static_cast<float>(1.0 / (1.0 - std::pow(kBeta1, t)));
-    a.correction2 = static_cast<float>(1.0 / (1.0 - std::pow(kBeta2, t)));
-    const auto range = [&](int64_t begin, int64_t end, double part) {
+    const auto correction1 = static_cast<float>(1.0 / (1.0 - std::pow(kBeta1, t)));
+    const auto correction2 = static_cast<float>(1.0 / (1.0 - std::pow(kBeta2, t)));
+    const float schedule[2 * kSchedule] = {
+        static_cast<float>(rate),          correction1, correction2,
+        static_cast<float>(kDense * rate), correction1, correction2};
+    device_upload(schedule_.data(), schedule, sizeof schedule);
+    const float *const common = schedule_.as<float>(), *const dense = common + kSchedule;
+    const auto range = [&](int64_t begin, int64_t end, const float* of_range) {
       a.weight = a.master = w(begin);
       a.gradient = g(begin);
       a.m = m_.as<float>() + begin;
       a.v = v_.as<float>() + begin;
       a.n = end - begin;
-      a.rate = static_cast<float>(part * rate);
+      a.schedule = of_range;
       require(adamw(a, nullptr), "LSTM: Adam");
     };
-    range(0, cells_at_, 1.0);
-    range(cells_at_, head_at_, kDense);
-    range(head_at_, total_, 1.0);
+    range(0, cells_at_, common);
+    range(cells_at_, head_at_, dense);
+    range(head_at_, total_, common);
   }
 
   LstmSettings s_;
@@ -296,8 +302,8 @@ class CudnnLstm final : public LstmPredictor {
   int64_t cells_at_, head_at_, bias_at_, total_;  // in the flat array
   int64_t updates_ = 0;
   DeviceBuffer w_, g_, m_, v_;
-  DeviceBuffer x_, dx_, y_, dy_, logits_, lse_, one_, partial_, input_, target_, zeros_, order_,
-      first_, loss_scratch_, gemm_scratch_;
+  DeviceBuffer x_, dx_, y_, dy_, logits_, lse_, one_, partial_, schedule_, input_, target_, zeros_,
+      order_, first_, loss_scratch_, gemm_scratch_;
 };
 
 }  // namespace

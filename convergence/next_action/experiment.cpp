@@ -42,6 +42,7 @@ Sizes sizes_of(const ExperimentSettings& settings) {
     s.transformer.steps = 200;
   }
   s.lstm.seed = settings.seed;
+  s.transformer.graph = settings.graph;
   return s;
 }
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "convergence/converge.h"
+#include "convergence/experiment.h"
 #include "convergence/next_action/cudnn_lstm.h"
 #include "convergence/next_action/transformer.h"
 
@@ -134,6 +134,7 @@ Scored predict_by_transformer(const Sequences& s, const ModelConfig& config, uin
                        std::exchange(sum, 0.0) / kEvery});
     });
     report.parameters = result.parameters;
+    if (on_gpu()) report.reason = "steps: " + result.launches;
     return result.hits;
   });
 }

@@ -89,6 +89,7 @@ TransformerResult transformer(const Sequences& sequences, const ModelConfig& con
       const StepResult done = model.step(batch, {step, learning_rate(config, step, config.steps)});
       if (!on_step(step, done.loss)) return result;
     }
+    result.launches = model.launches();
     result.hits = score(model, config, sequences.held_out);
   } catch (const DeviceError& e) {
     throw ConvergeError(5, fmt::format("transformer: {}", e.what()));

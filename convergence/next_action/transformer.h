@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "convergence/model_config.h"
@@ -16,6 +17,7 @@ ModelConfig large_transformer_config(int32_t vocabulary);
 struct TransformerResult {
   std::vector<Hits> hits;  // of held-out learners; empty when stopped
   int64_t parameters = 0;
+  std::string launches = {};  // of a step (Model::launches)
 };
 
 // Trains on windows of the training learners, padded by ignore_index, and scores the held-out ones

@@ -175,6 +175,9 @@ void add_converge(CLI::App* app, Program* program) {
                       "forward passes per step, whose gradients are averaged");
   command->add_flag("--recompute", options->request.recompute,
                     "run layers again in backward instead of keeping their activations");
+  command->add_flag("!--no-graph", options->request.graph,
+                    "launch every step's kernels one by one; else a GPU's steps are captured in a "
+                    "CUDA graph after the first, with the same bits");
   command->add_option("--medusa", options->medusa, "Medusa heads, each with a loss of its own");
   command->add_flag("--frozen", options->request.frozen, "train the Medusa heads only");
   command
@@ -202,6 +205,7 @@ void add_converge(CLI::App* app, Program* program) {
       cv::ExperimentSettings settings{request.quick, request.seed, request.data};
       if (std::ranges::count(options->experiments, "next_action") > 0 && !request.data.empty())
         settings.actions = require_actions(request.data);
+      settings.graph = request.graph;
       program->exit_code =
           run_session(session_options(*program, *output, request.seed), [&](Session& s) {
             const int code =

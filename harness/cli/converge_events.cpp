@@ -52,7 +52,8 @@ Json run_fields_of(const cv::RunReport& r) {
           {"seconds_s", r.seconds_s},
           {"seed", r.seed},
           {"executor", r.executor},
-          {"attention", r.attention}};
+          {"attention", r.attention},
+          {"launches", r.launches}};
 }
 
 Json equivalence_fields(const std::vector<cv::Equivalence>& equivalence) {
@@ -179,12 +180,14 @@ std::string line_of(const std::string& kind, const Json& r) {
   const std::string head =
       fmt::format("{} {}", r["config"].get<std::string>(), r["dtype"].get<std::string>());
   if (kind == "converge")
-    return fmt::format("{} {}: {} steps, loss {} -> {}, held out {}, peak {}, {} tokens/s{}, {} s",
-                       head, r["impl"].get<std::string>(), r["steps"].get<int>(),
-                       r["loss"].empty() ? "-" : show(r["loss"][0]), show(r["final_loss"]),
-                       show(r["held_out_loss"]), show_bytes(r["peak_bytes"].get<double>()),
-                       show(r["tokens_per_s"]), on_gpu() ? "" : " (host executor)",
-                       show(r["seconds_s"]));
+    return fmt::format(
+        "{} {}: {} steps, loss {} -> {}, held out {}, peak {}, {} tokens/s{}, {} s", head,
+        r["impl"].get<std::string>(), r["steps"].get<int>(),
+        r["loss"].empty() ? "-" : show(r["loss"][0]), show(r["final_loss"]),
+        show(r["held_out_loss"]), show_bytes(r["peak_bytes"].get<double>()),
+        show(r["tokens_per_s"]),
+        on_gpu() ? fmt::format(" (steps: {})", text_of(r, "launches")) : " (host executor)",
+        show(r["seconds_s"]));
   const bool passed = r["verdict"] == "passed";
   std::string line =
       fmt::format("{}: {}{}{}; largest difference {} of budget {} at step {}, memory x{}{}", head,

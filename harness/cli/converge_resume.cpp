@@ -38,6 +38,7 @@ std::optional<cv::RunReport> report_of(const Json& r, cv::Side side) {
   report.seed = r.at("seed");
   report.executor = r.at("executor");
   report.attention = r.value("attention", "");
+  report.launches = r.value("launches", "");
   return report;
 }
 

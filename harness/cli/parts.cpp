@@ -78,6 +78,7 @@ Json options_of(const cv::ModelConfig& c) {
   if (c.frozen) options["frozen"] = true;
   if (c.recompute) options["recompute"] = true;
   if (c.accumulate > 1) options["accumulate"] = c.accumulate;
+  if (!c.graph) options["graph"] = false;
   return options;
 }
 
@@ -128,6 +129,7 @@ Json fields_of(const PartsCell& cell, const cv::PartsReport& r) {
           {"coverage", measured(is, r.seconds.sum() / r.step_s)},
           {"tokens_per_s", measured(is, r.tokens_per_s)},
           {"attention", r.attention},
+          {"launches", r.launches},
           {"linear_flop", measured(is, r.products.flop)},
           {"linear_alone_s", measured(is, r.products.seconds)}};
 }

@@ -117,7 +117,8 @@ std::string parts_line(const Json& r) {
     line += fmt::format("step {} ms{}, {:.1f}% of it in parts, peak {}, planned {}",
                         milliseconds(r.at("step_s")), on_gpu(r) ? "" : " (host executor)",
                         100 * r.at("coverage").get<double>(), bytes(r.at("peak_bytes")),
-                        bytes(r.at("planned_bytes")));
+                        bytes(r.at("planned_bytes"))) +
+            (on_gpu(r) ? "; steps: " + r.value("launches", "") : "");
   else if (r.at("outcome") == "planned")
     line += fmt::format("planned {}, not run", bytes(r.at("planned_bytes")));
   else

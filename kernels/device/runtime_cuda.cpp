@@ -1,7 +1,9 @@
 // runtime.h on CUDA. Host code only: the CUDA runtime API, every call checked.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "kernels/device/memory_ledger.h"
 #include "kernels/device/runtime.h"
@@ -197,11 +199,39 @@ double GpuTimer::seconds() const {
   return static_cast<double>(ms) * 1e-3;
 }
 
+namespace {
+
+bool allocates(cudaGraph_t graph) {
+  size_t count = 0;
+  check(cudaGraphGetNodes(graph, nullptr, &count), "cudaGraphGetNodes");
+  std::vector<cudaGraphNode_t> nodes(count);
+  check(cudaGraphGetNodes(graph, nodes.data(), &count), "cudaGraphGetNodes");
+  return std::any_of(nodes.begin(), nodes.end(), [](cudaGraphNode_t node) {
+    cudaGraphNodeType type{};
+    check(cudaGraphNodeGetType(node, &type), "cudaGraphNodeGetType");
+    return type == cudaGraphNodeTypeMemAlloc;
+  });
+}
+
+// Graphs have a pool of their own, which cannot take what the other one keeps.
+void release_unused() {
+  if (!use_pool()) return;
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, current_device()), "cudaDeviceGetDefaultMemPool");
+  check(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo");
+}
+
+}  // namespace
+
 struct Graph::State {
   ~State() {
-    if (exec != nullptr) (void)cudaGraphExecDestroy(exec);
+    if (exec == nullptr) return;
+    (void)cudaGraphExecDestroy(exec);
+    int gpu = 0;
+    if (has_memory && cudaGetDevice(&gpu) == cudaSuccess) (void)cudaDeviceGraphMemTrim(gpu);
   }
   cudaGraphExec_t exec = nullptr;
+  bool has_memory = false;  // that it allocates
 };
 Graph::Graph() : state_(std::make_unique<State>()) {}
 Graph::~Graph() = default;
@@ -220,6 +250,8 @@ void Graph::capture(Stream stream, const std::function<void(Stream)>& work) {
     throw;
   }
   check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  state_->has_memory = allocates(graph);
+  if (state_->has_memory) release_unused();
   const cudaError_t error = cudaGraphInstantiate(&state_->exec, graph, 0);
   (void)cudaGraphDestroy(graph);
   check(error, "cudaGraphInstantiate");

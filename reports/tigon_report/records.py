@@ -44,7 +44,7 @@ REQUIRED = {
                         "holds": (bool,)},
 }
 OPTIONAL = {
-    **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound", "attention"), TEXT),
+    **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound", "attention", "launches"), TEXT),
     **dict.fromkeys(("axes", "options", "tags", "tool", "host", "build", "libraries", "environment", "shard"), OBJECT),
     **dict.fromkeys(("outputs", "samples_s", "differences", "budgets"), LIST),
     **dict.fromkeys((

@@ -192,7 +192,8 @@ def convergence(run):
     for record in run.of("converge_verdict"):
         entry_of(record)["verdict"] = {"equivalence": [], **record}  # older runs were not tested for it
     for entry in entries.values():
-        entry["attention"] = ", ".join(dict.fromkeys(r["attention"] for r in entry["runs"].values() if r.get("attention")))
+        for field in ("attention", "launches"):
+            entry[field] = ", ".join(dict.fromkeys(r[field] for r in entry["runs"].values() if r.get(field)))
     return entries
 
 
