@@ -132,7 +132,7 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
   const ModelConfig config = config_of(request);
   const Corpus corpus = read_corpus(request.data);
   const TokenData data(corpus, config.vocabulary, config.sequence,
-                       {request.tokenizer, request.padded});
+                       {request.tokenizer, request.padded, request.token_cache});
   note(observer,
        fmt::format("{}: {:.2f} million parameters, {} steps of {} tokens; {}: {} file(s), "
                    "{} token ids, {} training and {} held-out tokens",

@@ -82,16 +82,17 @@ struct ConvergeRequest {
   std::string data;       // text, a folder, JSONL or token ids; empty: licence texts of the system
   std::string tokenizer;  // a byte-pair file; empty: trained on the data
   bool padded = false;    // each example of a JSONL file in a row of its own
-  std::optional<bool> tied;        // the head is the embedding; not set: the config's
-  std::optional<int> sequence;     // tokens of one sequence
-  std::optional<int> batch;        // sequences per step
-  std::optional<int> vocabulary;   // rows of the embedding
-  std::optional<int> accumulate;   // forward passes per step
-  std::optional<int> medusa;       // heads
-  bool frozen = false;             // only the Medusa heads are trained
-  bool recompute = false;          // layers run again in backward, on both sides
-  bool graph = true;               // on a GPU steps are captured in a CUDA graph, on both sides
-  std::vector<std::string> fused;  // op_names() that the fused side has as kernels; empty: all
+  std::filesystem::path token_cache;  // a folder (DataOptions::cache); empty: none
+  std::optional<bool> tied;           // the head is the embedding; not set: the config's
+  std::optional<int> sequence;        // tokens of one sequence
+  std::optional<int> batch;           // sequences per step
+  std::optional<int> vocabulary;      // rows of the embedding
+  std::optional<int> accumulate;      // forward passes per step
+  std::optional<int> medusa;          // heads
+  bool frozen = false;                // only the Medusa heads are trained
+  bool recompute = false;             // layers run again in backward, on both sides
+  bool graph = true;                  // on a GPU steps are captured in a CUDA graph, on both sides
+  std::vector<std::string> fused;     // op_names() that the fused side has as kernels; empty: all
   // Where trainings that end early leave their state, to go on from when they are asked for again;
   // empty: nowhere.
   std::filesystem::path checkpoints;

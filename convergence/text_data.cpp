@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <system_error>
@@ -96,6 +97,13 @@ Corpus read_checked(const fs::path& root) {
   return corpus;
 }
 
+size_t bytes_of(const Corpus& corpus) {
+  size_t bytes = corpus.train.size() + corpus.held_out.size();
+  for (const auto* examples : {&corpus.train_examples, &corpus.held_out_examples})
+    for (const Example& e : *examples) bytes += e.prompt.size() + e.response.size();
+  return bytes;
+}
+
 }  // namespace
 
 Corpus read_corpus(const std::string& path) {
@@ -116,11 +124,6 @@ uint64_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) {
   return mix(mix(mix(seed + kStep) + (stream + 1) * kStep) + (index + 1) * kStep);
 }
 
-void TokenData::Tokens::add(const std::vector<int32_t>& more, bool ignore) {
-  ids.insert(ids.end(), more.begin(), more.end());
-  ignored.insert(ignored.end(), more.size(), ignore);
-}
-
 void TokenData::encode(const Tokenizer& tokenizer, const std::vector<Example>& examples,
                        Tokens& to) const {
   for (const Example& e : examples) {
@@ -139,30 +142,58 @@ void TokenData::read_ids(const Corpus& corpus, int most_entries) {
   constexpr size_t kPiece = 2048;
   const std::vector<int32_t> ids = read_token_file(corpus.token_file, most_entries);
   for (size_t piece = 0; piece * kPiece < ids.size(); ++piece) {
-    Tokens& part = (piece + 1) % kHeldOutEvery == 0 ? held_out_ : train_;
+    Tokens& part = (piece + 1) % kHeldOutEvery == 0 ? text_.held_out : text_.train;
     const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(piece * kPiece);
     part.ids.insert(part.ids.end(), begin,
                     begin + std::min<std::ptrdiff_t>(kPiece, ids.end() - begin));
   }
-  for (int32_t id : ids) entries_ = std::max(entries_, id + 1);
+  for (int32_t id : ids) text_.entries = std::max(text_.entries, id + 1);
 }
 
-void TokenData::tokenize(const Corpus& corpus, int most_entries, const DataOptions& options) {
+void TokenData::tokenize(const Corpus& corpus, int most_entries, const std::string& file) {
   const auto trained = [&] {
     std::string text = corpus.train;
     for (const Example& e : corpus.train_examples) text += e.prompt + e.response;
     return Tokenizer::train(text, most_entries);
   };
-  const Tokenizer tokenizer =
-      options.tokenizer.empty() ? trained() : load_tokenizer(options.tokenizer);
-  entries_ = tokenizer.size();
-  if (!options.tokenizer.empty() && entries_ > most_entries)
-    fail(fmt::format("{} has {} ids, the model {} entries: give --vocabulary {}", options.tokenizer,
-                     entries_, most_entries, entries_));
-  train_.ids = tokenizer.encode(corpus.train);
-  held_out_.ids = tokenizer.encode(corpus.held_out);
-  encode(tokenizer, corpus.train_examples, train_);
-  encode(tokenizer, corpus.held_out_examples, held_out_);
+  const Tokenizer tokenizer = file.empty() ? trained() : load_tokenizer(file);
+  text_.entries = tokenizer.size();
+  if (!file.empty() && entries() > most_entries)
+    fail(fmt::format("{} has {} ids, the model {} entries: give --vocabulary {}", file, entries(),
+                     most_entries, entries()));
+  text_.train.ids = tokenizer.encode(corpus.train);
+  text_.held_out.ids = tokenizer.encode(corpus.held_out);
+  encode(tokenizer, corpus.train_examples, text_.train);
+  encode(tokenizer, corpus.held_out_examples, text_.held_out);
+}
+
+// All that ids depend on beside this program, whose number below is another when it gives others.
+std::string TokenData::key(const Corpus& corpus, int most_entries, const std::string& file) const {
+  constexpr uint64_t kProgram = 1;
+  TokenKey key;
+  for (const uint64_t number : {kProgram, static_cast<uint64_t>(most_entries),
+                                static_cast<uint64_t>(padded_ ? sequence_ : 0)})
+    key.add(number);
+  key.add(corpus.train);
+  key.add(corpus.held_out);
+  for (const auto* examples : {&corpus.train_examples, &corpus.held_out_examples}) {
+    key.add(examples->size());
+    for (const Example& e : *examples) key.add(e.prompt), key.add(e.response);
+  }
+  for (const fs::path& part : tokenizer_files(file))
+    key.add(read_file(part, std::numeric_limits<size_t>::max()));
+  return key.hex();
+}
+
+void TokenData::tokenize_or_find(const Corpus& corpus, int most_entries,
+                                 const DataOptions& options) {
+  const std::string name = key(corpus, most_entries, options.tokenizer);
+  if (auto found = find_tokens(options.cache, name)) {
+    text_ = std::move(*found);
+    return;
+  }
+  tokenize(corpus, most_entries, options.tokenizer);
+  keep_tokens(options.cache, name, text_);
 }
 
 TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence,
@@ -170,36 +201,26 @@ TokenData::TokenData(const Corpus& corpus, int most_entries, int sequence,
     : sequence_(sequence), padded_(options.padded) {
   if (padded_ && corpus.train_examples.empty())
     fail(fmt::format("{} has no examples to pad: a JSONL file has", corpus.source));
-  if (corpus.token_file.empty())
-    tokenize(corpus, most_entries, options);
-  else
+  if (!corpus.token_file.empty())
     read_ids(corpus, most_entries);
+  else if (options.cache.empty() || bytes_of(corpus) < kLeastKept)
+    tokenize(corpus, most_entries, options.tokenizer);
+  else
+    tokenize_or_find(corpus, most_entries, options);
   const auto say = [&](const std::string& needed) {
     fail(
         fmt::format("too little text in {}: {} bytes in {} file(s) give {} token ids, {} training "
                     "and {} held-out tokens; {}",
                     corpus.source, corpus.train.size() + corpus.held_out.size(), corpus.files,
-                    entries_, train_.size(), held_out_.size(), needed));
+                    entries(), train_tokens(), held_out_tokens(), needed));
   };
   const bool trained = corpus.token_file.empty() && options.tokenizer.empty();
-  if (trained && entries_ < std::min(kFewestEntries, most_entries))
+  if (trained && entries() < std::min(kFewestEntries, most_entries))
     say(fmt::format("at least {} ids are needed", kFewestEntries));
   if (train_tokens() < kFewestWindows * sequence + 1)
     say(fmt::format("at least {} training tokens are needed", kFewestWindows * sequence + 1));
   if (held_out_tokens() < sequence + 1)
     say(fmt::format("at least {} held-out tokens are needed", sequence + 1));
-}
-
-// FNV-1a, a token at a time.
-uint64_t TokenData::fingerprint() const {
-  uint64_t hash = 0xcbf29ce484222325u;
-  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
-  for (const Tokens* part : {&train_, &held_out_}) {
-    add(part->ids.size());
-    for (int32_t id : part->ids) add(static_cast<uint32_t>(id));
-    for (bool ignored : part->ignored) add(ignored);
-  }
-  return hash;
 }
 
 void Batch::list_equal_tokens() {
@@ -251,7 +272,7 @@ Batch TokenData::train(uint64_t seed, int64_t step, int batch) const {
     const uint64_t bits = random_bits(seed, kStream, static_cast<uint64_t>(step * batch + i));
     starts.push_back(static_cast<int64_t>(bits % static_cast<uint64_t>(places)) * stride);
   }
-  return windows(train_, starts);
+  return windows(text_.train, starts);
 }
 
 Batch TokenData::held_out(int i, int count, int batch) const {
@@ -261,7 +282,7 @@ Batch TokenData::held_out(int i, int count, int batch) const {
   std::vector<int64_t> starts;
   for (int j = 0; j < batch; ++j)
     starts.push_back(last * (int64_t{i} * batch + j) / parts * stride);
-  return windows(held_out_, starts);
+  return windows(text_.held_out, starts);
 }
 
 }  // namespace tigon::convergence

@@ -1,10 +1,12 @@
 // Text to batches: reads files, splits off a held-out part, cuts token windows by seed and step.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "convergence/examples.h"
+#include "convergence/token_cache.h"
 #include "convergence/tokenizer.h"
 
 namespace tigon::convergence {
@@ -47,7 +49,11 @@ struct DataOptions {
   // Each example has a row of its own, cut off or filled up to the sequence with what is not
   // learnt; else examples are packed: one behind the other, windows begin anywhere.
   bool padded = false;
+  // Where the ids of a text of at least kLeastKept bytes are kept for the next time; empty:
+  // nowhere.
+  std::filesystem::path cache = {};
 };
+inline constexpr size_t kLeastKept = size_t{1} << 20;  // less takes a tenth of a second
 
 // Token ids of both parts and the windows cut from them. Behind each example is the tokenizer's end
 // of text; prompts and what fills up are not learnt.
@@ -63,32 +69,25 @@ class TokenData {
   // Batch i of `count`: windows spread evenly over the held-out part.
   Batch held_out(int i, int count, int batch) const;
 
-  int entries() const { return entries_; }  // ids are smaller
-  int64_t train_tokens() const { return train_.size(); }
-  int64_t held_out_tokens() const { return held_out_.size(); }
-
-  // Of all token ids of both parts.
-  uint64_t fingerprint() const;
+  int entries() const { return text_.entries; }  // ids are smaller
+  int64_t train_tokens() const { return text_.train.size(); }
+  int64_t held_out_tokens() const { return text_.held_out.size(); }
+  uint64_t fingerprint() const { return convergence::fingerprint(text_); }
 
   static constexpr int kFewestEntries = 4096;
 
  private:
-  struct Tokens {
-    std::vector<int32_t> ids;
-    std::vector<bool> ignored;  // as targets; empty: none
-    int64_t size() const { return static_cast<int64_t>(ids.size()); }
-    void add(const std::vector<int32_t>& more, bool ignore);
-  };
   void encode(const Tokenizer& tokenizer, const std::vector<Example>& examples, Tokens& to) const;
   void read_ids(const Corpus& corpus, int most_entries);
-  void tokenize(const Corpus& corpus, int most_entries, const DataOptions& options);
+  void tokenize(const Corpus& corpus, int most_entries, const std::string& tokenizer);
+  void tokenize_or_find(const Corpus& corpus, int most_entries, const DataOptions& options);
+  std::string key(const Corpus& corpus, int most_entries, const std::string& tokenizer) const;
   int64_t row() const { return sequence_ + 1; }
   Batch windows(const Tokens& tokens, const std::vector<int64_t>& starts) const;
 
   int sequence_;
   bool padded_;
-  int entries_ = 0;
-  Tokens train_, held_out_;
+  TokenizedText text_;
 };
 
 // Made up: `tokens` ids below `vocabulary`, each with one to predict.

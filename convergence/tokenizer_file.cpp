@@ -176,4 +176,15 @@ Tokenizer load_tokenizer(const fs::path& path) {
   return path.filename() == "vocab.json" ? load_pair(path) : load_json(path);
 }
 
+std::vector<fs::path> tokenizer_files(const fs::path& path) {
+  std::error_code ignored;
+  if (path.empty()) return {};
+  if (!fs::is_directory(path, ignored) && path.filename() != "vocab.json") return {path};
+  const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
+  std::vector<fs::path> files;
+  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"})
+    if (fs::is_regular_file(folder / name, ignored)) files.push_back(folder / name);
+  return files;
+}
+
 }  // namespace tigon::convergence

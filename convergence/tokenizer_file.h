@@ -2,6 +2,7 @@
 // merges.txt as GPT-2 has them.
 #pragma once
 #include <filesystem>
+#include <vector>
 
 #include "convergence/tokenizer.h"
 
@@ -12,5 +13,8 @@ namespace tigon::convergence {
 // outside of ASCII counts as a letter, so ids may differ from the library's while the text that
 // they stand for is the same. Throws ConvergeError(2) that says what would be right.
 Tokenizer load_tokenizer(const std::filesystem::path& path);
+
+// The files that load_tokenizer() may read for that path; none for an empty one.
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& path);
 
 }  // namespace tigon::convergence

@@ -197,5 +197,63 @@ TEST_F(Data, ATokenizerThatIsLargerThanTheModelSaysWhatFits) {
   expect_in(refusal([&] { TokenData(corpus, 100, 16, {json.string()}); }), "--vocabulary 262");
 }
 
+// A text long enough to be kept.
+std::string long_text() {
+  std::string text;
+  for (int i = 0; text.size() < kLeastKept; ++i) text += fmt::format("line {} of {}\n", i, i % 977);
+  return text;
+}
+
+TEST_F(Data, TokensOfALongTextAreKeptAndFoundAgain) {
+  const fs::path cache = folder_.path() / "a" / "cache";
+  const Corpus corpus = read_corpus(write("long.txt", long_text()).string());
+  const DataOptions kept{"", false, cache};
+  const uint64_t want = TokenData(corpus, 1000, 16).fingerprint();
+  EXPECT_EQ(TokenData(corpus, 1000, 16, kept).fingerprint(), want);
+  const std::vector<fs::path> files{fs::directory_iterator(cache), fs::directory_iterator()};
+  ASSERT_EQ(files.size(), 1u);
+  const auto written = fs::last_write_time(files[0]);
+  const TokenData again(corpus, 1000, 16, kept);
+  EXPECT_EQ(again.fingerprint(), want);
+  EXPECT_EQ(again.entries(), 1000);
+  EXPECT_EQ(fs::last_write_time(files[0]), written) << "it was read";
+  // Another text and another size of vocabulary are others.
+  Corpus other = corpus;
+  other.train[7] = 'X';
+  EXPECT_NE(TokenData(other, 1000, 16, kept).fingerprint(), want);
+  EXPECT_NE(TokenData(corpus, 1100, 16, kept).entries(), 1000);
+}
+
+TEST_F(Data, TokensThatWereCutOffOrChangedAreMadeAnew) {
+  const fs::path cache = folder_.path() / "cache";
+  const Corpus corpus = read_corpus(write("long.txt", long_text()).string());
+  const DataOptions kept{"", false, cache};
+  const uint64_t want = TokenData(corpus, 1000, 16, kept).fingerprint();
+  const fs::path file = fs::directory_iterator(cache)->path();
+  const auto size = fs::file_size(file);
+  fs::resize_file(file, size / 2);
+  EXPECT_EQ(TokenData(corpus, 1000, 16, kept).fingerprint(), want);
+  EXPECT_EQ(fs::file_size(file), size);
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(-9, std::ios::end)
+      << 'x';
+  EXPECT_EQ(TokenData(corpus, 1000, 16, kept).fingerprint(), want);
+}
+
+TEST_F(Data, KeysKnowTheTokenizerAndWhereExamplesEnd) {
+  const fs::path cache = folder_.path() / "cache";
+  TokenKey one, other;
+  one.add("ab"), one.add("c");
+  other.add("a"), other.add("bc");
+  EXPECT_NE(one.hex(), other.hex());
+  auto vocabulary = small_vocabulary();
+  const fs::path json = write("tokenizer.json", tokenizer_json(vocabulary));
+  const Corpus corpus = read_corpus(write("long.txt", long_text()).string());
+  const auto tokens = [&] { return TokenData(corpus, 300, 16, {json.string(), false, cache}); };
+  const uint64_t before = tokens().fingerprint();
+  std::swap(vocabulary["l"], vocabulary["i"]);
+  write("tokenizer.json", tokenizer_json(vocabulary));
+  EXPECT_NE(tokens().fingerprint(), before);
+}
+
 }  // namespace
 }  // namespace tigon::convergence

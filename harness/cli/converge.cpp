@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -36,6 +37,14 @@ const std::string& require_actions(const std::string& data) {
     throw UsageError("--data " + std::string(error.what()));
   }
   return data;
+}
+
+// Of this user; empty without a home.
+std::filesystem::path token_cache() {
+  const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
+  if (cache != nullptr && *cache == '/') return std::filesystem::path(cache) / "tigon/tokens";
+  if (home != nullptr && *home == '/') return std::filesystem::path(home) / ".cache/tigon/tokens";
+  return {};
 }
 
 void require_text(const std::string& data) {
@@ -71,6 +80,7 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
     request.accumulate = options.accumulate;
   if (require_positive("--medusa", options.medusa) > 0) request.medusa = options.medusa;
   require_known("op", request.fused, cv::op_names());
+  request.token_cache = token_cache();
   checked_config(request);
   if (options.tied || options.untied) request.tied = options.tied;
   if (!request.data.empty() && !std::filesystem::exists(request.data))
@@ -142,7 +152,8 @@ void add_converge(CLI::App* app, Program* program) {
   command->add_option(
       "--data", options->request.data,
       "a text file, a folder of them, examples (.jsonl) or token ids (.bin, .npy); "
-      "default: licence texts of this system; for --experiment next_action a log of "
+      "default: licence texts of this system; token ids of more than 1 MiB are kept in "
+      "~/.cache/tigon/tokens; for --experiment next_action a log of "
       "learners: act-mooc (TSV), JODIE or OULAD's studentVle (CSV)");
   command->add_option("--tokenizer", options->request.tokenizer,
                       "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
