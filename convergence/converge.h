@@ -44,6 +44,8 @@ struct StepReport {
   double grad_norm = 0;  // global, before clipping
   double seconds_s = 0;
   std::string config = {};
+  double tokens_per_s = 0;
+  int64_t peak_bytes = 0;  // so far
 };
 
 // One training, whole or as far as it came.

@@ -201,9 +201,12 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
           model.step(batches, {step, learning_rate(config, step, settings.horizon)});
       seconds.push_back(seconds_since(step_start));
       report.loss.push_back(result.loss);
+      report.peak_bytes = static_cast<int64_t>(device_memory_stats().high_water - before);
       if (settings.on_step)
         settings.on_step({report.dtype, settings.side, settings.twin, step, settings.steps,
-                          result.loss, result.grad_norm, seconds.back(), config.name});
+                          result.loss, result.grad_norm, seconds.back(), config.name,
+                          static_cast<double>(report.tokens_per_step) / seconds.back(),
+                          report.peak_bytes});
       saved.after_step(report.loss);
     }
     report.planned_bytes = model.planned_bytes();

@@ -205,7 +205,11 @@ cv::ConvergeObserver observer_of(const Emit& emit) {
   cv::ConvergeObserver observer;
   observer.on_note = [&](const std::string& note) { emit({{"note", note}}); };
   observer.on_step = [&](const cv::StepReport& s) {
-    emit({{"record", "converge_step"}, {"fields", step_fields(s)}, {"of", s.steps}});
+    emit({{"record", "converge_step"},
+          {"fields", step_fields(s)},
+          {"of", s.steps},
+          {"tokens_per_s", s.tokens_per_s},
+          {"peak_bytes", s.peak_bytes}});
   };
   observer.on_run = [&](const cv::RunReport& r) { emit(tagged("converge", run_fields_of(r))); };
   observer.on_verdict = [&](const cv::VerdictReport& v) {
@@ -254,7 +258,9 @@ void ConvergeListener::record(const std::string& kind, const Json& fields, const
           std::make_unique<Progress>(fmt::format("{} {}", fields["dtype"].get<std::string>(),
                                                  fields["impl"].get<std::string>()),
                                      line["of"].get<int>());
-    bar().step("loss " + show(fields["loss"]));
+    bar().step(fmt::format("loss {}, {} tokens/s{}, {}", show(fields["loss"]),
+                           show(line["tokens_per_s"]), on_gpu() ? "" : " (host executor)",
+                           show_bytes(line["peak_bytes"].get<double>())));
     return;
   }
   if (kind == "next_action" && !std::exchange(predictors_shown_, true))

@@ -78,8 +78,10 @@ void Progress::line(std::string_view text) {
 void Progress::draw(std::string_view label) {
   constexpr int kWidth = 24;
   const int filled = kWidth * std::min(done_, total_) / total_;
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {}/{} {}", title_, "", filled, "",
-             kWidth - filled, done_, total_, label.substr(0, 60));
+  const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begun_;
+  const double left = so_far.count() * std::max(0, total_ - done_) / done_;
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {}/{} {:.0f} s left, {}", title_, "", filled, "",
+             kWidth - filled, done_, total_, left, label.substr(0, 60));
   std::fflush(stderr);
   shown_ = true;
 }
