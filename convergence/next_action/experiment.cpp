@@ -21,14 +21,14 @@ struct Sizes {
   int64_t most_actions;  // of the user's learners that are taken
   int64_t trained;       // actions that the LSTM trains on, of all epochs together
   LstmSettings lstm;
-  ModelConfig transformer;
+  std::vector<ModelConfig> transformers;  // of which one is chosen
 };
 
 // The default takes two cores two to two and a half minutes.
 Sizes sizes_of(const ExperimentSettings& settings) {
-  Sizes s{{}, 400, 400'000, 1'500'000, {}, transformer_config(1)};
+  Sizes s{{}, 400, 400'000, 1'500'000, {}, {transformer_config(1)}};
   if (on_gpu()) {
-    s = {{}, 2000, 2'000'000, 8'000'000, {}, large_transformer_config(1)};
+    s = {{}, 2000, 2'000'000, 8'000'000, {}, large_transformer_configs(1)};
     s.lstm.shards = s.lstm.lanes;  // such a machine has cores for all, should cuDNN not run
     s.lstm.align = s.lstm.window;
   }
@@ -37,12 +37,12 @@ Sizes sizes_of(const ExperimentSettings& settings) {
     s.learners = 300;
     s.most_actions = 40'000;
     s.trained = 250'000;
-    s.transformer = transformer_config(1);
-    s.transformer.batch = 4;
-    s.transformer.steps = 200;
+    s.transformers = {transformer_config(1)};
+    s.transformers.front().batch = 4;
+    s.transformers.front().steps = 200;
   }
   s.lstm.seed = settings.seed;
-  s.transformer.graph = settings.graph;
+  for (ModelConfig& c : s.transformers) c.graph = settings.graph;
   return s;
 }
 
@@ -53,10 +53,11 @@ void fit_to(const Sequences& sequences, Sizes& sizes) {
   const int64_t actions = actions_in(sequences.train);
   sizes.lstm.epochs = static_cast<int>(
       std::clamp<int64_t>((sizes.trained + actions / 2) / actions, 1, kMostEpochs));
-  ModelConfig& c = sizes.transformer;
-  c.vocabulary = sequences.vocabulary;
-  c.steps =
-      static_cast<int>(std::min<int64_t>(c.steps, 1 + kMostEpochs * actions / c.tokens_per_step()));
+  for (ModelConfig& c : sizes.transformers) {
+    c.vocabulary = sequences.vocabulary;
+    c.steps = static_cast<int>(
+        std::min<int64_t>(c.steps, 1 + kMostEpochs * actions / c.tokens_per_step()));
+  }
 }
 
 // The user's learners, as many of them as there is time for.
@@ -128,7 +129,7 @@ class Run {
     r.lstm = told(predict_by_lstm(s, sizes_.lstm, progress), kPublishedRnn);
     if (context_.stopped()) return std::nullopt;
     r.transformer =
-        told(predict_by_transformer(s, sizes_.transformer, context_.settings.seed, progress));
+        told(predict_by_transformer(s, sizes_.transformers, context_.settings.seed, progress));
     if (context_.stopped()) return std::nullopt;
     if (!s.bound.empty()) tell(true_law(s));
     return r;

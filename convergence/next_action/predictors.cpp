@@ -122,20 +122,45 @@ Scored predict_by_lstm(const Sequences& s, const LstmSettings& settings, const P
   });
 }
 
-Scored predict_by_transformer(const Sequences& s, const ModelConfig& config, uint64_t seed,
-                              const Progress& progress) {
+namespace {
+
+TransformerResult trained_transformer(const Sequences& s, const ModelConfig& config, uint64_t seed,
+                                      const Progress& progress) {
   constexpr int kEvery = 20;  // steps
+  double sum = 0;
+  return transformer(s, config, seed, [&](int step, double loss) {
+    sum += loss;
+    if ((step + 1) % kEvery != 0) return true;
+    return progress({"transformer", (step + 1) / kEvery, config.steps / kEvery,
+                     std::exchange(sum, 0.0) / kEvery});
+  });
+}
+
+}  // namespace
+
+Scored predict_by_transformer(const Sequences& s, const std::vector<ModelConfig>& configs,
+                              uint64_t seed, const Progress& progress) {
   return scored(s, "transformer", [&](PredictorReport& report) {
-    double sum = 0;
-    const TransformerResult result = transformer(s, config, seed, [&](int step, double loss) {
-      sum += loss;
-      if ((step + 1) % kEvery != 0) return true;
-      return progress({report.predictor, (step + 1) / kEvery, config.steps / kEvery,
-                       std::exchange(sum, 0.0) / kEvery});
-    });
-    report.parameters = result.parameters;
-    if (on_gpu()) report.reason = "steps: " + result.launches;
-    return result.hits;
+    std::vector<Hits> chosen;
+    double most = -1;
+    for (const ModelConfig& config : configs) {
+      TransformerResult result = trained_transformer(s, config, seed, progress);
+      if (result.hits.empty()) return std::vector<Hits>{};  // stopped
+      const double hit = accuracy(result.validation, &Hits::top1).value;
+      if (hit <= most) continue;
+      most = hit;
+      chosen = std::move(result.hits);
+      report.parameters = result.parameters;
+      report.reason =
+          configs.size() > 1
+              ? fmt::format("{}: chosen of {} by {:.2f}% of the validation learners' actions",
+                            config.name, configs.size(), 100 * hit)
+              : "";
+      if (on_gpu())
+        report.reason +=
+            fmt::format("{}steps: {}", report.reason.empty() ? "" : "; ", result.launches);
+    }
+    return chosen;
   });
 }
 

@@ -26,9 +26,9 @@ Scored predict_by_syllabus(const Sequences& sequences);
 Scored predict_by_n_gram(const Sequences& sequences, const NGrams& n_grams, int order);
 Scored predict_by_lstm(const Sequences& sequences, const LstmSettings& settings,
                        const Progress& progress);
-// Throws as transformer().
-Scored predict_by_transformer(const Sequences& sequences, const ModelConfig& config, uint64_t seed,
-                              const Progress& progress);
+// By the one that hits the most actions of the validation learners. Throws as transformer().
+Scored predict_by_transformer(const Sequences& sequences, const std::vector<ModelConfig>& configs,
+                              uint64_t seed, const Progress& progress);
 
 // The order from 2 to `longest` that hits the most actions of the validation learners.
 int best_order(const Sequences& sequences, const NGrams& n_grams, int longest);

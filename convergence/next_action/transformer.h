@@ -10,12 +10,13 @@
 
 namespace tigon::convergence::next_action {
 
-// A model for two cores, and one for a GPU.
+// A model for two cores, and those for a GPU, of which the validation learners choose.
 ModelConfig transformer_config(int32_t vocabulary);
-ModelConfig large_transformer_config(int32_t vocabulary);
+std::vector<ModelConfig> large_transformer_configs(int32_t vocabulary);
 
 struct TransformerResult {
-  std::vector<Hits> hits;  // of held-out learners; empty when stopped
+  std::vector<Hits> hits;        // of held-out learners; empty when stopped
+  std::vector<Hits> validation;  // of those to choose by
   int64_t parameters = 0;
   std::string launches = {};  // of a step (Model::launches)
 };

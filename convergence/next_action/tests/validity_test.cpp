@@ -39,7 +39,7 @@ std::vector<Scored> all_of(const Sequences& s) {
   config.batch = 4;
   config.steps = 250;
   return {predict_by_syllabus(s), n_gram_of(s), lstm_of(s, 16),
-          predict_by_transformer(s, config, 1, go_on)};
+          predict_by_transformer(s, {config}, 1, go_on)};
 }
 
 TEST(Validity, WithoutOrderNobodyBeatsTheUnigram) {
@@ -97,13 +97,30 @@ TEST(Predictors, ChooseTheOrderByValidationLearners) {
   EXPECT_EQ(best_order(s, NGrams(s.train, 4), 4), 2);
 }
 
+TEST(Predictors, TransformerIsTheOneThatTheValidationLearnersChoose) {
+  const Sequences s = small_course(10, 60, true);
+  ModelConfig trained = transformer_config(s.vocabulary);
+  trained.name = "trained";
+  trained.sequence = 32;
+  trained.steps = 60;
+  ModelConfig untrained = trained;
+  untrained.name = "untrained";
+  untrained.steps = 1;
+  const Scored best = predict_by_transformer(s, {trained}, 1, go_on);
+  for (const auto& configs : {std::vector{trained, untrained}, std::vector{untrained, trained}}) {
+    const Scored chosen = predict_by_transformer(s, configs, 1, go_on);
+    EXPECT_EQ(chosen.report.top1.value, best.report.top1.value);
+    EXPECT_EQ(chosen.report.reason.rfind("trained: chosen of 2", 0), 0u) << chosen.report.reason;
+  }
+}
+
 TEST(Predictors, StopWhenAsked) {
   const Sequences s = small_course(20, 20, true);
   const Progress stop = [](const TrainingReport&) { return false; };
   EXPECT_TRUE(predict_by_lstm(s, {}, stop).hits.empty());
   ModelConfig config = transformer_config(s.vocabulary);
   config.sequence = 16;
-  EXPECT_TRUE(predict_by_transformer(s, config, 1, stop).hits.empty());
+  EXPECT_TRUE(predict_by_transformer(s, {config}, 1, stop).hits.empty());
 }
 
 TEST(Gaps, HoldWhenTheyAreWiderThanTheirIntervalOrReachZero) {
