@@ -205,6 +205,31 @@ std::vector<Mutant> softmax_access() {
   };
 }
 
+std::vector<Mutant> ring_access() {
+  const std::vector<MutantTarget> wide = {{"softmax", {"forward"}},
+                                          {"cross_entropy", {"forward_backward"}}};
+  return {
+      {.name = "row_ring.not_awaited",
+       .catalogue = 40,
+       .what = "a chunk of a wide row is read before its copy has landed",
+       .targets = wide,
+       .hint = "V=100003",
+       .host_only = kRace},
+      {.name = "row_ring.requested_early",
+       .catalogue = 40,
+       .what = "the next chunk is requested over one that has not been read for the last time",
+       .targets = wide,
+       .hint = "V=100003",
+       .host_only = kRace},
+      {.name = "cluster_exchange.not_awaited",
+       .catalogue = 40,
+       .what = "values of other blocks are read before they have landed",
+       .targets = wide,
+       .hint = "V=100003",
+       .host_only = kRace},
+  };
+}
+
 std::vector<Mutant> loss_access() {
   const std::vector<MutantTarget> losses = {
       {"cross_entropy", {"forward", "forward_backward"}},
@@ -260,13 +285,13 @@ std::vector<Mutant> loss_access() {
        .catalogue = 40,
        .what = "statistics of other blocks are read before they are written",
        .targets = {{"cross_entropy", {"forward_backward"}}},
-       .hint = "V=\\d{5,}",
+       .hint = "V=700001",
        .host_only = kRace},
       {.name = "loss.cluster_leaves_early",
        .catalogue = 40,
        .what = "a block ends while others read its shared memory",
        .targets = {{"cross_entropy", {"forward_backward"}}},
-       .hint = "V=\\d{5,}",
+       .hint = "V=700001",
        .host_only = kUndefined},
   };
 }
@@ -275,7 +300,8 @@ std::vector<Mutant> loss_access() {
 
 std::vector<Mutant> memory_mutants() {
   std::vector<Mutant> mutants;
-  for (const auto& part : {row_access(), stream_access(), softmax_access(), loss_access()})
+  for (const auto& part :
+       {row_access(), stream_access(), softmax_access(), ring_access(), loss_access()})
     for (const Mutant& m : part) mutants.push_back(memory(m));
   return mutants;
 }

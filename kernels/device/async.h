@@ -1,5 +1,5 @@
 // Asynchronous copies from global to shared memory: cp.async (sm_80) and, where kHasBulkCopy, bulk
-// copies that complete on an mbarrier (sm_90).
+// copies and stores to other blocks of a cluster that complete on an mbarrier (sm_90).
 #pragma once
 #include <cstdint>
 
@@ -91,6 +91,19 @@ TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mb
       "l"(global), "r"(bytes), "r"(device::shared_address(b))
       : "memory");
 }
+// Stores to the same shared variable of the block with that rank and counts the 4 bytes on that
+// block's `b` when they land: who waits there needs no barrier of the cluster.
+TIGON_DEVICE void store_async(uint32_t* shared, uint32_t value, Mbarrier* b, unsigned rank) {
+  asm volatile(
+      "{\n\t"
+      ".reg .u32 to, on;\n\t"
+      "mapa.shared::cluster.u32 to, %0, %3;\n\t"
+      "mapa.shared::cluster.u32 on, %2, %3;\n\t"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [to], %1, [on];\n\t"
+      "}" ::"r"(device::shared_address(shared)),
+      "r"(value), "r"(device::shared_address(b)), "r"(rank)
+      : "memory");
+}
 #else
 // Not on this GPU: guard calls with if constexpr (kHasBulkCopy). Defined so that both branches
 // compile.
@@ -100,6 +113,7 @@ TIGON_DEVICE void mbarrier_arrive(Mbarrier*) { __trap(); }
 TIGON_DEVICE void mbarrier_arrive_expect(Mbarrier*, unsigned) { __trap(); }
 TIGON_DEVICE void mbarrier_wait(Mbarrier*, unsigned) { __trap(); }
 TIGON_DEVICE void bulk_copy(void*, const void*, unsigned, Mbarrier*) { __trap(); }
+TIGON_DEVICE void store_async(uint32_t*, uint32_t, Mbarrier*, unsigned) { __trap(); }
 #endif
 
 #else
@@ -129,6 +143,9 @@ TIGON_DEVICE void mbarrier_wait(Mbarrier* b, unsigned parity) {
 }
 TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mbarrier* b) {
   simt::bulk_copy(shared, global, bytes, &b->state);
+}
+TIGON_DEVICE void store_async(uint32_t* shared, uint32_t value, Mbarrier* b, unsigned rank) {
+  simt::store_async(shared, value, &b->state, rank);
 }
 
 #endif

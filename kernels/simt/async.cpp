@@ -1,6 +1,6 @@
-// mbarriers, bulk copies and cp.async, emulated against the kernel's interest: the target of a copy
-// holds NaN and counts as uninitialised until the copy lands, and it lands when no CUDA thread of
-// the cluster can run any more (or at a random moment under a random schedule).
+// mbarriers, bulk copies, remote stores and cp.async, emulated against the kernel's interest: the
+// target of a copy holds NaN and counts as uninitialised until the copy lands, and it lands when no
+// CUDA thread of the cluster can run any more (or at a random moment under a random schedule).
 #include <algorithm>
 #include <cstring>
 
@@ -84,12 +84,21 @@ void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar) 
   w.bulk_copies.push_back({shared, global, bytes, bar, pc});
 }
 
+void store_async(uint32_t* shared, uint32_t value, uint64_t* bar, unsigned rank) {
+  Worker& w = *this_worker;
+  const void* pc = __builtin_return_address(0);
+  void* const to = cluster_map(shared, rank);
+  auto* const there = static_cast<uint64_t*>(cluster_map(bar, rank));
+  put_in_flight(to, sizeof value, w.config.poison, pc);
+  w.bulk_copies.push_back({to, nullptr, sizeof value, there, pc, value});
+}
+
 bool Worker::land_one_copy() {
   if (bulk_copies.empty()) return false;
   const size_t i = ready.random() ? ready.draw() % bulk_copies.size() : 0;
   const BulkCopy copy = bulk_copies[i];
   bulk_copies.erase(bulk_copies.begin() + static_cast<ptrdiff_t>(i));
-  memcpy(copy.to, copy.from, copy.bytes);
+  memcpy(copy.to, copy.from != nullptr ? copy.from : &copy.word, copy.bytes);
   check::mark_initialized(copy.to, copy.bytes);
   Mbarrier& m = mbarrier(copy.bar);
   m.bytes -= static_cast<int32_t>(copy.bytes);

@@ -86,10 +86,11 @@ struct Launch {
 
 struct BulkCopy {
   void* to;
-  const void* from;
+  const void* from;  // nullptr: `word`, of a store_async
   unsigned bytes;
   uint64_t* bar;
   const void* pc;
+  uint32_t word = 0;
 };
 struct ThreadCopy {
   void* to;

@@ -1,6 +1,8 @@
 // Kernels of primitives.h.
 #include "kernels/device/tests/primitives.h"
 
+#include "kernels/device/cluster_exchange.h"
+#include "kernels/device/cluster_reduce.h"
 #include "kernels/device/device.h"
 
 namespace tigon::device_tests {
@@ -89,6 +91,28 @@ TIGON_KERNEL(64) cluster_kernel(int* out) {
   for (unsigned r = 0; r < cluster_size(); ++r) sum += *cluster_map(&own[0], r);
   if (threadIdx.x == cluster_rank()) out[blockIdx.x] = sum;
   cluster_sync();
+}
+
+struct JoinInts {
+  TIGON_DEVICE int operator()(int a, int b) const { return a + b; }
+  TIGON_DEVICE int warp(int v) const { return warp_sum(v); }
+};
+
+TIGON_KERNEL(64) exchange_kernel(int rounds, int* out) {
+  if constexpr (kHasBulkCopy) {
+    using Scratch = ExchangeScratch<int, 64>;
+    TIGON_SHARED(Scratch, scratch, [1]);
+    TIGON_SHARED(Mbarrier, landed, [2]);
+    if (threadIdx.x == 0) init_exchange(landed);
+    cluster_begin();
+    for (int k = 0; k < rounds; ++k) {
+      const int sum = cluster_exchange<64>(static_cast<int>(blockIdx.x) + k, JoinInts{}, scratch[0],
+                                           landed, static_cast<unsigned>(k));
+      if (threadIdx.x == 63) out[k * static_cast<int>(gridDim.x) + blockIdx.x] = sum;
+    }
+  } else {
+    (void)rounds, (void)out;
+  }
 }
 
 TIGON_KERNEL(128) atomics_kernel(unsigned* out, float* sum) {
@@ -259,6 +283,11 @@ Status online_softmax(const float* x, int n, float* maximum, float* sum) {
 Status cluster_sums(int blocks, unsigned cluster, int* out) {
   return launch({.grid = static_cast<unsigned>(blocks), .block = 64, .cluster = cluster},
                 cluster_kernel, out);
+}
+
+Status exchanged_sums(int blocks, unsigned cluster, int rounds, int* out) {
+  return launch({.grid = static_cast<unsigned>(blocks), .block = 64, .cluster = cluster},
+                exchange_kernel, rounds, out);
 }
 
 Status atomics(int blocks, unsigned* out, float* sum) {
