@@ -96,7 +96,8 @@ columns_gradient_kernel(LossRows<T> a) {
   const int64_t target = load(a.target + row);
   if (target == a.options.ignore_index) return fill_zero<T, kThreads>(x, slice, columns, 0);
   const int y = target >= 0 && target < a.classes ? static_cast<int>(target) : -1;
-  const RowGradient<kForm> g = row_gradient<kForm>(a, row, y, load(a.lse + row));
+  const RowGradient<kForm> g =
+      row_gradient<kForm>(a, gradient_factors<kForm>(a, row, y), load(a.lse + row));
   const int held = planted("loss.target_of_every_part") ? y : held_target(a, target);
   write_gradient<kThreads>(x, slice, columns, 0, keep, 0, g.of_column, held, g.at_target);
 }

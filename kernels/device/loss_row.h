@@ -8,14 +8,25 @@
 
 namespace tigon {
 
-// Returns run.operator()<form>() of the least form that these options and results need.
-template <class T, class Run>
-auto with_loss_form(const LossRows<T>& a, const Run& run) {
+// The least form that these options and results need.
+template <class T>
+LossForm form_of(const LossRows<T>& a) {
   if (a.class_weight != nullptr || a.z_part != nullptr || a.accuracy != nullptr ||
       a.entropy != nullptr)
-    return run.template operator()<LossForm::kGeneral>();
-  if (a.options.softcap > 0.0f) return run.template operator()<LossForm::kSoftcap>();
-  return run.template operator()<LossForm::kPlain>();
+    return LossForm::kGeneral;
+  return a.options.softcap > 0.0f ? LossForm::kSoftcap : LossForm::kPlain;
+}
+// Returns run.operator()<form>() of it.
+template <class T, class Run>
+auto with_loss_form(const LossRows<T>& a, const Run& run) {
+  switch (form_of(a)) {
+    case LossForm::kGeneral:
+      return run.template operator()<LossForm::kGeneral>();
+    case LossForm::kSoftcap:
+      return run.template operator()<LossForm::kSoftcap>();
+    default:
+      return run.template operator()<LossForm::kPlain>();
+  }
 }
 
 // Weights of the held columns that smoothing takes, or nullptr: 1 each.
@@ -105,13 +116,17 @@ struct RowGradient {
   float at_target;
 };
 
-// y is the target, or -1: NaN everywhere.
+// Of the gradient of a row. y is the target, or -1: NaN everywhere.
 template <LossForm kForm, class T>
-TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, int64_t row, int y, float lse) {
+TIGON_DEVICE RowFactors gradient_factors(const LossRows<T>& a, int64_t row, int y) {
   RowFactors f = {NAN, 1.0f, 0.0f, 0.0f};
   if (y >= 0) f = factors_of<kForm>(a, row, y);
   if (planted("loss.weight_not_in_gradient")) f.weight = 1.0f;
   if (planted("loss.invalid_target_ignored") && y < 0) f.upstream = 0.0f;
+  return f;
+}
+template <LossForm kForm, class T>
+TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, const RowFactors& f, float lse) {
   const float g = f.upstream, smoothing = a.options.label_smoothing;
   const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : f.z_loss;
   const float per_class = smoothing / static_cast<float>(a.classes);

@@ -5,7 +5,8 @@
 // and with class weights as LossOptions says.
 // A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
 // shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
-// SM), and its gradient is written once over it. Statistics are fp32 and online.
+// SM), and its gradient is written once over it. Statistics are fp32 and online. Wide rows in the
+// plain form have a kernel of their own (loss_ring.h).
 #include "kernels/device/loss_rows.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
+#include "kernels/device/loss_ring.h"
 #include "kernels/device/loss_row.h"
 #include "kernels/device/loss_sweep.h"
 
@@ -22,10 +24,18 @@ namespace {
 
 // 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
 // are one that loads while others reduce and store; in three blocks they leave 40 registers, which
-// spill. A row is kept in shared memory, no pieces in registers.
-constexpr ShapeTable<5> kShapes = {
-    "loss_rows",
-    {{128, 0, 1}, {512, 0, 3}, {512, 0, 3, 1, 2}, {512, 0, 3, 1, 4}, {512, 0, 3, 1, 8}}};
+// spill. A row is kept in shared memory, no pieces in registers. The last shapes are loss_ring.h's.
+constexpr ShapeTable<9> kShapes = {"loss_rows",
+                                   {{128, 0, 1},
+                                    {512, 0, 3},
+                                    {512, 0, 3, 1, 2},
+                                    {512, 0, 3, 1, 4},
+                                    {512, 0, 3, 1, 8},
+                                    ring_shape(1),
+                                    ring_shape(2),
+                                    ring_shape(4),
+                                    ring_shape(8)}};
+constexpr size_t kFirstRing = 5;
 constexpr size_t kSmallRow = 16384;
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
 constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
@@ -94,7 +104,7 @@ loss_rows_kernel(LossRows<T> a, int kept) {
     lse = load(a.lse + row);
   }
   if (!backward) return;
-  const RowGradient<kForm> g = row_gradient<kForm>(a, row, y, lse);
+  const RowGradient<kForm> g = row_gradient<kForm>(a, gradient_factors<kForm>(a, row, y), lse);
   write_gradient<kThreads>(x, slice, columns, rank, keep, forward ? kept : 0, g.of_column, y,
                            g.at_target);
   if (planted("loss.row_overrun") && writes_row) store(x + columns, from_float<T>(0.0f));
@@ -150,23 +160,32 @@ size_t room(const DeviceLimits& limits, int blocks) {
 
 // Index of the shape to take: of those that keep a row whole the one with the fewest blocks per
 // row, unless `tigon tune` has found a better one. Passes of one sweep have nothing to keep.
-size_t shape_of(LossPass pass, int64_t rows, size_t row_bytes) {
+template <class Elem>
+size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   const DeviceLimits limits = device_limits();
   const LaunchShape* const shapes = kShapes.shapes;
+  const LossPass pass = a.pass;
+  const auto vectors = static_cast<int64_t>(row_bytes / 16);
   const bool small = row_bytes <= kSmallRow;
-  size_t usual = small ? 0 : 1;
-  while (!small && pass == LossPass::kForwardBackward && limits.clusters &&
-         usual + 1 < std::size(kShapes.shapes) &&
-         row_bytes >
-             static_cast<size_t>(shapes[usual].cluster) * room(limits, shapes[usual].blocks_per_sm))
-    ++usual;
+  const bool rings =
+      pass == LossPass::kForwardBackward && form_of(a) == LossForm::kPlain && a.rows <= INT_MAX;
   const auto can_take = [&](size_t i) {
-    return (i > 0 || small) && has_clusters_for(shapes[i]) && rows <= INT_MAX / shapes[i].cluster;
+    if (a.rows > INT_MAX / shapes[i].cluster) return false;
+    if (is_ring(shapes[i])) return rings && ring_holds(shapes[i], vectors);
+    return (i > 0 || small) && has_clusters_for(shapes[i]);
   };
+  size_t usual = rings ? least_ring(kShapes.shapes, vectors) : std::size(kShapes.shapes);
+  if (usual == std::size(kShapes.shapes)) {
+    usual = small ? 0 : 1;
+    while (!small && pass == LossPass::kForwardBackward && limits.clusters &&
+           usual + 1 < kFirstRing &&
+           row_bytes > static_cast<size_t>(shapes[usual].cluster) *
+                           room(limits, shapes[usual].blocks_per_sm))
+      ++usual;
+  }
   const char* const name = pass == LossPass::kForward    ? "loss_rows.forward"
                            : pass == LossPass::kBackward ? "loss_rows.backward"
                                                          : "loss_rows.forward_backward";
-  const auto vectors = static_cast<int64_t>(row_bytes / 16);
   return chosen_shape<kShapes>(vectors, usual, can_take, name);
 }
 
@@ -180,7 +199,7 @@ size_t kept_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
 }
 
 template <LaunchShape kShape, class Elem>
-Status launch_rows(const LossRows<Elem>& a, size_t kept_bytes, Stream stream) {
+Status launch_sweeps(const LossRows<Elem>& a, size_t kept_bytes, Stream stream) {
   constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
   const int64_t blocks = a.rows * kShape.cluster;
   if (blocks > INT_MAX) return unsupported("loss: rows times blocks per row must be below 2^31");
@@ -203,10 +222,15 @@ template <class Elem>
 Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   if (a.columns > INT_MAX) return unsupported("loss: the vocabulary must be below 2^31");
   const size_t row_bytes = static_cast<size_t>(a.columns) * sizeof(Elem);
-  const size_t shape = shape_of(a.pass, a.rows, row_bytes);
-  const size_t kept = kept_bytes(a.pass, row_bytes, kShapes.shapes[shape]);
-  return with_shape<kShapes>(
-      shape, [&]<LaunchShape kShape> { return launch_rows<kShape>(a, kept, stream); });
+  const size_t shape = shape_of(a, row_bytes);
+  return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
+    if constexpr (is_ring(kShape))
+      return launch_ring(
+          kShape, a.rows, stream,
+          loss_ring_kernel<Elem, kRing.lanes, kRing.pieces, kRing.blocks_per_sm, kRing.stages>, a);
+    else
+      return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
+  });
 }
 
 Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,

@@ -54,38 +54,46 @@ TIGON_DEVICE float after_rounding(float gradient, float at_target) {
   return to_float(from_float<T>(gradient + at_target)) - at_target;
 }
 
-// Second sweep: the gradient over the logits. y is the target's column. One loop for the vectors in
-// shared memory and one for those that are read again: a choice in the loop costs 15 instructions.
+// Stores the gradient of the logits `f` of the columns from `column` on. y is the target's column.
+template <int kWidth, LossForm kForm, class T>
+TIGON_DEVICE void write_vector(T* x, int column, float (&f)[kWidth],
+                               const LossGradient<kForm>& gradient, int y, float at_target) {
+  if (y < column || y >= column + kWidth) {
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f, column + j);
+  } else {
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      f[j] = gradient(f[j], column + j == y ? at_target : 0.0f, column + j);
+      if (planted("loss.target_gradient_rounded") && column + j == y)
+        f[j] = after_rounding<T>(f[j], at_target);
+    }
+  }
+  if constexpr (kWidth == 1)
+    store(x + column, from_float<T>(f[0]));
+  else
+    store16(x + column, pack<T>(f));
+}
+
+// Second sweep: the gradient over the logits. One loop for the vectors in shared memory and one for
+// those that are read again: a choice in the loop costs 15 instructions.
 template <int kThreads, LossForm kForm, class T>
 TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
                                  const Vec<T>* keep, int kept, const LossGradient<kForm>& gradient,
                                  int y, float at_target) {
   constexpr int kWidth = kVec<T>;
   const auto write = [&](int i, const Vec<T>& logits) {
-    const int column = s.head + i * kWidth;
     float f[kWidth];
     unpack(logits, f);
-    if (y < column || y >= column + kWidth) {
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j], 0.0f, column + j);
-    } else {
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) {
-        f[j] = gradient(f[j], column + j == y ? at_target : 0.0f, column + j);
-        if (planted("loss.target_gradient_rounded") && column + j == y)
-          f[j] = after_rounding<T>(f[j], at_target);
-      }
-    }
-    store16(x + column, pack<T>(f));
+    write_vector(x, s.head + i * kWidth, f, gradient, y, at_target);
   };
   const int end_of_kept = min(s.last, s.first + kept);
   int i = s.first + static_cast<int>(threadIdx.x);
   for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
   for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
   for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
-    float f = gradient(to_float(load(x + c)), c == y ? at_target : 0.0f, c);
-    if (planted("loss.target_gradient_rounded") && c == y) f = after_rounding<T>(f, at_target);
-    store(x + c, from_float<T>(f));
+    float f[1] = {to_float(load(x + c))};
+    write_vector(x, c, f, gradient, y, at_target);
   });
 }
 

@@ -17,6 +17,8 @@ TIGON_DEVICE float fast_exp(float x) { return device::exp(x); }
 TIGON_DEVICE float fast_exp_flushed(float x) { return device::exp_flushed(x); }
 // 2^x, 2 ulp.
 TIGON_DEVICE float fast_exp2(float x) { return device::exp2(x); }
+// The same, flushed.
+TIGON_DEVICE float fast_exp2_flushed(float x) { return device::exp2_flushed(x); }
 // Natural and binary logarithm, 1 ulp. Not __logf: its error is absolute, which loses every digit
 // of log(1 + small), the usual sum of a confident softmax.
 TIGON_DEVICE float fast_log(float x) { return logf(x); }

@@ -5,11 +5,12 @@
 namespace tigon::device {
 
 TIGON_DEVICE float exp(float x) { return __expf(x); }
-TIGON_DEVICE float exp_flushed(float x) {
+TIGON_DEVICE float exp2_flushed(float x) {
   float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
+TIGON_DEVICE float exp_flushed(float x) { return exp2_flushed(x * 1.44269504f); }
 TIGON_DEVICE float exp2(float x) {
   float r;
   asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));

@@ -92,4 +92,13 @@ TIGON_DEVICE void keep_packed(Piece<T, kWidth>& piece) {
 #endif
 }
 
+// Lets nvcc keep the value in a register; by itself it computes cheap ones again at every use.
+TIGON_DEVICE void keep_computed(int& value) {
+#if TIGON_GPU
+  asm volatile("" : "+r"(value));
+#else
+  static_cast<void>(value);
+#endif
+}
+
 }  // namespace tigon

@@ -12,13 +12,14 @@ struct Slice {
   int head, tail, first, last;
 };
 
-// With a width of one element there is neither head nor tail.
+// With a width of one element there is neither head nor tail. `blocks` is a power of two: a
+// division would cost 20 instructions.
 template <int kWidth, class T>
 TIGON_DEVICE Slice slice_of(const T* x, int columns, unsigned rank, unsigned blocks) {
   const auto misplaced = static_cast<unsigned>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));
   const int head = min(static_cast<int>((kWidth - misplaced) % kWidth), columns);
   const int vectors = (columns - head) / kWidth;
-  const int share = (vectors + static_cast<int>(blocks) - 1) / static_cast<int>(blocks);
+  const int share = (vectors + static_cast<int>(blocks) - 1) >> __popc(blocks - 1);
   const int first = min(vectors, static_cast<int>(rank) * share);
   const int last = min(vectors, first + share) - (planted("row_slice.last_vector_lost") ? 1 : 0);
   return {head, head + vectors * kWidth, first, last};

@@ -315,6 +315,24 @@ TYPED_TEST(CrossEntropy, LongRows) {
   }
 }
 
+// Rows that arrive through a ring, of one block or of several, more of them than there are
+// clusters.
+TYPED_TEST(CrossEntropy, WideRowsOneAfterTheOther) {
+  const int64_t least = static_cast<int64_t>(50000 / sizeof(typename TypeParam::Elem));
+  for (const int64_t columns : {least, 4 * least + 3, 7 * least + 1, 13 * least + 5}) {
+    for (const float smoothing : {0.0f, 0.1f}) {
+      this->make({.options = {.label_smoothing = smoothing, .reduction = Reduction::kNone},
+                  .rows = 11,
+                  .columns = columns,
+                  .padding = 1,
+                  .offset = 1});
+      this->targets_ = {0,    -100, columns - 1, columns,     5,   columns / 2,
+                        -100, -100, -100,        columns - 9, -100};
+      this->expect_right();
+    }
+  }
+}
+
 TYPED_TEST(CrossEntropy, InfiniteLogits) {
   this->make({.options = {.reduction = Reduction::kNone}, .rows = 6, .columns = 3000});
   this->targets_ = {2999, 0, 5, 5, 5, 5};

@@ -1,0 +1,238 @@
+// Wide rows on their way to a kernel whose clusters of blocks walk over them (sm_90): each warp has
+// a ring of slots in shared memory, which bulk copies fill with its part of this row and of the
+// next ones. A warp asks for the next chunk as soon as it has read a slot for the last time, and
+// waits for no other warp: loads are always in flight, also during a row's reduction and stores.
+#pragma once
+#include <algorithm>
+
+#include "kernels/device/async.h"
+#include "kernels/device/cluster_reduce.h"
+#include "kernels/device/device_limits.h"
+#include "kernels/device/pieces.h"
+#include "kernels/device/row_slice.h"
+
+namespace tigon {
+
+// One block per multiprocessor, so that its whole shared memory holds few rows of few blocks: a
+// block that is given twice the part of a row joins its threads' results half as often.
+constexpr LaunchShape ring_shape(int cluster) { return {1024, 2, 1, 7, cluster}; }
+inline constexpr LaunchShape kRing = ring_shape(1);  // of one block
+constexpr bool is_ring(const LaunchShape& shape) { return shape.stages > 1; }
+inline constexpr size_t kRingStaticShared = 3072;   // upper bound, beside the slots
+inline constexpr int64_t kRingLeastVectors = 3072;  // of a row; below, most lanes would have none
+inline constexpr int kRingSlotsAhead = 2;           // that a row must leave for the next one
+
+constexpr size_t ring_bytes(const LaunchShape& shape) {
+  return static_cast<size_t>(shape.lanes) * shape.pieces * shape.stages * 16;
+}
+// May rows of so many 16-byte vectors be walked over in this shape?
+inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
+  const DeviceLimits limits = device_limits();
+  const int64_t round = int64_t{shape.lanes} * shape.pieces * shape.cluster;
+  return limits.clusters && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
+         vectors >= kRingLeastVectors && vectors <= (shape.stages - kRingSlotsAhead) * round;
+}
+
+// Index of the first of these shapes that may walk over such rows; kCount: none.
+template <size_t kCount>
+size_t least_ring(const LaunchShape (&shapes)[kCount], int64_t vectors) {
+  size_t i = 0;
+  while (i < kCount && !(is_ring(shapes[i]) && ring_holds(shapes[i], vectors))) ++i;
+  return i;
+}
+
+template <class T>
+struct RingRows {
+  const T* data;
+  int64_t stride;
+  uint32_t rows;
+  int columns;
+};
+
+// What of rows is wanted: `ask` starts to find it out, a row earlier.
+struct EveryRow {
+  TIGON_DEVICE int64_t ask(uint32_t) const { return 0; }
+  TIGON_DEVICE bool wanted(int64_t) const { return true; }
+};
+
+// All threads of the block call the same functions. For each wanted row, in order: read(), then
+// take().
+template <class T, int kThreads, int kPieces, int kSlots, class Wanted>
+class RowRing {
+  static constexpr int kChunk = 32 * kPieces;        // vectors of a slot
+  static constexpr int kRound = kThreads * kPieces;  // of a slot of each warp
+  static constexpr int kWidth = kVec<T>;
+
+ public:
+  using RowPiece = Piece<T, kWidth>;
+  static constexpr int kValues = kPieces * kWidth;  // of a lane in a slot
+  static constexpr int kBarriers = kThreads / 32 * kSlots;
+
+  // Requests the first chunks. slots: ring_bytes().
+  TIGON_DEVICE RowRing(const RingRows<T>& rows, const Wanted& wanted, RowPiece* slots,
+                       Mbarrier* full)
+      : rows_(rows),
+        wanted_(wanted),
+        slots_(slots),
+        full_(full),
+        place_(warp() * kSlots * kChunk + lane()),
+        barrier_(warp() * kSlots),
+        next_row_(first_row()) {
+    keep_computed(place_);
+    keep_computed(barrier_);
+    if (lane() == 0) {
+      for (int s = 0; s < kSlots; ++s) mbarrier_init(full_ + barrier_ + s, 1);
+      mbarrier_fence_init();
+    }
+    __syncwarp();
+    if (next_row_ < rows_.rows) next_answer_ = wanted_.ask(next_row_);
+    begin_next_row();
+    for (int s = 0; s < kSlots; ++s) request(s);
+  }
+
+  // Rows of this cluster.
+  static TIGON_DEVICE uint32_t first_row() { return blockIdx.x >> __popc(cluster_size() - 1); }
+  static TIGON_DEVICE uint32_t step() { return gridDim.x >> __popc(cluster_size() - 1); }
+  TIGON_DEVICE Slice slice(uint32_t row) const {
+    return slice_of<kWidth>(rows_.data + row * rows_.stride, rows_.columns, cluster_rank(),
+                            cluster_size());
+  }
+
+  // add(f) of the values of all pieces of the row: f is float[kValues], or less at its end.
+  template <class Add>
+  TIGON_DEVICE void read(const Slice& s, const Add& add) const {
+    int slot = slot_;
+    unsigned parity = parity_;
+    for (int left = left_of(s); left > 0; left -= kRound) {
+      if (!planted("row_ring.not_awaited")) mbarrier_wait(full_ + barrier_ + slot, parity);
+      const RowPiece* const from = slots_ + place_ + slot * kChunk;
+      if (left >= kChunk) {
+        RowPiece pieces[kPieces];
+        TIGON_UNROLL
+        for (int p = 0; p < kPieces; ++p) pieces[p] = from[p * 32];
+        float f[kValues];
+        unpack_all(pieces, f);
+        add(f);
+      } else {
+        TIGON_UNROLL
+        for (int p = 0; p < kPieces; ++p)
+          if (lane() + p * 32 < left) {
+            float f[kWidth];
+            unpack_piece(from[p * 32], f);
+            add(f);
+          }
+      }
+      advance(slot, parity);
+    }
+  }
+
+  // use(f, column) of all pieces of the row, which leaves the ring: what f has become is written to
+  // the row `to`. f is float[kValues]; element j is of the column column + column_of(j).
+  template <class Use>
+  TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
+    int column = s.head + (s.first + warp() * kChunk + lane()) * kWidth;
+    to += column;
+    for (int left = left_of(s) - lane(); left + lane() > 0; left -= kRound) {
+      if (planted("row_ring.requested_early")) request(slot_);
+      const RowPiece* const from = slots_ + place_ + slot_ * kChunk;
+      RowPiece kept[kPieces] = {};
+      TIGON_UNROLL
+      for (int p = 0; p < kPieces; ++p)
+        if (p * 32 < left) kept[p] = from[p * 32];
+      __syncwarp();
+      if (!planted("row_ring.requested_early")) request(slot_);
+      float f[kValues];
+      unpack_all(kept, f);
+      use(f, column);
+      TIGON_UNROLL
+      for (int p = 0; p < kPieces; ++p)
+        if (p * 32 < left) {
+          float piece[kWidth];
+          TIGON_UNROLL
+          for (int j = 0; j < kWidth; ++j) piece[j] = f[p * kWidth + j];
+          store_piece(to + p * 32 * kWidth, piece);
+        }
+      advance(slot_, parity_);
+      column += kRound * kWidth;
+      to += kRound * kWidth;
+    }
+  }
+  static TIGON_DEVICE int column_of(int j) { return j / kWidth * 32 * kWidth + j % kWidth; }
+  static constexpr int kColumns = kChunk * kWidth;  // of all lanes, from lane 0's `column` on
+
+ private:
+  static TIGON_DEVICE void unpack_all(const RowPiece (&pieces)[kPieces], float (&f)[kValues]) {
+    TIGON_UNROLL
+    for (int p = 0; p < kPieces; ++p) {
+      float piece[kWidth];
+      unpack_piece(pieces[p], piece);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) f[p * kWidth + j] = piece[j];
+    }
+  }
+  static TIGON_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
+  static TIGON_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
+  // Vectors from the warp's first one to the end of the slice.
+  static TIGON_DEVICE int left_of(const Slice& s) { return s.last - s.first - warp() * kChunk; }
+  static TIGON_DEVICE void advance(int& slot, unsigned& parity) {
+    if (++slot < kSlots) return;
+    slot = 0;
+    parity ^= 1;
+  }
+
+  // The warp's next chunk; nothing behind the last row.
+  TIGON_DEVICE void request(int slot) {
+    if (request_left_ <= 0) return;
+    if (lane() == 0) {
+      const unsigned bytes = static_cast<unsigned>(min(request_left_, kChunk)) * sizeof(RowPiece);
+      Mbarrier* const full = full_ + barrier_ + slot;
+      mbarrier_arrive_expect(full, bytes);
+      bulk_copy(slots_ + place_ + slot * kChunk, request_from_, bytes, full);  // lane 0's place
+    }
+    request_from_ += kRound * kWidth;
+    request_left_ -= kRound;
+    if (request_left_ <= 0) begin_next_row();
+  }
+  TIGON_DEVICE void begin_next_row() {
+    while (request_left_ <= 0 && next_row_ < rows_.rows) {
+      const uint32_t row = next_row_;
+      const bool wanted = wanted_.wanted(next_answer_);
+      next_row_ += step();
+      if (next_row_ < rows_.rows) next_answer_ = wanted_.ask(next_row_);
+      if (!wanted) continue;
+      const Slice s = slice(row);
+      request_left_ = left_of(s);
+      request_from_ =
+          rows_.data + row * rows_.stride + s.head + (s.first + warp() * kChunk) * kWidth;
+    }
+  }
+
+  const RingRows<T> rows_;
+  const Wanted wanted_;
+  RowPiece* const slots_;
+  Mbarrier* const full_;
+  int place_, barrier_;  // the thread's in slot 0
+  int slot_ = 0;         // of the oldest chunk
+  unsigned parity_ = 0;
+  uint32_t next_row_;  // to request when this one's last chunk has been
+  int64_t next_answer_ = 0;
+  const T* request_from_ = nullptr;
+  int request_left_ = 0;
+};
+
+// Launches kernel(args...) over rows of a tensor, of which a cluster takes one at a time.
+template <class Kernel, class... Args>
+Status launch_ring(const LaunchShape& shape, int64_t rows, Stream stream, Kernel kernel,
+                   const Args&... args) {
+  const auto cluster = static_cast<unsigned>(shape.cluster);
+  LaunchConfig config{.grid = dim3(cluster),
+                      .block = dim3(static_cast<unsigned>(shape.lanes)),
+                      .shared_bytes = ring_bytes(shape),
+                      .stream = stream,
+                      .cluster = cluster};
+  const int64_t resident = resident_blocks(config, kernel);
+  config.grid = dim3(static_cast<unsigned>(std::min(rows * shape.cluster, resident)));
+  return launch(config, kernel, args...);
+}
+
+}  // namespace tigon
