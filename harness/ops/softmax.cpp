@@ -52,8 +52,10 @@ OpSpec contract() {
                 .sweep = {32000, 50257, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256}}},
-      // A cluster of blocks per row.
-      .further_shapes = {{{"T", 3}, {"V", 40001}}},
+      // A block and a cluster of blocks per row, several rows each, and rows too wide for a ring.
+      .further_shapes = {{{"T", 3}, {"V", 40001}},
+                         {{"T", 5}, {"V", 100003}},
+                         {{"T", 1}, {"V", 700001}}},
       .inputs = all_inputs(),
       .option_sets = {{}},
       .policies = dtypes_of(policies),

@@ -11,6 +11,7 @@
 #include "kernels/device/device_limits.h"
 #include "kernels/device/exp_sum.h"
 #include "kernels/signature/checks.h"
+#include "kernels/softmax/forward_ring.h"
 #include "kernels/softmax/row_walk.h"
 
 namespace tigon::softmax {
@@ -39,6 +40,8 @@ constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
                                            {512, 8, 2, 1, 4},
                                            {512, 8, 2, 1, 8}}};
 constexpr int64_t kForwardAlone = 4096;
+constexpr ShapeTable<4> kForwardRings = {
+    "softmax.forward.rings", {ring_shape(1), ring_shape(2), ring_shape(4), ring_shape(8)}};
 constexpr RowTable<11> kBackwardVectors = {"softmax.backward.vectors",
                                            {{32, 1, 6},
                                             {32, 4, 6},
@@ -298,8 +301,20 @@ Status forward(const Forward<P>& args, Stream stream) {
                                 kRest>;
         });
   };
-  return same_misplacement(args.x, args.y) ? run.template operator()<kVec<T>, kForwardVectors>()
-                                           : run.template operator()<1, kForwardElements>();
+  if (!same_misplacement(args.x, args.y)) return run.template operator()<1, kForwardElements>();
+  const int64_t vectors = v / kVec<T>;
+  if (const size_t ring = least_ring(kForwardRings.shapes, vectors);
+      ring < std::size(kForwardRings.shapes)) {
+    const size_t shape = chosen_shape<kForwardRings>(
+        vectors, ring, [&](size_t i) { return ring_holds(kForwardRings.shapes[i], vectors); });
+    return with_shape<kForwardRings>(shape, [&]<LaunchShape kShape> {
+      return launch_ring(
+          kShape, t, stream,
+          forward_ring_kernel<P, kRing.lanes, kRing.pieces, kRing.blocks_per_sm, kRing.stages>,
+          args);
+    });
+  }
+  return run.template operator()<kVec<T>, kForwardVectors>();
 }
 
 template <class P>

@@ -17,10 +17,12 @@ struct Case {
   int64_t pad = 0, shift = 0;  // of the output
 };
 // Single elements: a warp, a block, a cluster per row, and more than a cluster keeps; several rows
-// per block. Then pieces with heads and tails, and rows of which only some are aligned alike.
+// per block. Then pieces with heads and tails, and rows of which only some are aligned alike. Then
+// wide rows, of one block and of clusters, more of them than there are clusters.
 constexpr Case kCases[] = {{13, 200, 0, 1},  {5, 1000, 0, 1}, {5, 3000, 0, 3}, {3, 9001, 0, 1},
                            {2, 40001, 0, 1}, {9, 301},        {5, 4099},       {3, 20001},
-                           {4, 300, 3},      {3, 5001, 7}};
+                           {4, 300, 3},      {3, 5001, 7},    {9, 30001},      {7, 100003},
+                           {7, 200001}};
 
 TYPED_TEST(Softmax, Forward) {
   using T = typename TypeParam::Elem;
