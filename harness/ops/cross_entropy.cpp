@@ -71,7 +71,7 @@ OpSpec contract() {
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256}}},
       // A block and a cluster of blocks per row, several rows each, and rows too wide for a ring.
-      .further_shapes = {{{"T", 1}, {"V", 40001}}, {{"T", 5}, {"V", 100003}}, {{"T", 1}, {"V", 700001}}},
+      .further_shapes = {{{"T", 1}, {"V", 40001}}, {{"T", 5}, {"V", 100003}}, {{"T", 1}, {"V", 600001}}},
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
       .huge_options = {{"reduction", "none"}},

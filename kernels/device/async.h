@@ -91,6 +91,9 @@ TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mb
       "l"(global), "r"(bytes), "r"(device::shared_address(b))
       : "memory");
 }
+// By every thread that has read what a bulk copy will overwrite, before a barrier and the copy: a
+// barrier alone does not wait for the reads (seen on an H200, with full queues to shared memory).
+TIGON_DEVICE void bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Stores to the same shared variable of the block with that rank and counts the 4 bytes on that
 // block's `b` when they land: who waits there needs no barrier of the cluster.
 TIGON_DEVICE void store_async(uint32_t* shared, uint32_t value, Mbarrier* b, unsigned rank) {
@@ -113,6 +116,7 @@ TIGON_DEVICE void mbarrier_arrive(Mbarrier*) { __trap(); }
 TIGON_DEVICE void mbarrier_arrive_expect(Mbarrier*, unsigned) { __trap(); }
 TIGON_DEVICE void mbarrier_wait(Mbarrier*, unsigned) { __trap(); }
 TIGON_DEVICE void bulk_copy(void*, const void*, unsigned, Mbarrier*) { __trap(); }
+TIGON_DEVICE void bulk_fence() { __trap(); }
 TIGON_DEVICE void store_async(uint32_t*, uint32_t, Mbarrier*, unsigned) { __trap(); }
 #endif
 
@@ -134,6 +138,7 @@ TIGON_DEVICE void mbarrier_init(Mbarrier* b, unsigned count) {
   simt::mbarrier_init(&b->state, count);
 }
 TIGON_DEVICE void mbarrier_fence_init() {}
+TIGON_DEVICE void bulk_fence() {}
 TIGON_DEVICE void mbarrier_arrive(Mbarrier* b) { simt::mbarrier_arrive(&b->state, 0); }
 TIGON_DEVICE void mbarrier_arrive_expect(Mbarrier* b, unsigned bytes) {
   simt::mbarrier_arrive(&b->state, bytes);
