@@ -17,6 +17,7 @@ ALLOWED = {
     "kernels/op": {"kernels/signature", "kernels/device"},
     "reference": {"kernels/signature", "kernels/op"},
     "reference/naive": {"kernels/signature", "kernels/op", "kernels/device"},
+    "reference/cudnn": {"kernels/signature", "kernels/op", "kernels/device", "reference/naive"},
     "harness/spec": {"kernels/signature"},
     "harness/run": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/judge"},
     "harness/judge": {"kernels/signature", "kernels/device", "harness/spec"},
@@ -30,7 +31,8 @@ ALLOWED = {
                       "harness/measure", "harness/record"},
     "harness/try": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/op", "harness/plugin"},
     "harness/mutants": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge"},
-    "harness/ops": {"kernels/signature", "kernels/op", "reference", "reference/naive", "harness/spec"},
+    "harness/ops": {"kernels/signature", "kernels/op", "reference", "reference/naive", "reference/cudnn",
+                    "harness/spec"},
     "harness/cli": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",
                     "harness/judge", "harness/measure", "harness/record", "harness/plugin", "harness/peers",
                     "harness/mutants", "convergence"},
@@ -47,7 +49,7 @@ def layer(path):
     if parts[0] == "kernels":
         return "kernels/" + (parts[1] if parts[1] in ("signature", "device", "simt") else "op")
     if parts[0] == "reference":
-        return "reference/naive" if parts[1] == "naive" else "reference"
+        return "/".join(parts[:2]) if parts[1] in ("naive", "cudnn") else "reference"
     return "/".join(parts[:2]) if parts[0] == "harness" else parts[0]
 
 
