@@ -32,7 +32,8 @@ void print_pass(const OpSpec& op, const Pass& pass) {
   for (const Implementation& i : pass.implementations) {
     std::vector<std::string> names;
     for (const DType type : i.policies) names.push_back(name_of(type));
-    fmt::print("    {:<16} {}\n", i.name, fmt::join(names, " "));
+    fmt::print("    {:<16} {}{}\n", i.name, fmt::join(names, " "),
+               i.absent.empty() ? "" : fmt::format("  (not here: {})", i.absent));
   }
   fmt::print(
       "  budget per element of an output, |error| <=\n"

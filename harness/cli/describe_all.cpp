@@ -114,6 +114,10 @@ void add_support(Page* page) {
       }
   page->heading(2, "Support");
   page->table(head, rows);
+  page->paragraph(
+      "cudnn is there on a GPU where the build found cudnn_frontend.h. What an implementation does "
+      "not take of a pass is unsupported, with its reason: of cudnn rows with gaps, and of its "
+      "norms addresses off 16 bytes and b, dw or db without w.");
 }
 
 std::string values_of(const std::vector<int64_t>& values) {

@@ -16,6 +16,7 @@
 #include "harness/record/build_info.h"
 #include "harness/record/environment.h"
 #include "harness/run/child.h"
+#include "harness/spec/op_spec.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::cli {
@@ -58,6 +59,18 @@ void library(const char* what, const char* file, const char* cure) {
   void* handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
   say(handle != nullptr ? State::kOk : State::kOptional, what, handle != nullptr ? file : cure);
   if (handle != nullptr) dlclose(handle);
+}
+
+// The ops that have cuDNN's fused engines, or why this program has none of them.
+void cudnn_implementation() {
+  std::string ops, absent;
+  for (const OpSpec& op : all_ops())
+    if (const Implementation* i = find_implementation(op.passes.front(), "cudnn")) {
+      ops += (ops.empty() ? "" : ", ") + op.name;
+      absent = i->absent;
+    }
+  say(absent.empty() ? State::kOk : State::kOptional, "--impl cudnn",
+      absent.empty() ? "fused engines of " + ops : absent);
 }
 
 // What this program's trainings attend by.
@@ -148,6 +161,7 @@ int examine() {
           "only a GPU needs it: CUDA Toolkit 13, developer.nvidia.com/cuda-downloads");
   program("nvidia-smi", false, "no NVIDIA driver; only a GPU needs it");
   library("cuDNN", "libcudnn.so.9", "only a GPU needs it: cuDNN 9, for the naive baselines");
+  cudnn_implementation();
   attention();
   library("cuBLASLt", "libcublasLt.so.13", "only a GPU needs it: part of CUDA Toolkit 13");
   const bool report = python_modules();

@@ -161,7 +161,7 @@ void add_selection(CLI::App* command, Selection* s) {
   };
   list("--op", &s->ops, "ops, e.g. rms_norm,rope (default: all)");
   list("--pass", &s->passes, "forward, backward, forward_backward (default: all)");
-  list("--impl", &s->implementations, "naive, fused, ... (default: all)");
+  list("--impl", &s->implementations, "naive, fused, cudnn, ... (default: all)");
   list("--dtype", &s->dtypes, "f32, bf16, f16 (default: all)");
   command
       ->add_option("-a,--axis", s->axes,

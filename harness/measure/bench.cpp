@@ -105,7 +105,8 @@ void trace_cells(const std::vector<Cell>& cells, const BenchRequest& request,
     for (const std::string& name : cell.implementations) {
       // Eigen on the host, another process: nothing that the executor could count.
       const Pass& pass = *find_pass(*find_op(cell.c.op), cell.c.pass);
-      if (name == "naive" || find_implementation(pass, name)->on_own_stream) continue;
+      const Implementation& implementation = *find_implementation(pass, name);
+      if (is_library(implementation) || implementation.on_own_stream) continue;
       if (interrupted() || now_s() > end_s) return;
       Case c = cell.c;
       c.impl = name;

@@ -118,17 +118,20 @@ void CallSet::fill_on_host(const TensorInfo& tensor, const InputPlan& plan, uint
 }
 
 // The other pass runs on the same inputs, by the implementation that this case names or, where
-// there is none of that name, by its first.
+// there is none of that name or it refuses, by its first.
 void CallSet::take_saved_inputs(uint64_t seed) {
   Case c = case_;
   c.pass = pass_->inputs_from;
   CallSet before(c);
   before.fill_inputs(seed);
-  const Implementation* implementation = find_implementation(*before.pass_, c.impl);
-  if (implementation == nullptr) implementation = &before.pass_->implementations.front();
-  const DeviceBuffer scratch(
-      implementation->workspace ? implementation->workspace(c.dtype, before.bound_) : 0);
-  require(implementation->run(c.dtype, before.with_scratch(scratch), nullptr), c.op + " " + c.pass);
+  const auto run = [&](const Implementation& i) {
+    const DeviceBuffer scratch(i.workspace ? i.workspace(c.dtype, before.bound_) : 0);
+    return i.run(c.dtype, before.with_scratch(scratch), nullptr);
+  };
+  const Implementation* named = find_implementation(*before.pass_, c.impl);
+  Status status = named != nullptr ? run(*named) : unsupported("");
+  if (status.code == Status::kUnsupported) status = run(before.pass_->implementations.front());
+  require(status, c.op + " " + c.pass);
   for (const TensorInfo& made : before.pass_->tensors) {
     if (made.role == Role::kIn || made.role == Role::kInOut || !has(made.name)) continue;
     const TensorRef &from = before.bound_.tensors.at(made.name), &to = bound_.tensors.at(made.name);

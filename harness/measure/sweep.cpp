@@ -45,7 +45,7 @@ std::vector<std::string> implementations_for(const Pass& pass, DType dtype,
                                              const CheckRequest& request) {
   std::vector<std::string> names;
   for (const Implementation& i : pass.implementations)
-    if (wanted(request.implementations, i.name) &&
+    if (is_selected(i, request.implementations) &&
         std::find(i.policies.begin(), i.policies.end(), dtype) != i.policies.end())
       names.push_back(i.name);
   return names;

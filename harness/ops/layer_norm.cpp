@@ -5,6 +5,8 @@
 #include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
+#include "reference/cudnn/availability.h"
+#include "reference/cudnn/layer_norm.h"
 #include "reference/naive/layer_norm.h"
 
 namespace tigon::layer_norm {
@@ -33,6 +35,24 @@ std::vector<InputSet> all_inputs() {
   add_nonfinite(&sets, {"x"}, kLargestInNorm);
   add_upstream(&sets, {"dy"});
   return sets;
+}
+
+Implementation cudnn_forward() {
+  return absent_if(cudnn::absent(), impl<Forward>(
+                                        "cudnn", types<F32, BF16, F16>,
+                                        [](auto& a, const Scratch& scratch, Stream s) {
+                                          return cudnn::layer_norm::forward(a, scratch, s);
+                                        },
+                                        [](auto& a) { return cudnn::layer_norm::workspace(a); }));
+}
+
+Implementation cudnn_backward() {
+  return absent_if(cudnn::absent(), impl<Backward>(
+                                        "cudnn", types<F32, BF16, F16>,
+                                        [](auto& a, const Scratch& scratch, Stream s) {
+                                          return cudnn::layer_norm::backward(a, scratch, s);
+                                        },
+                                        [](auto& a) { return cudnn::layer_norm::workspace(a); }));
 }
 
 }  // namespace
@@ -68,7 +88,8 @@ OpSpec contract() {
                                        impl<Forward>("naive", policies,
                                                      [](auto& a, Stream s) {
                                                        return naive::layer_norm::forward(a, s);
-                                                     })},
+                                                     }),
+                                       cudnn_forward()},
                    .budget = {{"y", {.reduction = H, .elementary = kElementary}},
                               {"mean", {.reduction = H}},
                               {"rstd", {.reduction = H, .elementary = kElementary}}},
@@ -89,14 +110,15 @@ OpSpec contract() {
                    .scale =
                        oracle<Backward>([](auto& a) { reference::layer_norm::backward_scale(a); }),
                    .implementations =
-                       {impl<Backward>(
-                            "fused", policies,
-                            [](auto& a, Stream s) { return backward(a, s); },
-                            [](auto& a) { return workspace(a); }),
-                        impl<Backward>(
-                            "naive",
-                            policies,
-                            [](auto& a, Stream s) { return naive::layer_norm::backward(a, s); })},
+                       {
+                           impl<Backward>(
+                               "fused", policies,
+                               [](auto& a, Stream s) { return backward(a, s); },
+                               [](auto& a) { return workspace(a); }),
+                           impl<Backward>(
+                               "naive", policies,
+                               [](auto& a, Stream s) { return naive::layer_norm::backward(a, s); }),
+                           cudnn_backward()},
                    .budget =
                        {{"dx", {.reduction = H, .elementary = kElementary}},
                         {"dw", {.reduction = T, .elementary = kElementary}},

@@ -5,6 +5,8 @@
 #include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
+#include "reference/cudnn/availability.h"
+#include "reference/cudnn/rms_norm.h"
 #include "reference/naive/rms_norm.h"
 
 namespace tigon::rms_norm {
@@ -27,6 +29,24 @@ std::vector<InputSet> all_inputs() {
   add_nonfinite(&sets, {"x"}, kLargestInNorm);
   add_upstream(&sets, {"dy"});
   return sets;
+}
+
+Implementation cudnn_forward() {
+  return absent_if(cudnn::absent(), impl<Forward>(
+                                        "cudnn", types<F32, BF16, F16>,
+                                        [](auto& a, const Scratch& scratch, Stream s) {
+                                          return cudnn::rms_norm::forward(a, scratch, s);
+                                        },
+                                        [](auto& a) { return cudnn::rms_norm::workspace(a); }));
+}
+
+Implementation cudnn_backward() {
+  return absent_if(cudnn::absent(), impl<Backward>(
+                                        "cudnn", types<F32, BF16, F16>,
+                                        [](auto& a, const Scratch& scratch, Stream s) {
+                                          return cudnn::rms_norm::backward(a, scratch, s);
+                                        },
+                                        [](auto& a) { return cudnn::rms_norm::workspace(a); }));
 }
 
 }  // namespace
@@ -64,7 +84,7 @@ OpSpec contract() {
                         rounding(4, impl<Forward>("naive", policies,
                                                   [](auto& a, Stream s) {
                                                     return naive::rms_norm::forward(a, s);
-                                                  }))},
+                                                  })), cudnn_forward()},
                    .budget = {{"y", {.roundings = kCastingRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
                    .flops = 4 * Expr(T) * H,
@@ -93,7 +113,7 @@ OpSpec contract() {
                         rounding(4, impl<Backward>("naive", policies,
                                                    [](auto& a, Stream s) {
                                                      return naive::rms_norm::backward(a, s);
-                                                   }))},
+                                                   })), cudnn_backward()},
                    .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
                    .flops = 9 * Expr(T) * H,
                    .inputs_from = "forward",

@@ -4,6 +4,8 @@
 #include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
+#include "reference/cudnn/availability.h"
+#include "reference/cudnn/softmax.h"
 #include "reference/naive/softmax.h"
 
 namespace tigon::softmax {
@@ -31,6 +33,24 @@ std::vector<InputSet> all_inputs() {
   add_nonfinite(&sets, {"x"});
   add_upstream(&sets, {"dy"});
   return sets;
+}
+
+// cuDNN rounds twice where rows are not aligned: up to 1.5 budgets of one rounding on an H200.
+constexpr double kForwardRoundings = 1;
+
+Implementation cudnn_forward() {
+  return absent_if(cudnn::absent(),
+                   rounding(kForwardRoundings,
+                            impl<Forward>("cudnn", types<F32, BF16, F16>, [](auto& a, Stream s) {
+                              return cudnn::softmax::forward(a, s);
+                            })));
+}
+
+Implementation cudnn_backward() {
+  return absent_if(cudnn::absent(),
+                   impl<Backward>("cudnn", types<F32, BF16, F16>, [](auto& a, Stream s) {
+                     return cudnn::softmax::backward(a, s);
+                   }));
 }
 
 }  // namespace
@@ -65,16 +85,15 @@ OpSpec contract() {
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::softmax::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::softmax::forward_scale(a); }),
-                   .implementations = {impl<Forward>(
-                                           "fused", policies,
-                                           [](auto& a, Stream s) { return forward(a, s); }),
-                                       // cuDNN rounds twice where rows are not aligned: up to 1.5
-                                       // budgets of one rounding on an H200.
-                                       rounding(1, impl<Forward>("naive", policies,
-                                                                 [](auto& a, Stream s) {
-                                                                   return naive::softmax::forward(
-                                                                       a, s);
-                                                                 }))},
+                   .implementations =
+                       {impl<Forward>("fused", policies,
+                                      [](auto& a, Stream s) { return forward(a, s); }),
+                        rounding(kForwardRoundings, impl<Forward>("naive", policies,
+                                                                  [](auto& a, Stream s) {
+                                                                    return naive::softmax::forward(
+                                                                        a, s);
+                                                                  })),
+                        cudnn_forward()},
                    .budget = {{"y", {.reduction = V, .elementary = 16}}},
                    .flops = 5 * Expr(T) * V,
                    .strided = {"x", "y"},
@@ -94,10 +113,10 @@ OpSpec contract() {
                                [](auto& a, Stream s) { return backward(a, s); }),
                            impl<Backward>(
                                "naive", policies,
-                               [](auto& a, Stream s) { return naive::softmax::backward(a, s); })},
+                               [](auto& a, Stream s) { return naive::softmax::backward(a, s); }),
+                           cudnn_backward()},
                    .budget = {{"dx", {.reduction = V}}},
-                   .flops =
-                       4 * Expr(T) * V,
+                   .flops = 4 * Expr(T) * V,
                    .inputs_from = "forward",
                    .strided =
                        {"dy", "y", "dx"},

@@ -103,10 +103,10 @@ Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& imp
   }
   for (const OptionSet& set : op.option_sets)
     if (auto options = options_for(pass, set)) f.options.push_back(std::move(*options));
-  // What a chain of library calls makes of NaN is its own.
+  // What a library makes of NaN is its own.
   for (const InputSet& set : op.inputs)
-    if (f.inputs.empty() || (input_set_applies(pass, set, op.inputs.front()) &&
-                             !(set.nonfinite && impl.name == "naive")))
+    if (f.inputs.empty() ||
+        (input_set_applies(pass, set, op.inputs.front()) && !(set.nonfinite && is_library(impl))))
       f.inputs.push_back(set);
   if (!pass.strided.empty()) f.layouts.emplace_back(0, 3);
   return f;
@@ -160,8 +160,8 @@ Covering covering_cases(const CheckRequest& request) {
     for (const Pass& pass : op.passes) {
       if (!wanted(request.passes, pass.name)) continue;
       for (const Implementation& impl : pass.implementations) {
-        if (!wanted(request.implementations, impl.name)) continue;
-        if (request.implementations.empty() && impl.name == "naive") continue;
+        if (!is_selected(impl, request.implementations)) continue;
+        if (request.implementations.empty() && is_library(impl)) continue;
         const Factors factors = factors_of(op, pass, impl, request);
         Case base;
         base.op = op.name;

@@ -74,9 +74,6 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
 // Elements between rows; the third row starts beyond 2^31.
 constexpr int kFarGap = 1 << 30;
 
-// By its name: what it rounds may depend on options.
-bool is_library_chain(const Implementation& impl) { return impl.name == "naive"; }
-
 class Plan {
  public:
   Plan(const OpSpec& op, const CheckRequest& request) : op_(op), request_(request) {}
@@ -106,15 +103,14 @@ class Plan {
       if (const auto options = options_for(pass, set))
         for (const Shape& shape : small) push(shape, *options, base_.inputs, cases);
     for (const InputSet& set : op_.inputs)
-      if (input_set_applies(pass, set, op_.inputs.front()) &&
-          !(set.nonfinite && is_library_chain(impl)))
+      if (input_set_applies(pass, set, op_.inputs.front()) && !(set.nonfinite && is_library(impl)))
         for (const Shape& shape : small) push(shape, {}, set.name, cases);
     add_layouts(pass, small.back(), cases);
     add_layouts(pass, in_vectors(small.back()), cases);
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
     if (executor() == "fast") add_far_rows(pass, impl, tiny.back(), cases);
     for (const Property& property : properties_of(pass))
-      if (impl.name != "naive" || property.naive) add_property(property, small, cases);
+      if (!is_library(impl) || property.naive) add_property(property, small, cases);
   }
 
  private:
@@ -136,7 +132,7 @@ class Plan {
   // The sizes of the sweep, or the huge ones: tensors are tiled, and on a GPU only rows of them
   // meet the oracle.
   void add_large(const Pass& pass, const Implementation& impl, std::vector<Case>* cases) {
-    if (is_library_chain(impl)) return;
+    if (is_library(impl)) return;
     const bool huge = request_.tier == Tier::kHuge, gpu = executor() == "cuda";
     AxisValues planned;
     for (const AxisPlan& a : op_.axes) {
@@ -157,7 +153,7 @@ class Plan {
   void add_far_rows(const Pass& pass, const Implementation& impl, const Shape& shape,
                     std::vector<Case>* cases) {
     // Many rows of somebody's choice would need more addresses than there are.
-    if (pass.strided.empty() || is_library_chain(impl) || !request_.axes.empty()) return;
+    if (pass.strided.empty() || is_library(impl) || !request_.axes.empty()) return;
     const Case plain = base_;
     base_.gap = kFarGap;
     push(shape, {}, plain.inputs, cases);
@@ -281,10 +277,10 @@ class Filter {
   std::regex regex_;
 };
 
-// The baseline's errors are known when the others are compared with them.
+// Libraries before the others: the baseline's errors are known when those are compared with them.
 std::vector<Implementation> baseline_first(const Pass& pass) {
   std::vector<Implementation> all = pass.implementations;
-  std::stable_partition(all.begin(), all.end(), is_library_chain);
+  std::stable_partition(all.begin(), all.end(), is_library);
   return all;
 }
 
@@ -296,10 +292,9 @@ std::vector<Case> enumerate(const CheckRequest& request) {
     for (const Pass& pass : op.passes) {
       if (!selected(request.passes, pass.name)) continue;
       for (const Implementation& impl : baseline_first(pass)) {
-        if (!selected(request.implementations, impl.name)) continue;
-        // A chain of library calls has nothing that the checking executor could watch.
-        if (request.executor == "checked" && request.implementations.empty() &&
-            impl.name == "naive")
+        if (!is_selected(impl, request.implementations)) continue;
+        // A library has nothing that the checking executor could watch.
+        if (request.executor == "checked" && request.implementations.empty() && is_library(impl))
           continue;
         for (DType dtype : op.policies) {
           const auto& wanted = request.dtypes;

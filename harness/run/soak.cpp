@@ -65,10 +65,8 @@ std::map<std::string, int64_t> random_shape(const OpSpec& op, const SoakRequest&
 std::vector<const Implementation*> kernels_of(const Pass& pass, const SoakRequest& r) {
   std::vector<const Implementation*> kernels;
   for (const Implementation& i : pass.implementations) {
-    const bool wanted = r.implementations.empty() ? i.name != "naive"
-                                                  : std::count(r.implementations.begin(),
-                                                               r.implementations.end(), i.name);
-    if (wanted) kernels.push_back(&i);
+    const bool asked = !r.implementations.empty();
+    if (is_selected(i, r.implementations) && (asked || !is_library(i))) kernels.push_back(&i);
   }
   return kernels;
 }
@@ -82,12 +80,13 @@ Case random_case(const OpSpec& op, const std::vector<const Pass*>& passes, const
   c.pass = pass.name;
   c.dtype = r.dtype;
   c.seed = seed;
-  c.impl = dice.pick(kernels_of(pass, r))->name;
+  const Implementation& kernel = *dice.pick(kernels_of(pass, r));
+  c.impl = kernel.name;
   c.axes = random_shape(op, r, most, &dice);
   c.options = options_for(pass, dice.pick(op.option_sets)).value_or(OptionSet{});
   if (!options_fit(op, pass, c)) c.options.clear();
   const InputSet& set = dice.pick(op.inputs);
-  c.inputs = set.nonfinite && c.impl == "naive" ? op.inputs.front().name : set.name;
+  c.inputs = set.nonfinite && is_library(kernel) ? op.inputs.front().name : set.name;
   if (dice.below(2) == 1) c.shift = static_cast<int>(dice.below(kShifts));
   if (!pass.strided.empty() && dice.below(4) == 0) c.gap = static_cast<int>(dice.below(kShifts));
   return c;

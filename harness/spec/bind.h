@@ -127,8 +127,9 @@ struct Absent {};
 
 }  // namespace bind_detail
 
-// An implementation from callables over typed arguments: run(args, stream) -> Status,
-// workspace(args) -> bytes of scratch, prepare(args) -> Status.
+// An implementation from callables over typed arguments: run(args, stream) -> Status, or
+// run(args, scratch, stream) where the signature has no scratch; workspace(args) -> bytes of
+// scratch, prepare(args) -> Status.
 template <template <class> class Args, class... Ps, class Run,
           class Workspace = bind_detail::Absent, class Prepare = bind_detail::Absent>
 Implementation impl(std::string name, PolicyList<Ps...> policies, Run run, Workspace workspace = {},
@@ -138,8 +139,13 @@ Implementation impl(std::string name, PolicyList<Ps...> policies, Run run, Works
   r.name = std::move(name);
   r.policies = dtypes_of(policies);
   r.run = [policies, run](DType policy, const Bound& bound, Stream stream) {
-    return with_policy<Args>(policies, policy, bound, unsupported("not built for this dtype"),
-                             [&](const auto& args) { return run(args, stream); });
+    return with_policy<Args>(
+        policies, policy, bound, unsupported("not built for this dtype"), [&](const auto& args) {
+          if constexpr (std::is_invocable_v<Run, decltype(args), const Scratch&, Stream>)
+            return run(args, bound.scratch, stream);
+          else
+            return run(args, stream);
+        });
   };
   if constexpr (!std::is_same_v<Workspace, bind_detail::Absent>) {
     r.workspace = [policies, workspace](DType policy, const Bound& bound) {
@@ -158,6 +164,12 @@ Implementation impl(std::string name, PolicyList<Ps...> policies, Run run, Works
 inline Implementation rounding(Expr element_roundings, Implementation i, Expr elementary = 0) {
   i.element_roundings = std::move(element_roundings);
   i.elementary = std::move(elementary);
+  return i;
+}
+
+// One that this program may lack: `reason` as in Implementation::absent.
+inline Implementation absent_if(std::string reason, Implementation i) {
+  i.absent = std::move(reason);
   return i;
 }
 

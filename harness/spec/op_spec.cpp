@@ -1,7 +1,18 @@
 // Look-up of contracts.
 #include "harness/spec/op_spec.h"
 
+#include <algorithm>
+
 namespace tigon {
+
+bool is_library(const Implementation& implementation) {
+  return implementation.name == "naive" || implementation.name == "cudnn";
+}
+
+bool is_selected(const Implementation& implementation, const std::vector<std::string>& names) {
+  if (names.empty()) return implementation.absent.empty();
+  return std::find(names.begin(), names.end(), implementation.name) != names.end();
+}
 
 const OpSpec* find_op(const std::string& name) {
   for (const OpSpec& op : all_ops())

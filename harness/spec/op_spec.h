@@ -64,7 +64,17 @@ struct Implementation {
   Expr elementary = 0;
   // Runs on a stream of its own and returns when the work is done, e.g. in another process.
   bool on_own_stream = false;
+  // Why this program does not have it and the cure, and what `run` says then; empty where it has.
+  // Absent ones are left out of a selection that does not name them.
+  std::string absent = {};
 };
+
+// Whether it is made of calls to cuDNN and cuBLAS, whose insides are not ours: naive and cudnn.
+// What they make of NaN is their own, and of the exact properties they promise a few.
+bool is_library(const Implementation& implementation);
+
+// Whether an implementation is meant by a list of names, which is empty for all that are there.
+bool is_selected(const Implementation& implementation, const std::vector<std::string>& names);
 
 // Runs in double on host memory. Fills the outputs with the value, with S (the same formula with
 // every term replaced by its absolute value), with S2 (2-norm of the summed terms that are stored
@@ -109,7 +119,7 @@ struct Property {
   std::vector<OptionSet> options = {{}};   // it is checked with each of them
   std::string inputs = {};                 // an input set; empty: the first
   std::vector<DType> policies = {};        // empty: all
-  bool naive = false;                      // the unfused baseline promises it too
+  bool naive = false;                      // libraries (naive, cudnn) promise it too
   bool one_shape = false;                  // a middle shape is enough
 };
 
@@ -158,8 +168,8 @@ struct InputPlan {
 struct InputSet {
   std::string name;
   std::vector<InputPlan> plans;  // tensors not named get normal(0, 1)
-  // Holds NaN, infinities or overflows: what libraries make of those is their own, so chains of
-  // primitives (naive) are not judged on it.
+  // Holds NaN, infinities or overflows: what libraries make of those is their own, so they are not
+  // judged on it.
   bool nonfinite = false;
 };
 

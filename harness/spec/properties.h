@@ -14,7 +14,7 @@ namespace tigon {
 // ---- modifiers ----------------------------------------------------------------------------------
 
 // The same property, checked with other options (each set is a case), on another input set, for
-// some dtypes only, or for the unfused baseline too.
+// some dtypes only, or for libraries too (naive, cudnn).
 Property with_options(std::vector<OptionSet> options, Property property);
 Property on_inputs(std::string input_set, Property property);
 Property for_policies(std::vector<DType> policies, Property property);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/run/check.h"
+#include "harness/run/runner.h"
 
 namespace tigon {
 namespace {
@@ -106,6 +107,23 @@ TEST(Select, unknown_names_are_usage_errors) {
   r.shard_index = 3;
   r.shard_count = 3;
   EXPECT_THROW(select_cases(r), UsageError);
+}
+
+// In a host build, and in one without its headers, cudnn is such a one.
+TEST(Select, what_this_program_lacks_is_selected_by_name_alone_and_says_why) {
+  const Pass& pass = find_op("rms_norm")->passes.front();
+  const Implementation& cudnn = *find_implementation(pass, "cudnn");
+  if (cudnn.absent.empty()) GTEST_SKIP() << "this program has all";
+  CheckRequest request;
+  request.ops = {"rms_norm"};
+  for (const Case& c : select_cases(request)) EXPECT_NE(c.impl, "cudnn") << case_id(c);
+  request.implementations = {"cudnn"};
+  const std::vector<Case> cases = select_cases(request);
+  ASSERT_FALSE(cases.empty());
+  bool fatal = false;
+  const CheckResult result = run_case(cases.front(), "", &fatal);
+  EXPECT_EQ(result.verdict, Verdict::kUnsupported);
+  EXPECT_EQ(result.reason, cudnn.absent);
 }
 
 TEST(Select, shards_cover_every_case_once) {
