@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "harness/cli/case_pattern.h"
@@ -52,7 +53,10 @@ class CheckPrinter {
     if (group != group_) end_group();
     group_ = group;
     tally_.add(r.verdict);
-    if (!is_skip(r.verdict)) cases_.push_back({r.c, is_failure(r.verdict)});
+    if (is_skip(r.verdict))
+      ++skips_[r.reason];
+    else
+      cases_.push_back({r.c, is_failure(r.verdict)});
     for (const OutputResult& output : r.outputs)
       if (output.error_over_budget > worst_ || std::isnan(worst_))
         worst_ = output.error_over_budget;
@@ -73,8 +77,7 @@ class CheckPrinter {
     const Color color = tally_.failed() > 0   ? Color::kRed
                         : tally_.passed() > 0 ? Color::kGreen
                                               : Color::kYellow;
-    progress_->line(fmt::format("{:<60} {}; worst error {:.2g} of the budget", group_,
-                                colored(tally_.line(), color), worst_));
+    progress_->line(fmt::format("{:<60} {}; {}", group_, colored(tally_.line(), color), outcome()));
     for (const auto& [reason, times] : alike_)
       if (times > kMostAlike)
         progress_->line(fmt::format("  {} more fail alike: {}", times - kMostAlike, reason));
@@ -84,7 +87,18 @@ class CheckPrinter {
     tally_ = {};
     cases_.clear();
     alike_.clear();
+    skips_.clear();
     worst_ = 0;
+  }
+
+  // Of a group that was skipped as a whole, why.
+  std::string outcome() const {
+    if (tally_.passed() + tally_.failed() > 0)
+      return fmt::format("worst error {:.2g} of the budget", worst_);
+    const auto most = std::max_element(skips_.begin(), skips_.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    const size_t others = skips_.size() - 1;
+    return most->first + (others > 0 ? fmt::format(" (and {} other reasons)", others) : "");
   }
 
   Progress* progress_;
@@ -93,6 +107,7 @@ class CheckPrinter {
   Tally tally_;
   std::vector<JudgedCase> cases_;     // of the group
   std::map<std::string, int> alike_;  // failures of the group by reason
+  std::map<std::string, int> skips_;  // of the group by reason
   double worst_ = 0;
 };
 

@@ -142,6 +142,24 @@ TEST(TigonProgram, a_check_leaves_valid_records_and_counts_in_its_last_line) {
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "junit.xml"));
 }
 
+// A host build lacks cudnn, and one for GPUs that did not find its headers.
+TEST(TigonProgram, what_it_lacks_is_said_where_it_is_asked_for) {
+  const Implementation& cudnn = *find_implementation(find_op("softmax")->passes.front(), "cudnn");
+  if (cudnn.absent.empty()) GTEST_SKIP() << "this program has all";
+  const TemporaryFolder folder;
+  ProgramRun run = run_tigon({"check", "softmax", "--impl", "cudnn", "--quick", "--dtype", "f32",
+                              "--out", (folder.path() / "check").string()});
+  EXPECT_EQ(run.exit_code, 4) << run.out << run.err;
+  EXPECT_NE(run.out.find("skipped; " + cudnn.absent), std::string::npos) << run.out;
+  run = run_tigon({"bench", "softmax", "--impl", "cudnn", "--quick", "--out",
+                   (folder.path() / "bench").string()});
+  EXPECT_EQ(run.exit_code, 4) << run.out << run.err;
+  EXPECT_NE(run.out.find("unsupported: " + cudnn.absent), std::string::npos) << run.out;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"doctor"}, {"describe", "softmax"}})
+    EXPECT_NE(run_tigon(command).out.find(cudnn.absent), std::string::npos) << command.front();
+}
+
 TEST(TigonProgram, colours_are_forced_by_clicolor_force_and_forbidden_by_no_color) {
   const TemporaryFolder folder;
   EXPECT_NE(run_tigon(small_check(folder.path() / "a"), {"CLICOLOR_FORCE=1"}).out.find('\x1b'),
