@@ -12,6 +12,7 @@
 #include "harness/cli/check_budget.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/failure.h"
+#include "harness/cli/left_out.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/suggest.h"
 #include "harness/cli/terminal.h"
