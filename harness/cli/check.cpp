@@ -259,7 +259,7 @@ int check_stage(Session& session, const CheckOptions& options) {
   };
   for (size_t i = 0; i < requests.size() && !interrupted(); ++i) {
     for (const CheckResult& r : take_sealed(session, &requests[i])) count(r, nullptr);
-    for (const CheckResult& r : take_too_large(options.select, &requests[i])) sink(r);
+    for (const CheckResult& r : take_left_out(options.select, &requests[i])) sink(r);
     if (requests[i].cases.empty()) continue;
     if (const double budget = budget_of(options.select); budget > 0)
       run_budgeted(requests[i], budget, sink);

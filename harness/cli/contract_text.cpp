@@ -35,6 +35,12 @@ std::string dtypes_of(const TensorInfo& tensor, const std::vector<DType>& polici
   return fmt::format("{}", fmt::join(names, " "));
 }
 
+std::string names_of(const std::vector<DType>& types) {
+  std::vector<std::string> names;
+  for (const DType type : types) names.push_back(name_of(type));
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
 const char* optionality_of(const TensorInfo& tensor) {
   if (tensor.is_on_request) return "left out unless asked for";
   return tensor.is_optional ? "may be left out" : "";

@@ -30,10 +30,11 @@ void print_pass(const OpSpec& op, const Pass& pass) {
                o.choices.empty() ? "" : fmt::format("  ({})", fmt::join(o.choices, ", ")));
   fmt::print("  implementations\n");
   for (const Implementation& i : pass.implementations) {
-    std::vector<std::string> names;
-    for (const DType type : i.policies) names.push_back(name_of(type));
-    fmt::print("    {:<16} {}{}\n", i.name, fmt::join(names, " "),
+    fmt::print("    {:<16} {}{}\n", i.name, names_of(i.policies),
                i.absent.empty() ? "" : fmt::format("  (not here: {})", i.absent));
+    for (const KnownMiss& miss : i.known_misses)
+      fmt::print("    {:<16} misses the budget with inputs={} in {}: {}\n", "", miss.inputs,
+                 names_of(miss.policies), miss.reason);
   }
   fmt::print(
       "  budget per element of an output, |error| <=\n"

@@ -98,6 +98,22 @@ bool supports(const Implementation& i, DType type) {
   return std::find(i.policies.begin(), i.policies.end(), type) != i.policies.end();
 }
 
+// Inputs on which a library is outside of the budget.
+void add_known_misses(Page* page) {
+  std::vector<Row> rows;
+  for (const OpSpec& op : all_ops())
+    for (const Pass& pass : op.passes)
+      for (const Implementation& i : pass.implementations)
+        for (const KnownMiss& miss : i.known_misses)
+          rows.push_back(
+              {op.name, pass.name, i.name, miss.inputs, names_of(miss.policies), miss.reason});
+  page->paragraph(
+      "A library may be outside of the budget that our kernels keep. Where that was measured, a "
+      "check skips those cases with the reason; one that names the library (--impl) or the case "
+      "runs them, and they fail.");
+  page->table({"op", "pass", "implementation", "inputs", "dtypes", "measured"}, rows);
+}
+
 void add_support(Page* page) {
   std::vector<DType> types;
   for (const OpSpec& op : all_ops())
@@ -118,6 +134,7 @@ void add_support(Page* page) {
       "cudnn is there on a GPU where the build found cudnn_frontend.h. What an implementation does "
       "not take of a pass is unsupported, with its reason: of cudnn rows with gaps, and of its "
       "norms addresses off 16 bytes and b, dw or db without w.");
+  add_known_misses(page);
 }
 
 std::string values_of(const std::vector<int64_t>& values) {
@@ -174,6 +191,12 @@ void fill(Page* page) {
   for (const OpSpec& op : all_ops()) add_op(op, page);
 }
 
+Json json_of(const std::vector<DType>& types) {
+  Json names = Json::array();
+  for (const DType type : types) names.push_back(name_of(type));
+  return names;
+}
+
 Json json_of(const OpSpec& op, const Pass& pass) {
   Json j = {{"name", pass.name}, {"tensors", Json::array()}, {"options", Json::array()}};
   for (const TensorInfo& t : pass.tensors) {
@@ -192,9 +215,12 @@ Json json_of(const OpSpec& op, const Pass& pass) {
   for (const OptionInfo& o : pass.options)
     j["options"].push_back({{"name", o.name}, {"default", default_of(o)}, {"choices", o.choices}});
   for (const Implementation& i : pass.implementations) {
-    Json types = Json::array();
-    for (const DType type : i.policies) types.push_back(name_of(type));
-    j["implementations"].push_back({{"name", i.name}, {"dtypes", types}});
+    Json misses = Json::array();
+    for (const KnownMiss& miss : i.known_misses)
+      misses.push_back(
+          {{"inputs", miss.inputs}, {"dtypes", json_of(miss.policies)}, {"reason", miss.reason}});
+    j["implementations"].push_back(
+        {{"name", i.name}, {"dtypes", json_of(i.policies)}, {"known_misses", misses}});
   }
   for (const auto& [name, b] : pass.budget)
     j["budget"][name] = {{"k", b.roundings.text()},

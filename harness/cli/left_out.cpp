@@ -5,14 +5,30 @@
 
 #include <map>
 
-namespace tigon::cli {
+#include "harness/spec/op_spec.h"
 
-std::vector<CheckResult> take_too_large(const Selection& selection, CheckRequest* request) {
+namespace tigon::cli {
+namespace {
+
+// Somebody who names an implementation or a case wants to see what it does. Exact properties are
+// promised on any inputs.
+std::string known_miss_of(const Case& c, const Selection& selection) {
+  const bool named = !selection.implementations.empty() || !selection.cases.empty();
+  if (named || !c.property.empty()) return "";
+  const Pass& pass = *find_pass(*find_op(c.op), c.pass);
+  const std::string reason = known_miss(*find_implementation(pass, c.impl), c.inputs, c.dtype);
+  return reason.empty() ? "" : fmt::format("{}; --impl {} runs it", reason, c.impl);
+}
+
+}  // namespace
+
+std::vector<CheckResult> take_left_out(const Selection& selection, CheckRequest* request) {
   std::vector<CheckResult> taken;
   std::map<std::string, int> reasons;
   std::erase_if(request->cases, [&](const Case& c) {
     CheckResult r;
     r.reason = too_large(c, selection);
+    if (r.reason.empty()) r.reason = known_miss_of(c, selection);
     if (r.reason.empty()) return false;
     r.c = c;
     r.verdict = Verdict::kSkipped;

@@ -37,13 +37,23 @@ std::vector<InputSet> all_inputs() {
   return sets;
 }
 
+constexpr char kFar[] =
+    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread: rstd is "
+    "3.3 to 6.6 times the budget off on an H200";
+constexpr char kConstant[] =
+    "cuDNN's engine finds a variance of 1.4e-9 in rows of equal values: rstd is 316.2055 for "
+    "316.2278, 35 times the budget off, on an H200";
+
 Implementation cudnn_forward() {
-  return absent_if(cudnn::absent(), impl<Forward>(
-                                        "cudnn", types<F32, BF16, F16>,
-                                        [](auto& a, const Scratch& scratch, Stream s) {
-                                          return cudnn::layer_norm::forward(a, scratch, s);
-                                        },
-                                        [](auto& a) { return cudnn::layer_norm::workspace(a); }));
+  const std::vector<DType> policies = {DType::kF32, DType::kBF16, DType::kF16};
+  return known_to_miss(
+      {{"far", policies, kFar}, {"constant", policies, kConstant}},
+      absent_if(cudnn::absent(), impl<Forward>(
+                                     "cudnn", types<F32, BF16, F16>,
+                                     [](auto& a, const Scratch& scratch, Stream s) {
+                                       return cudnn::layer_norm::forward(a, scratch, s);
+                                     },
+                                     [](auto& a) { return cudnn::layer_norm::workspace(a); })));
 }
 
 Implementation cudnn_backward() {

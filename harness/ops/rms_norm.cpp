@@ -31,13 +31,18 @@ std::vector<InputSet> all_inputs() {
   return sets;
 }
 
+constexpr char kFlushed[] =
+    "cuDNN's engine takes denormal values for 0: y is 47 to 148 times the budget off on an H200";
+
 Implementation cudnn_forward() {
-  return absent_if(cudnn::absent(), impl<Forward>(
-                                        "cudnn", types<F32, BF16, F16>,
-                                        [](auto& a, const Scratch& scratch, Stream s) {
-                                          return cudnn::rms_norm::forward(a, scratch, s);
-                                        },
-                                        [](auto& a) { return cudnn::rms_norm::workspace(a); }));
+  return known_to_miss(
+      {{"denormal_rows", {DType::kF32, DType::kBF16}, kFlushed}},
+      absent_if(cudnn::absent(), impl<Forward>(
+                                     "cudnn", types<F32, BF16, F16>,
+                                     [](auto& a, const Scratch& scratch, Stream s) {
+                                       return cudnn::rms_norm::forward(a, scratch, s);
+                                     },
+                                     [](auto& a) { return cudnn::rms_norm::workspace(a); })));
 }
 
 Implementation cudnn_backward() {

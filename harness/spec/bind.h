@@ -173,6 +173,12 @@ inline Implementation absent_if(std::string reason, Implementation i) {
   return i;
 }
 
+// A library that was measured to be outside of the budget on some inputs.
+inline Implementation known_to_miss(std::vector<KnownMiss> misses, Implementation i) {
+  i.known_misses = std::move(misses);
+  return i;
+}
+
 // A pass over the signature Args; the rest as designated initialisers.
 template <template <class> class Args>
 Pass pass(std::string name, Pass rest) {

@@ -9,6 +9,14 @@ bool is_library(const Implementation& implementation) {
   return implementation.name == "naive" || implementation.name == "cudnn";
 }
 
+std::string known_miss(const Implementation& implementation, const std::string& inputs,
+                       DType dtype) {
+  for (const KnownMiss& miss : implementation.known_misses)
+    if (miss.inputs == inputs && std::count(miss.policies.begin(), miss.policies.end(), dtype) > 0)
+      return miss.reason;
+  return "";
+}
+
 bool is_selected(const Implementation& implementation, const std::vector<std::string>& names) {
   if (names.empty()) return implementation.absent.empty();
   return std::find(names.begin(), names.end(), implementation.name) != names.end();

@@ -45,6 +45,13 @@ struct Bound {
 
 // ---- implementations ----------------------------------------------------------------------------
 
+// A set of inputs on which a library was measured to be outside of a pass' budget.
+struct KnownMiss {
+  std::string inputs;  // name of the input set
+  std::vector<DType> policies;
+  std::string reason;  // what it does, how far outside, and on which GPU
+};
+
 // One way to compute a pass. `name` is one of the table in ARCHITECTURE.md 4: naive, fused,
 // fused:<variant>, cudnn.
 struct Implementation {
@@ -67,11 +74,17 @@ struct Implementation {
   // Why this program does not have it and the cure, and what `run` says then; empty where it has.
   // Absent ones are left out of a selection that does not name them.
   std::string absent = {};
+  // Of a library only. A check that does not name it skips these cases with their reason, one that
+  // does runs them; the budget is the same for all.
+  std::vector<KnownMiss> known_misses = {};
 };
 
 // Whether it is made of calls to cuDNN and cuBLAS, whose insides are not ours: naive and cudnn.
 // What they make of NaN is their own, and of the exact properties they promise a few.
 bool is_library(const Implementation& implementation);
+
+// Why it is known to be outside of the budget on such inputs; empty where it is not.
+std::string known_miss(const Implementation& implementation, const std::string& inputs, DType);
 
 // Whether an implementation is meant by a list of names, which is empty for all that are there.
 bool is_selected(const Implementation& implementation, const std::vector<std::string>& names);

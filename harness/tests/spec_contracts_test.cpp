@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/run/check.h"
+#include "harness/run/select.h"
 
 namespace tigon {
 namespace {
@@ -71,6 +72,19 @@ TEST_P(Contract, has_naive_and_fused_for_every_pass_and_a_positive_cost) {
     EXPECT_GT(minimum_bytes(c), 0) << case_id(c);
     EXPECT_GT(flops_of(c), 0) << case_id(c);
   }
+}
+
+// Ordinary inputs are no excuse, and our own kernels have none.
+TEST_P(Contract, known_misses_are_a_librarys_on_inputs_beside_the_default) {
+  for (const Pass& pass : op().passes)
+    for (const Implementation& i : pass.implementations)
+      for (const KnownMiss& miss : i.known_misses) {
+        EXPECT_TRUE(is_library(i)) << i.name;
+        EXPECT_TRUE(std::any_of(op().inputs.begin() + 1, op().inputs.end(), [&](const InputSet& s) {
+          return s.name == miss.inputs && input_set_applies(pass, s, op().inputs.front());
+        })) << miss.inputs;
+        EXPECT_FALSE(miss.policies.empty() || miss.reason.empty()) << miss.inputs;
+      }
 }
 
 // The tier must stay small enough for a minute on two cores. A property makes several calls, up to
