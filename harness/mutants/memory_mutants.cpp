@@ -188,7 +188,7 @@ std::vector<Mutant> softmax_access() {
        .catalogue = 42,
        .what = "shared memory has room for half of the pieces",
        .targets = both,
-       .hint = "V=40001",
+       .hint = "V=(32001|40001)",
        .host_only = kUndefined},
       {.name = "cluster_reduce.no_barrier",
        .catalogue = 40,
