@@ -23,7 +23,7 @@ const std::vector<MutantTarget> kLinear = {
 const std::vector<MutantTarget> kLinearGradient = {{"linear_cross_entropy", {"forward_backward"}}};
 
 // Shapes whose rows need a cluster of blocks and do not fit a ring.
-constexpr const char* kWideRows = "V=600001";
+constexpr const char* kWideRows = "V=700001";
 
 std::vector<Mutant> shared_mutants() {
   return {

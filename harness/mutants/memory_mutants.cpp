@@ -285,13 +285,13 @@ std::vector<Mutant> loss_access() {
        .catalogue = 40,
        .what = "statistics of other blocks are read before they are written",
        .targets = {{"cross_entropy", {"forward_backward"}}},
-       .hint = "V=600001",
+       .hint = "V=700001",
        .host_only = kRace},
       {.name = "loss.cluster_leaves_early",
        .catalogue = 40,
        .what = "a block ends while others read its shared memory",
        .targets = {{"cross_entropy", {"forward_backward"}}},
-       .hint = "V=600001",
+       .hint = "V=700001",
        .host_only = kUndefined},
   };
 }

@@ -87,7 +87,7 @@ std::vector<Mutant> softmax_mutants() {
        .catalogue = 28,
        .what = "columns that registers do not hold are left out",
        .targets = kBoth,
-       .hint = "V=600001"},
+       .hint = "V=700001"},
       {.name = "softmax.stride_ignored",
        .catalogue = 43,
        .what = "rows of the inputs are taken to follow each other",

@@ -75,7 +75,7 @@ OpSpec contract() {
       // A block and a cluster of blocks per row, several rows each, and rows too wide for a ring.
       .further_shapes = {{{"T", 3}, {"V", 40001}},
                          {{"T", 5}, {"V", 100003}},
-                         {{"T", 1}, {"V", 600001}}},
+                         {{"T", 1}, {"V", 700001}}},
       .inputs = all_inputs(),
       .option_sets = {{}},
       .policies = dtypes_of(policies),
