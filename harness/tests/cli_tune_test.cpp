@@ -71,7 +71,7 @@ const Chosen kChosen[] = {
      {512, 1, 4},
      "8, 256, 8>",
      "8, 512, 4>"},
-    {"rope/backward/fused/bf16/T=4,Q=32,K=8,D=64", {"rope", 80}, {64, 4, 16}, "128, 8>", "64, 16>"},
+    {"rope/backward/fused/bf16/T=4,Q=32,K=8,D=64", {"rope", 80}, {64, 4, 16}, "256, 4>", "64, 16>"},
 };
 
 TEST(TigonProgram, takes_the_shapes_of_a_table) {
