@@ -25,12 +25,14 @@ struct LaunchShape {
   friend constexpr bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 
+constexpr size_t no_shared_bytes(const LaunchShape&) { return 0; }
+
 // The shapes of one kernel, under the name that a launch table knows.
 template <size_t kCount>
 struct ShapeTable {
   const char* name;
   LaunchShape shapes[kCount];
-  size_t (*shared_bytes)(const LaunchShape&) = nullptr;  // that a launch asks for; null: none
+  size_t (*shared_bytes)(const LaunchShape&) = no_shared_bytes;  // that a launch asks for
 };
 
 class LaunchTable {
