@@ -42,6 +42,12 @@ std::string cell_name(const Json& r) {
                      r["dtype"].get<std::string>(), axes);
 }
 
+std::string beside_yardstick(const Json& r) {
+  if (!r.contains("yardstick")) return "";
+  return fmt::format(" {:>6} of {}", percent(r["share_of_yardstick"]),
+                     r["yardstick"] == "copy" ? "a copy of its bytes" : "its products alone");
+}
+
 std::string bench_line(const Json& r) {
   const std::string head = fmt::format("{:<52} {:<8} {:<5}", cell_name(r),
                                        r["impl"].get<std::string>(), r["basis"].get<std::string>());
@@ -54,9 +60,10 @@ std::string bench_line(const Json& r) {
                   show_seconds(r["q1_s"]), show_seconds(r["q3_s"]));
   if (r["executor"] == "external") return time + "  on this CPU, not kernel speed";
   if (r["executor"] != "cuda") return time + "  host executor, not kernel speed";
-  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM", time,
+  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM{}", time,
                      show_rate(r["bandwidth_bytes_per_s"], "B/s"), percent(r["share_of_copy"]),
-                     show_rate(r["flop_rate_per_s"], "FLOP/s"), percent(r["share_of_gemm"]));
+                     show_rate(r["flop_rate_per_s"], "FLOP/s"), percent(r["share_of_gemm"]),
+                     beside_yardstick(r));
 }
 
 std::string memory_line(const Json& r) {

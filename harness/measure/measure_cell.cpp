@@ -9,6 +9,7 @@
 #include "harness/measure/memory_figures.h"
 #include "harness/measure/roofline.h"
 #include "harness/measure/timing.h"
+#include "harness/measure/yardstick.h"
 #include "kernels/device/nvtx.h"
 
 namespace tigon {
@@ -34,6 +35,15 @@ Json bench_head(const Case& c, const char* basis) {
   return fields;
 }
 
+// The yardstick's timing among those of one basis; nothing where it was not timed.
+std::optional<YardstickTime> yardstick_time(const std::vector<Timing>& timings,
+                                            const std::string& basis) {
+  for (const Timing& timing : timings)
+    if (timing.basis == basis && is_yardstick(timing.impl) && !timing.samples.empty())
+      return YardstickTime{timing.impl, summarize(timing.samples).median};
+  return std::nullopt;
+}
+
 // The timings of a cell through Google Benchmark into records.
 void report(const std::vector<Timing>& timings, const std::vector<Contender>& contenders,
             size_t sets, const Ceilings& ceilings, const Emit& emit) {
@@ -41,10 +51,12 @@ void report(const std::vector<Timing>& timings, const std::vector<Contender>& co
   std::vector<Json> records;
   for (size_t i = 0; i < timings.size(); ++i) {
     const Case& c = contenders[i % contenders.size()].c;
+    if (is_yardstick(c.impl)) continue;
     records.push_back(timings[i].samples.empty()
                           ? bench_without_samples(c, timings[i].basis.c_str(), timings[i].verdict,
                                                   timings[i].reason)
-                          : bench_fields(c, timings[i], sets, ceilings));
+                          : bench_fields(c, timings[i], sets, ceilings,
+                                         yardstick_time(timings, timings[i].basis)));
     entries.push_back({case_id(c) + "/" + timings[i].basis,
                        timings[i].samples,
                        timings[i].reason,
@@ -105,7 +117,8 @@ std::vector<Timing> time_all(std::vector<Contender>& contenders, Rotation& rotat
 
 const char* main_basis() { return on_gpu() ? "cold" : "wall"; }
 
-Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings) {
+Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings,
+                  const std::optional<YardstickTime>& yardstick) {
   const Summary s = summarize(timing.samples);
   const double bytes = minimum_bytes(c), flop = flops_of(c);
   const Roofline r = roofline_of(s.median, bytes, flop, c.dtype, ceilings);
@@ -128,6 +141,10 @@ Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilin
                  {"sets", sets},
                  {"verdict", impossible ? "invalid" : timing.verdict},
                  {"reason", impossible ? r.impossible : timing.reason}});
+  if (yardstick)
+    fields.update({{"yardstick", yardstick->name},
+                   {"yardstick_s", yardstick->median_s},
+                   {"share_of_yardstick", yardstick->median_s / s.median}});
   return fields;
 }
 
@@ -177,6 +194,9 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   if (contenders.empty()) return;
   const size_t least = on_gpu() ? 5 * device_info().l2_bytes : 0;
   Rotation rotation(cell.c, least, usable_bytes());
+  std::optional<Yardstick> yardstick;
+  if (on_gpu()) yardstick = Yardstick::of(cell.c, rotation.size(), usable_bytes());
+  if (yardstick) contenders.push_back(yardstick->contender(cell.c));
   report(time_all(contenders, rotation, rule, bases), contenders, rotation.size(), ceilings, emit);
 }
 

@@ -1,6 +1,7 @@
 // Measures one cell in this process: memory, times on every basis, and what follows from them.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "harness/measure/ceilings.h"
 #include "harness/measure/statistics.h"
@@ -21,8 +22,15 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
 using MeasureCell =
     std::function<void(const Cell&, const Ceilings&, const StoppingRule&, const Emit&)>;
 
+// The time of a yardstick (yardstick.h) on one basis.
+struct YardstickTime {
+  std::string name;
+  double median_s = 0;
+};
+
 // The fields of a bench record. A time above a ceiling of the run makes it invalid.
-Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings);
+Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilings& ceilings,
+                  const std::optional<YardstickTime>& yardstick = {});
 
 // The record of an implementation that could not be timed.
 Json bench_without_samples(const Case& c, const char* basis, const std::string& verdict,

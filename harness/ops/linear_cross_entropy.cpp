@@ -156,6 +156,10 @@ OpSpec contract() {
   // and the traffic of products is not counted.
   const Expr elem{"elem", [](const Binding& b) { return b.at("elem"); }};
   const Expr logits_bytes = Expr(T) * V * elem;
+  const Product logits{.m = T, .n = V, .k = H, .transpose_b = true};
+  const Product dx{.m = T, .n = H, .k = V, .outputs = {"dx"}};
+  const Product dw{
+      .m = V, .n = H, .k = T, .transpose_a = true, .outputs = {"dw", "dw_fp32", "dw_accum"}};
   return {
       .name = "linear_cross_entropy",
       .summary = "cross_entropy(x w^T + bias, target), rows in chunks",
@@ -209,6 +213,7 @@ OpSpec contract() {
                               {"entropy", of_all}},
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
+                   .products = {logits},
                    .properties = joined({row_properties({}), loss_properties()}),
                    .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<ForwardBackward>(
@@ -254,6 +259,7 @@ OpSpec contract() {
                               {"entropy", of_all}},
                    .flops = 6 * Expr(T) * H * V,
                    .bytes = 2 * logits_bytes,
+                   .products = {logits, dx, dw},
                    .upstream = "dloss",
                    .properties = joined({row_properties({"dw"}),
                                          loss_properties(),

@@ -105,6 +105,12 @@ TraceResult run_trace(const Case& c, double timeout_s = 0);
 // operations.
 double minimum_bytes(const Case& c);
 double flops_of(const Case& c);
+// The matrix products of the pass that the case's outputs need, in the contract's order.
+struct ProductSize {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+};
+std::vector<ProductSize> products_of(const Case& c);
 
 // As in harness/record/record.schema.json, KIND check and trace, without the fields that every
 // record has. Numbers that are not finite stay so; the record writer names them.

@@ -1,5 +1,7 @@
-// Least bytes and floating-point operations of a case, from its contract.
+// Least bytes, floating-point operations and matrix products of a case, from its contract.
 #include "harness/run/check.h"
+
+#include <algorithm>
 
 namespace tigon {
 
@@ -16,6 +18,14 @@ Known look_up(const Case& c) {
   const Pass* pass = op ? find_pass(*op, c.pass) : nullptr;
   if (!pass) throw UsageError("no op and pass '" + c.op + " " + c.pass + "'");
   return {op, pass, binding_of(c, *op, *pass)};
+}
+
+bool wants_any(const std::vector<std::string>& outputs, const Known& known, const Case& c) {
+  return outputs.empty() ||
+         std::any_of(known.pass->tensors.begin(), known.pass->tensors.end(), [&](const auto& t) {
+           return std::count(outputs.begin(), outputs.end(), t.name) > 0 &&
+                  !is_left_out(t, c.options);
+         });
 }
 
 }  // namespace
@@ -36,6 +46,16 @@ double minimum_bytes(const Case& c) {
 double flops_of(const Case& c) {
   const Known known = look_up(c);
   return known.pass->flops(known.binding);
+}
+
+std::vector<ProductSize> products_of(const Case& c) {
+  const Known known = look_up(c);
+  const auto size = [&](const Expr& e) { return static_cast<int64_t>(e(known.binding)); };
+  std::vector<ProductSize> sizes;
+  for (const Product& p : known.pass->products)
+    if (wants_any(p.outputs, known, c))
+      sizes.push_back({size(p.m), size(p.n), size(p.k), p.transpose_a, p.transpose_b});
+  return sizes;
 }
 
 }  // namespace tigon

@@ -136,6 +136,15 @@ struct Property {
   bool one_shape = false;                  // a middle shape is enough
 };
 
+// A matrix product [m, k] x [k, n] that a pass cannot do without. Operands are row-major;
+// transpose_a says that A is stored as [k, m], transpose_b that B is stored as [n, k].
+struct Product {
+  Expr m, n, k;
+  bool transpose_a = false, transpose_b = false;
+  // Outputs of which one must be there for it to be needed; empty: always.
+  std::vector<std::string> outputs = {};
+};
+
 struct Pass {
   std::string name = {};  // forward, backward or forward_backward
   std::vector<TensorInfo> tensors = {};
@@ -149,6 +158,8 @@ struct Pass {
   Expr flops;                                  // floating-point operations of the formula
   // Least bytes, where they are not "each input and output once"; may use "elem".
   std::optional<Expr> bytes = {};
+  // Timed alone as the yardstick of its speed; empty: a copy of the least bytes is.
+  std::vector<Product> products = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
   std::vector<std::string> strided = {};  // tensors whose rows may lie apart
   std::string upstream = {};  // upstream gradient with rows, where an output sums over rows

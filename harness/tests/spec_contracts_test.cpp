@@ -71,6 +71,11 @@ TEST_P(Contract, has_naive_and_fused_for_every_pass_and_a_positive_cost) {
   for (const Case& c : select_cases(request)) {
     EXPECT_GT(minimum_bytes(c), 0) << case_id(c);
     EXPECT_GT(flops_of(c), 0) << case_id(c);
+    double flops = 0;
+    for (const ProductSize& p : products_of(c)) flops += 2.0 * p.m * p.n * p.k;
+    if (c.options.empty() && flops > 0) {
+      EXPECT_EQ(flops, flops_of(c)) << case_id(c);
+    }
   }
 }
 
