@@ -111,7 +111,7 @@ class ReportTest(unittest.TestCase):
     def test_a_target_with_a_limit_of_bytes_needs_both(self):
         case = {"case_id": "a", "op": "linear_cross_entropy", "axes": {"T": 4096, "V": 128256}, "options": {"split": "vocabulary"}}
         for arena, reached in ((300 << 20, True), (400 << 20, False), (None, False)):
-            cells = [{**sample.bench("fused", 1, 1, 1e-3), **case, "share_of_gemm": 0.8},
+            cells = [{**sample.bench("fused", 1, 1, 1e-3), **case, "share_of_yardstick": 0.8},
                      {**sample.memory("fused", 1, 1, arena), **case}]
             self.write([sample.header("cuda", "NVIDIA H200"), *cells])
             (row,) = targets.of([load.load_run(self.folder)])
@@ -119,7 +119,8 @@ class ReportTest(unittest.TestCase):
 
     def test_targets_show_the_worst_case_of_the_newest_run(self):
         def run(day, shares):
-            cells = [{**sample.bench("fused", 8192, v, 1e-3), "share_of_copy": share} for v, share in shares.items()]
+            cells = [{**sample.bench("fused", 8192, v, 1e-3), "share_of_copy": share, "share_of_yardstick": share + 0.01}
+                     for v, share in shares.items()]
             header = {**sample.header("cuda", "NVIDIA H200"), "run_id": f"2026010{day}T120000Z-1a2b3c4d"}
             file = self.folder / f"{day}.jsonl"
             file.write_text(sample.text([header, *({**cell, "run_id": header["run_id"]} for cell in cells)]))
@@ -130,6 +131,7 @@ class ReportTest(unittest.TestCase):
         self.assertEqual((aligned["case"], aligned["worst"], aligned["best"], aligned["reached"], aligned["why"]),
                          ("cross_entropy forward_backward", 0.94, 0.96, True, ""))
         self.assertEqual((unaligned["worst"], unaligned["reached"]), (0.7, False))
+        self.assertAlmostEqual(aligned["beside"], 0.95)
         self.assertNotEqual(unaligned["why"], "")
         self.assertEqual(targets.of([load.load_run(self.write(sample.host_run()))]), [])
 

@@ -44,14 +44,14 @@ REQUIRED = {
                         "holds": (bool,)},
 }
 OPTIONAL = {
-    **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound", "attention", "launches"), TEXT),
+    **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound", "attention", "launches", "yardstick"), TEXT),
     **dict.fromkeys(("axes", "options", "tags", "tool", "host", "build", "libraries", "environment", "shard"), OBJECT),
     **dict.fromkeys(("outputs", "samples_s", "differences", "budgets"), LIST),
     **dict.fromkeys((
         "q1_s", "q3_s", "min_s", "max_s", "flop", "bytes_min_bytes", "bandwidth_bytes_per_s", "flop_rate_per_s",
         "share_of_copy", "share_of_gemm", "tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes",
         "device_bytes", "host_bytes", "peak_bytes", "traffic_ratio", "final_loss", "held_out_loss", "tokens_per_s",
-        "largest_difference", "budget", "linear_flop", "linear_alone_s"), NUMBER),
+        "largest_difference", "budget", "linear_flop", "linear_alone_s", "yardstick_s", "share_of_yardstick"), NUMBER),
     "n": WHOLE, "block": (int, str),
 }
 LOSSES = {"converge": {"loss": LIST}, "converge_step": {"loss": NUMBER}}  # of all steps; of one

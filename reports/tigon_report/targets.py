@@ -10,8 +10,9 @@ FILE = pathlib.Path(__file__).with_name("targets.json")
 def of(runs):
     """Rows of the table: one for each target and kernel that one of `runs` measured in bf16 on a GPU, fused.
 
-    A row has the share of the worst and the best case, and `why` where the worst is below what was set out. A case
-    that several runs measured counts as the newest did.
+    A row has the share of the worst and the best case, and `why` where the worst is below what was set out; `beside` is
+    the least share of a copy of as many bytes, or of the products alone, timed in turns with the kernel (None where a
+    cell has none). A case that several runs measured counts as the newest did.
     """
     newest = {}
     for run in sorted((run for run in runs if run.on_gpu), key=lambda run: run.header["run_id"]):
@@ -31,10 +32,12 @@ def _row(target, case, records):
     worst, best = cells[0], cells[-1]
     allowed = target.get("arena_bytes")
     arena = max((cell["arena"] for cell in cells if cell["arena"] is not None), default=None) if allowed else None
+    beside = [cell.get("share_of_yardstick") for cell in cells]
     reached = worst[target["share"]] >= target["at_least"] and (not allowed or arena is not None and arena <= allowed)
     return {"case": case, "what": target["what"], "of": target["of"], "basis": target["basis"], "at_least": target["at_least"],
             "cells": len(cells), "worst": worst[target["share"]], "worst_at": units.axes_text(worst["axes"]),
-            "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached, "arena": arena, "allowed": allowed,
+            "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached,
+            "beside": None if None in beside else min(beside), "arena": arena, "allowed": allowed,
             "why": "" if reached else target["why"].get(case, "cause not measured"),
             "where": f"{worst['run'].device}, {worst['run'].date}"}
 
