@@ -15,59 +15,13 @@ const char* absent() { return kAbsent.reason; }
 
 namespace rms_norm {
 
-template <class P>
-Status forward(const Forward<P>&, const Scratch&, Stream) {
-  return kAbsent;
-}
-template <class P>
-Status backward(const Backward<P>&, const Scratch&, Stream) {
-  return kAbsent;
-}
-template <class Args>
-size_t workspace(const Args&) {
-  return 0;
-}
-template Status forward(const Forward<F32>&, const Scratch&, Stream);
-template Status forward(const Forward<BF16>&, const Scratch&, Stream);
-template Status forward(const Forward<F16>&, const Scratch&, Stream);
-template Status backward(const Backward<F32>&, const Scratch&, Stream);
-template Status backward(const Backward<BF16>&, const Scratch&, Stream);
-template Status backward(const Backward<F16>&, const Scratch&, Stream);
-template size_t workspace(const Forward<F32>&);
-template size_t workspace(const Forward<BF16>&);
-template size_t workspace(const Forward<F16>&);
-template size_t workspace(const Backward<F32>&);
-template size_t workspace(const Backward<BF16>&);
-template size_t workspace(const Backward<F16>&);
+#include "reference/cudnn/absent_norm.inc"
 
 }  // namespace rms_norm
 
 namespace layer_norm {
 
-template <class P>
-Status forward(const Forward<P>&, const Scratch&, Stream) {
-  return kAbsent;
-}
-template <class P>
-Status backward(const Backward<P>&, const Scratch&, Stream) {
-  return kAbsent;
-}
-template <class Args>
-size_t workspace(const Args&) {
-  return 0;
-}
-template Status forward(const Forward<F32>&, const Scratch&, Stream);
-template Status forward(const Forward<BF16>&, const Scratch&, Stream);
-template Status forward(const Forward<F16>&, const Scratch&, Stream);
-template Status backward(const Backward<F32>&, const Scratch&, Stream);
-template Status backward(const Backward<BF16>&, const Scratch&, Stream);
-template Status backward(const Backward<F16>&, const Scratch&, Stream);
-template size_t workspace(const Forward<F32>&);
-template size_t workspace(const Forward<BF16>&);
-template size_t workspace(const Forward<F16>&);
-template size_t workspace(const Backward<F32>&);
-template size_t workspace(const Backward<BF16>&);
-template size_t workspace(const Backward<F16>&);
+#include "reference/cudnn/absent_norm.inc"
 
 }  // namespace layer_norm
 

@@ -103,17 +103,6 @@ size_t workspace(const Args& a) {
   return a.x.size() == 0 || !refusal(a).ok() ? 0 : parts_of(a, nullptr).bytes;
 }
 
-template Status forward(const Forward<F32>&, const Scratch&, Stream);
-template Status forward(const Forward<BF16>&, const Scratch&, Stream);
-template Status forward(const Forward<F16>&, const Scratch&, Stream);
-template Status backward(const Backward<F32>&, const Scratch&, Stream);
-template Status backward(const Backward<BF16>&, const Scratch&, Stream);
-template Status backward(const Backward<F16>&, const Scratch&, Stream);
-template size_t workspace(const Forward<F32>&);
-template size_t workspace(const Forward<BF16>&);
-template size_t workspace(const Forward<F16>&);
-template size_t workspace(const Backward<F32>&);
-template size_t workspace(const Backward<BF16>&);
-template size_t workspace(const Backward<F16>&);
+#include "reference/cudnn/norm_instances.inc"
 
 }  // namespace tigon::cudnn::layer_norm
