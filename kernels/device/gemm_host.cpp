@@ -15,13 +15,27 @@ namespace {
 // Edge of a tile of C and of a block of A and B: each conversion is shared by 384 multiplications,
 // and the three fp32 buffers of a thread (1.7 MiB) stay near its cache.
 constexpr int64_t kTile = 384;
-constexpr int64_t kBufferFloats = 3 * kTile * kTile;
+constexpr int64_t kLineFloats = 16;        // buffers start where cache lines do
 constexpr double kMinFlopPerThread = 4e6;  // about 0.1 ms: less does not pay for a thread
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Block = Eigen::Map<RowMajor>;
 
 int64_t tiles(int64_t n) { return (n + kTile - 1) / kTile; }
+
+// Where the buffers of a thread lie: a block of A and of B and a tile of C, of which a small
+// problem needs a part only.
+struct Buffers {
+  int64_t b, sum, end;  // in floats behind A's
+};
+
+Buffers buffers_of(const Gemm& p) {
+  const auto edge = [](int64_t n) { return std::clamp<int64_t>(n, 1, kTile); };
+  const auto lines = [](int64_t n) { return (n + kLineFloats - 1) / kLineFloats * kLineFloats; };
+  const int64_t m = edge(p.m), n = edge(p.n), k = edge(p.k);
+  const int64_t b = lines(m * k), sum = b + lines(n * k);
+  return {b, sum, sum + lines(m * n)};
+}
 
 unsigned threads_for(const Gemm& p) {
   const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
@@ -65,9 +79,10 @@ void write(const Gemm& p, const Range& r, Block& sum) {
 
 template <class In, class Out>
 void compute_tile(const Gemm& p, const Range& r, float* buffer) {
+  const Buffers at = buffers_of(p);
   float* const a_buffer = buffer;
-  float* const b_buffer = buffer + kTile * kTile;
-  Block sum(buffer + 2 * kTile * kTile, r.rows, r.columns);
+  float* const b_buffer = buffer + at.b;
+  Block sum(buffer + at.sum, r.rows, r.columns);
   sum.setZero();
   for (int64_t k = 0; k < p.k; k += kTile) {
     const int64_t depth = std::min(kTile, p.k - k);
@@ -94,7 +109,7 @@ void run(const Gemm& p, float* buffers) {
   const int64_t count = tiles(p.m) * tiles(p.n);
   std::atomic<int64_t> next = 0;
   const auto work = [&](unsigned thread) {
-    float* const buffer = buffers + thread * kBufferFloats;
+    float* const buffer = buffers + thread * buffers_of(p).end;
     for (int64_t t = next++; t < count; t = next++) {
       const int64_t row = t / tiles(p.n) * kTile, column = t % tiles(p.n) * kTile;
       compute_tile<In, Out>(
@@ -117,7 +132,7 @@ void mark_written(const Gemm& p) {
 }  // namespace
 
 size_t gemm_workspace(const Gemm& p) {
-  return threads_for(p) * static_cast<size_t>(kBufferFloats) * sizeof(float);
+  return threads_for(p) * static_cast<size_t>(buffers_of(p).end) * sizeof(float);
 }
 
 Status gemm(const Gemm& p, Scratch scratch, Stream) {
