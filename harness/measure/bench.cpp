@@ -82,6 +82,7 @@ size_t measure_from(size_t first, const std::vector<Cell>& cells, const Ceilings
           observer.on_record(line["record"], line["fields"]);
           return;
         }
+        if (!line.contains("cell")) return;  // a sign of life
         done = line["cell"].get<size_t>() + 1;
         observer.on_cell(case_id(cells[done - 1].c), static_cast<int>(cells.size()));
       },

@@ -19,6 +19,7 @@ enum class Bases { kAll, kCold, kGraph };
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
                   const Emit& emit, Bases bases = Bases::kAll);
 
+// Another way to measure a cell. A line without "record" is a sign of life: the parent waits on.
 using MeasureCell =
     std::function<void(const Cell&, const Ceilings&, const StoppingRule&, const Emit&)>;
 

@@ -106,14 +106,13 @@ std::string PeerProcess::how_it_ended() {
 }
 
 std::string PeerProcess::read_line(double limit_s) {
-  const auto begin = Clock::now();
   for (;;) {
     if (const size_t at = buffer_.find('\n'); at != std::string::npos) {
       const std::string line = buffer_.substr(0, at);
       buffer_.erase(0, at + 1);
       return line;
     }
-    const double left = limit_s - std::chrono::duration<double>(Clock::now() - begin).count();
+    const double left = limit_s - std::chrono::duration<double>(Clock::now() - sent_).count();
     if (left <= 0) {
       end();
       throw ImplementationFault(Verdict::kTimeout, fmt::format("no answer within {:g} s", limit_s));
@@ -133,18 +132,20 @@ std::string PeerProcess::read_line(double limit_s) {
   }
 }
 
-Json PeerProcess::ask(const Json& request, double limit_s) {
+void PeerProcess::send(const Json& request) {
   // One that has ended since its last answer has said all that it had to.
   char byte;
   if (process_ > 0 && recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) end();
   if (process_ < 0) start();
+  sent_ = Clock::now();
   const std::string line = without_nonfinite(request).dump() + "\n";
   for (size_t done = 0; done < line.size();) {
-    const ssize_t n = send(socket_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
+    const ssize_t n = ::send(socket_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
     if (n < 0 && errno != EINTR) break;  // reading tells why
     if (n > 0) done += static_cast<size_t>(n);
   }
-  return Json::parse(read_line(limit_s));
 }
+
+Json PeerProcess::receive(double limit_s) { return Json::parse(read_line(limit_s)); }
 
 }  // namespace tigon::peers

@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 
 #include "harness/record/record_writer.h"
@@ -19,9 +20,13 @@ class PeerProcess {
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
-  // The answer to a request. Starts the process when there is none. Throws ImplementationFault when
-  // it crashes or does not answer within `limit_s`; the next request starts another.
-  Json ask(const Json& request, double limit_s);
+  // Hands over a request. Starts the process when there is none, which a thread must not do that
+  // ends before the bench: Linux kills the process with the thread that started it. Throws
+  // ImplementationFault when it cannot be started.
+  void send(const Json& request);
+  // The answer to the last request. Throws ImplementationFault when the process crashes or has not
+  // answered `limit_s` after the request; the next request starts another.
+  Json receive(double limit_s);
 
  private:
   void start();
@@ -30,6 +35,7 @@ class PeerProcess {
   std::string how_it_ended();
 
   std::string name_, buffer_;
+  std::chrono::steady_clock::time_point sent_;
   int socket_ = -1;
   pid_t process_ = -1;
 };

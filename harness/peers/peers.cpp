@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -68,13 +67,43 @@ PeerProcess& process_of(const std::string& name) {
   return *process;
 }
 
-// The answer, or what happened instead as one.
-Json answer_of(const std::string& name, const Json& request, double limit_s) {
-  try {
-    return process_of(name).ask(request, limit_s);
-  } catch (const ImplementationFault& fault) {
-    return {{"verdict", name_of(fault.verdict)}, {"reason", fault.what()}};
+// What a request asks for, in the words of a reason.
+std::string asked_for(const Json& request) {
+  if (request["do"] == "outputs") return "its results on a small case";
+  return request["do"] == "warm" ? "its first calls" : "its times";
+}
+
+// An answer that says what happened instead.
+Json answer_instead(const ImplementationFault& fault, const Json& request) {
+  std::string reason = fault.what();
+  if (fault.verdict == Verdict::kTimeout) reason += ", asked for " + asked_for(request);
+  return {{"verdict", name_of(fault.verdict)}, {"reason", reason}};
+}
+
+using ByName = std::map<std::string, Json>;
+
+// The answers of several peers, which work at the same time.
+ByName answers_of(const ByName& requests, double limit_s, const Emit& emit) {
+  ByName answers;
+  const auto attempt = [&](const std::string& name, const auto& act) {
+    try {
+      act(process_of(name));
+    } catch (const ImplementationFault& fault) {
+      answers[name] = answer_instead(fault, requests.at(name));
+    }
+  };
+  for (const auto& [name, request] : requests)
+    attempt(name, [&](PeerProcess& process) { process.send(request); });
+  for (const auto& [name, request] : requests) {
+    if (answers.count(name) == 0)
+      attempt(name, [&](PeerProcess& process) { answers[name] = process.receive(limit_s); });
+    emit({{"answered", name}});
   }
+  return answers;
+}
+
+Json answer_of(const std::string& name, const Json& request, double limit_s, const Emit& emit) {
+  return answers_of({{name, request}}, limit_s, emit).at(name);
 }
 
 void emit_record(const Emit& emit, const char* kind, Json fields) {
@@ -139,36 +168,41 @@ Ceilings block_ceilings(const Case& c, const Ceilings& of_run, const Emit& emit)
 
 // What peers answered before anything was timed.
 struct Readied {
-  Json outputs;  // of the small case; null where it was judged before
-  Json warm;     // of the case itself: imported, compiled and run once
+  ByName outputs;  // of the small case; none where it was judged before
+  ByName warm;     // of the case itself: imported, compiled and run once
 };
 
-// All peers at once, which is most of the time: it goes into imports and compilers.
-std::map<std::string, Readied> ready_all(const std::vector<std::string>& names, const Json& measure,
-                                         const Json& outputs, double limit_s,
-                                         const fs::path& folder) {
-  std::map<std::string, std::future<Readied>> asked;
+// All peers at once, which is most of the time: it goes into imports and compilers. One that runs
+// out of its time is not asked again.
+Readied ready_all(const std::vector<std::string>& names, const Json& measure, const Json& outputs,
+                  double limit_s, const fs::path& folder, const Emit& emit) {
+  Readied readied;
+  ByName requests;
   for (const std::string& name : names) {
+    if (outputs.is_null()) continue;
     fs::create_directory(folder / name);
-    Json warm = measure, own = outputs;
-    warm["do"] = "warm";
-    if (!own.is_null()) own["folder"] = (folder / name).string();
-    process_of(name);  // made here, so that the threads only look it up
-    asked[name] = std::async(std::launch::async, [=] {
-      Readied readied;
-      if (!own.is_null()) readied.outputs = answer_of(name, own, limit_s);
-      readied.warm = answer_of(name, warm, limit_s);
-      return readied;
-    });
+    requests[name] = outputs;
+    requests[name]["folder"] = (folder / name).string();
   }
-  std::map<std::string, Readied> all;
-  for (auto& [name, future] : asked) all[name] = future.get();
-  return all;
+  readied.outputs = answers_of(requests, limit_s, emit);
+  requests.clear();
+  for (const std::string& name : names) {
+    const auto before = readied.outputs.find(name);
+    if (before != readied.outputs.end() && before->second["verdict"] == "timeout") {
+      readied.warm[name] = before->second;
+      continue;
+    }
+    requests[name] = measure;
+    requests[name]["do"] = "warm";
+  }
+  readied.warm.merge(answers_of(requests, limit_s, emit));
+  return readied;
 }
 
 void measure_peer(const Case& c, const Json& request, const Json& warm, const Ceilings& of_run,
                   const Emit& emit, double limit_s) {
-  const Json answer = warm["verdict"] == "passed" ? answer_of(c.impl, request, limit_s) : warm;
+  const Json answer =
+      warm["verdict"] == "passed" ? answer_of(c.impl, request, limit_s, emit) : warm;
   if (answer["verdict"] != "passed") {
     const std::string verdict = answer["verdict"], reason = answer["reason"];
     emit_record(emit, "bench", bench_without_samples(c, main_basis(), verdict, reason));
@@ -284,7 +318,7 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   const std::unique_ptr<Accuracy> accuracy = accuracy_once(cell.c);
   const Json outputs =
       accuracy ? outputs_request(accuracy->problem(), folder.path() / "small") : Json();
-  const auto readied = ready_all(theirs, request, outputs, options.limit_s, folder.path());
+  const Readied readied = ready_all(theirs, request, outputs, options.limit_s, folder.path(), emit);
   const auto measure_ours = [&] {
     if (ours.implementations.empty()) return;
     ours.c.impl = ours.implementations.front();
@@ -294,14 +328,14 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   for (const std::string& name : theirs) {
     Case c = cell.c;
     c.impl = name;
-    measure_peer(c, request, readied.at(name).warm, ceilings, emit, options.limit_s);
+    measure_peer(c, request, readied.warm.at(name), ceilings, emit, options.limit_s);
   }
   if (!ours_first) measure_ours();
   if (!accuracy) return;
   for (const std::string& name : ours.implementations)
     emit_record(emit, "accuracy", accuracy_of_ours(name, *accuracy));
   for (const std::string& name : theirs)
-    emit_record(emit, "accuracy", accuracy_of_peer(name, *accuracy, readied.at(name).outputs));
+    emit_record(emit, "accuracy", accuracy_of_peer(name, *accuracy, readied.outputs.at(name)));
 }
 
 }  // namespace tigon::peers

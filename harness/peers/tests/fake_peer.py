@@ -4,6 +4,10 @@ import time
 
 import numpy
 
+if starts := os.environ.get("TIGON_FAKE_STARTS"):
+    with open(starts, "a", encoding="utf-8") as file:
+        print("started", file=file)
+
 
 def rms_norm(x, w, eps, offset):
     print("libraries print")

@@ -12,6 +12,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -119,7 +120,23 @@ class BenchTest(unittest.TestCase):
         self.assertEqual((bench["verdict"], bench["reason"]), ("crashed", "ended with exit code 3"))
         self.file.unlink()
         bench, _ = self.refused("--op", "geglu", "--pass", "forward", "--peers", "fake", "--timeout", "3")
-        self.assertEqual((bench["verdict"], bench["reason"]), ("timeout", "no answer within 3 s"))
+        self.assertEqual((bench["verdict"], bench["reason"]), ("timeout", "no answer within 3 s, asked for its results on a small case"))
+
+    def starts(self, *words):
+        """How often the peer's process was started in a bench, and the bench's record of it."""
+        with tempfile.NamedTemporaryFile() as file, unittest.mock.patch.dict(os.environ, TIGON_FAKE_STARTS=file.name):
+            bench, _ = self.refused(*words, "--pass", "forward", "--peers", "fake")
+            return len(file.read().splitlines()), bench
+
+    @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
+    def test_the_process_that_was_made_ready_is_the_one_that_is_measured(self):
+        starts, bench = self.starts("--op", "rms_norm")
+        self.assertEqual((starts, bench["verdict"]), (1, "passed"))
+
+    @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
+    def test_a_peer_that_ran_out_of_its_time_is_not_asked_again(self):
+        starts, bench = self.starts("--op", "geglu", "--timeout", "3")
+        self.assertEqual((starts, bench["verdict"]), (1, "timeout"))
 
     @unittest.skipUnless(HAS_TORCH, "SKIPPED: this Python has no torch")
     def test_eager_torch_is_right_everywhere(self):
