@@ -6,19 +6,14 @@
 #include "kernels/device/device.h"
 #include "kernels/device/loss_columns.h"
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/linear_cross_entropy/vocabulary_cut.h"
 
 namespace tigon::linear_cross_entropy {
-
-// Elements between rows of logits are a multiple of this: 16 bytes of a 16-bit type, without which
-// the GEMM and the row sweep cannot use wide accesses.
-inline constexpr int64_t kPadding = 8;
 
 template <class Args>
 concept WritesGradients = requires(const Args& a) {
   a.dw.data;
 };
-
-inline int64_t round_up(int64_t n, int64_t multiple) { return ceil_div(n, multiple) * multiple; }
 
 // Rows per chunk: as few chunks as the budget allows, of equal size, rounded up to whole tiles of
 // the GEMM where the budget allows that.
@@ -38,19 +33,11 @@ int64_t chunk_rows(const Args& a) {
   return std::clamp<int64_t>(chunk, 1, std::max<int64_t>(1, rows));
 }
 
-// Columns per chunk of the vocabulary: whole tiles of the GEMM, and rows of 16-byte pieces in any
-// case.
 template <class Args>
 int64_t chunk_columns(const Args& a) {
-  constexpr int64_t kTile = 256;
-  const int64_t columns = a.w.shape[0];
   const int64_t column_bytes =
       std::max<int64_t>(1, a.x.shape[0]) * static_cast<int64_t>(sizeof(typename Args::Elem));
-  const int64_t most = std::max(kPadding, a.logits_bytes / column_bytes / kPadding * kPadding);
-  if (most >= columns) return columns;
-  if (most < kTile) return most;
-  const int64_t equal = round_up(ceil_div(columns, ceil_div(columns, most)), kTile);
-  return equal <= most ? equal : most / kTile * kTile;
+  return chunk_columns(a.w.shape[0], column_bytes, a.logits_bytes);
 }
 
 // The part of the logits [T, V] that is held at once.
@@ -81,8 +68,13 @@ using PlanOf = Plan<typename Args::Elem>;
 
 template <class Args>
 Chunk chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
-  const int64_t rows = a.x.shape[0], columns = a.w.shape[0], first = index * p.chunk;
-  if (a.split == Split::kVocabulary) return {0, rows, first, std::min(p.chunk, columns - first)};
+  const int64_t rows = a.x.shape[0], columns = a.w.shape[0];
+  if (a.split == Split::kVocabulary) {
+    const Columns c = columns_of(columns, p.chunk, index);
+    const bool whole = index == 0 && planted("linear_cross_entropy.first_columns_whole");
+    return {0, rows, c.first, whole ? p.chunk : c.count};
+  }
+  const int64_t first = index * p.chunk;
   return {first, std::min(p.chunk, rows - first), 0, columns};
 }
 

@@ -57,7 +57,9 @@ PlanOf<Args> plan(const Args& a, void* data) {
     gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
     return Status{};
   };
-  for (int64_t i = 0; i < p.chunks; i += std::max<int64_t>(1, p.chunks - 1)) {  // first and last
+  // Those between are like the second.
+  for (const int64_t i : {int64_t{0}, int64_t{1}, p.chunks - 1}) {
+    if (i < 0 || i >= p.chunks) continue;
     const Chunk c = chunk_at(a, p, i);
     widen(logits_gemm(a, p, c));
     for_gradient_gemms(a, p, c, widen);
@@ -193,7 +195,7 @@ Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
   return {};
 }
 
-// The second time from the end: the last chunk's logits are still there.
+// The second time from the end: the logits of the last chunk, the widest, are still there.
 template <class Args>
 Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
   if (p.chunks == 0) return {};

@@ -9,7 +9,8 @@ inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabular
 
 // What is cut into chunks. Rows: a chunk's logits are computed once, and dw is summed over chunks.
 // The vocabulary: a chunk of its columns for all rows, for the least memory; logits are computed
-// twice (but for the last chunk's), dw is rounded once without a sum, and dx is summed in fp32.
+// twice but for those of one chunk of full size, dw is rounded once without a sum, and dx is summed
+// in fp32.
 enum class Split : int { kRows, kVocabulary };
 
 // logits_bytes: most bytes of logits held at once; at least one row, or eight columns, are always

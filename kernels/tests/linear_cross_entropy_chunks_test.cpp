@@ -1,0 +1,147 @@
+// linear_cross_entropy: what is cut, what is left out, and the scratch that follows from it.
+#include "kernels/linear_cross_entropy/vocabulary_cut.h"
+#include "kernels/tests/linear_cross_entropy_problem.h"
+
+namespace tigon::linear_cross_entropy {
+namespace {
+
+template <class P>
+class LinearCrossEntropyChunks : public LinearCrossEntropy<P> {};
+TYPED_TEST_SUITE(LinearCrossEntropyChunks, Policies);
+
+// Chunks follow each other without a gap from aligned columns, none is over the budget, and only
+// the first is not whole.
+TEST(VocabularyCut, TheLastChunkIsWhole) {
+  constexpr int64_t kColumnBytes = 6;
+  for (const int64_t columns : {1, 8, 33, 50, 255, 700, 2048, 50257, 128256}) {
+    for (const int64_t most : {1, 8, 100, 255, 256, 700, 3000, 50000, 200000}) {
+      SCOPED_TRACE(testing::Message() << "V " << columns << " budget of " << most << " columns");
+      const int64_t chunk = chunk_columns(columns, kColumnBytes, most * kColumnBytes);
+      EXPECT_LE(chunk, std::max(most, kPadding));
+      const int64_t step = most < kColumnTile ? kPadding : kColumnTile;
+      EXPECT_GT(chunk, std::min(columns, most) - step);
+      int64_t next = 0;
+      for (int64_t i = 0; i < (columns + chunk - 1) / chunk; ++i) {
+        const Columns c = columns_of(columns, chunk, i);
+        EXPECT_EQ(c.first, next);
+        EXPECT_EQ(c.first % kPadding, 0);
+        EXPECT_LE(c.count, chunk);
+        EXPECT_GT(c.count, i == 0 ? 0 : chunk - kPadding);
+        next = c.first + c.count;
+      }
+      EXPECT_EQ(next, columns);
+    }
+  }
+}
+
+TYPED_TEST(LinearCrossEntropyChunks, VocabularyInChunks) {
+  LossOptions plain, all{.label_smoothing = 0.1f, .z_loss = 1e-2f, .softcap = 5.0f};
+  for (LossOptions o : {plain, all}) {
+    for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+      o.reduction = r;
+      for (const int64_t columns : {100, 16, 1}) {
+        this->make({.options = o, .columns_per_chunk = columns, .bias = true});
+        this->expect_right();
+      }
+    }
+  }
+  // Whole tiles and a rest.
+  this->make({.rows = 7, .hidden = 5, .columns = 700, .columns_per_chunk = 300});
+  this->expect_right();
+  for (const Dw dw : {Dw::kNone, Dw::kFp32, Dw::kAccum}) {
+    this->make({.columns_per_chunk = 16, .dx = dw == Dw::kFp32, .dw = dw});
+    this->expect_right();
+    this->make({.rows = 0, .columns_per_chunk = 16, .dw = dw});
+    this->expect_right();
+  }
+}
+
+// Nine of thirteen rows are not ignored.
+TYPED_TEST(LinearCrossEntropyChunks, IgnoredRowsLeftOut) {
+  for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+    for (const int64_t most : {9, 11, 100}) {
+      for (const int64_t columns : {0, 16}) {
+        this->make({.options = {.reduction = r},
+                    .rows_per_chunk = 4,
+                    .columns_per_chunk = columns,
+                    .max_valid_rows = most,
+                    .bias = true});
+        this->expect_right();
+      }
+    }
+  }
+  this->make({.max_valid_rows = 0});
+  this->targets_.assign(this->targets_.size(), -100);
+  this->expect_right();
+  this->make({.rows = 0, .max_valid_rows = 5});
+  this->expect_right();
+}
+
+TYPED_TEST(LinearCrossEntropyChunks, MoreRowsThanPromisedAreReported) {
+  for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
+    for (const int64_t most : {0, 8}) {
+      this->make({.options = {.reduction = r}, .max_valid_rows = most, .bias = true});
+      const auto out = this->run_forward_backward();
+      for (const auto* values : {&out.loss, &out.lse, &out.dbias})
+        for (const float v : *values) EXPECT_TRUE(std::isnan(v));
+      for (const auto v : out.dx) EXPECT_TRUE(std::isnan(static_cast<float>(v)));
+      for (const double v : out.dw) EXPECT_TRUE(std::isnan(v));
+    }
+  }
+}
+
+// The products shrink with the bound.
+TYPED_TEST(LinearCrossEntropyChunks, ScratchFollowsTheBoundOfRows) {
+  using Elem = typename TypeParam::Elem;
+  ForwardBackward<TypeParam> a;
+  a.x = view(static_cast<const Elem*>(nullptr), 4096, 8);
+  a.w = view(static_cast<const Elem*>(nullptr), 100000, 8);
+  a.loss = view(static_cast<float*>(nullptr), 1);
+  a.logits_bytes = int64_t{4} << 30;
+  const auto all = workspace(a);
+  a.max_valid_rows = 1024;
+  EXPECT_LT(workspace(a), all / 2);
+}
+
+// The budget buys rows; the GEMM's workspace is small beside these.
+TYPED_TEST(LinearCrossEntropyChunks, ScratchFollowsTheBudget) {
+  using Elem = typename TypeParam::Elem;
+  Elem some;  // nothing is read: only whether a gradient is given
+  float some_fp32;
+  ForwardBackward<TypeParam> a;
+  a.x = view(static_cast<const Elem*>(nullptr), 4096, 64);
+  a.w = view(static_cast<const Elem*>(nullptr), 500001, 64);
+  a.loss = view(static_cast<float*>(nullptr), 1);
+  a.reduction = Reduction::kSum;
+  const int64_t row = 500008 * static_cast<int64_t>(sizeof(Elem));
+  const auto bytes = [&](int64_t rows) {
+    a.logits_bytes = rows * row + 1;
+    return static_cast<int64_t>(workspace(a));
+  };
+  const int64_t one_row = bytes(0);
+  EXPECT_EQ(one_row, bytes(1));
+  // Six chunks of 683 rows: rounded up to whole tiles they would be over the budget of 700.
+  EXPECT_LE(bytes(700) - one_row, 700 * row + (int64_t{64} << 20));
+  EXPECT_GE(bytes(700) - one_row, 682 * row - (int64_t{64} << 20));
+  EXPECT_LE(bytes(5000), 4096 * row + (int64_t{64} << 20));
+  // A dw of fp32 needs no sum of its own.
+  a.dw = view(&some, 500001, 64);
+  const int64_t with_sum = bytes(700);
+  a.dw = {};
+  a.dw_accum = view(&some_fp32, 500001, 64);
+  const int64_t sum = std::is_same_v<Elem, float> ? 0 : 500001 * 64 * 4;
+  EXPECT_NEAR(with_sum - bytes(700), sum, 256);
+  // Where the vocabulary is cut, 4096 rows of 1,024 columns and a sum of dx.
+  a.dw_accum = {};
+  a.dx = view(&some, 4096, 64);
+  a.split = Split::kVocabulary;
+  const int64_t column = 4096 * static_cast<int64_t>(sizeof(Elem));
+  const auto of_columns = [&](int64_t columns) {
+    a.logits_bytes = columns * column;
+    return static_cast<int64_t>(workspace(a));
+  };
+  EXPECT_EQ(of_columns(1025), of_columns(1024));
+  EXPECT_NEAR(of_columns(1024) - of_columns(8), 1016 * column, size_t{64} << 20);
+}
+}  // namespace
+}  // namespace tigon::linear_cross_entropy
