@@ -1,5 +1,6 @@
 // The child's side: reads requests, runs cases, writes results to a descriptor of its own.
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -45,9 +46,17 @@ void be_first_to_go() {
   close(file);
 }
 
+// Every case needs the megabytes again that the case before has freed: given back to the system and
+// cleared by it anew, they are an eighth of the time of linear_cross_entropy's checks.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most there is; what is larger is given back
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
 void set_limits() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   be_first_to_go();
+  keep_freed_memory();
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
 #if !defined(TIGON_CUDA) && !defined(__SANITIZE_ADDRESS__)
