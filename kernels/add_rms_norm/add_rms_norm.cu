@@ -121,11 +121,11 @@ class StreamGradient {
 
   // slots: shared memory of the third queue.
   TIGON_DEVICE StreamGradient(const View<const T, 2>& dh, Vec<T>* slots)
-      : rows_(dh), queue_(slots) {}
+      : rows_(dh), queue_(slots, dh.data, row_stride()) {}
 
-  TIGON_DEVICE void request(int64_t row, int slot) {
+  TIGON_DEVICE void request(int mine, int slot) {
     if constexpr (kQueued)
-      if (is_given()) queue_.request(row_at(row), pieces_of(row), slot);
+      if (is_given()) queue_.request(mine + planted("add_rms_norm.dh_read_past_row"), slot);
   }
   TIGON_DEVICE void start(int64_t row, int lane) {
     if (!is_given()) return;
@@ -154,8 +154,10 @@ class StreamGradient {
     return rows_.data != nullptr && !planted("add_rms_norm.dh_ignored");
   }
   TIGON_DEVICE const T* row_at(int64_t row) const {
-    const bool packed = planted("add_rms_norm.dh_stride_ignored");
-    return rows_.data + row * (packed ? rows_.shape[1] : rows_.stride[0]);
+    return rows_.data + row * row_stride();
+  }
+  TIGON_DEVICE int64_t row_stride() const {
+    return planted("add_rms_norm.dh_stride_ignored") ? rows_.shape[1] : rows_.stride[0];
   }
   TIGON_DEVICE int64_t pieces_of(int64_t row) const {
     const int64_t pieces = rows_.shape[1] / kWidth + planted("add_rms_norm.dh_read_past_row");

@@ -78,6 +78,17 @@ TIGON_DEVICE void round_piece(float (&f)[kWidth]) {
     unpack(pack<T>(f), f);
 }
 
+// For pieces that are read only where they have been loaded, which g++ cannot see: a zero in every
+// register would cost a GPU time.
+template <class T, int kWidth, size_t kPieces>
+TIGON_DEVICE void leave_unset(Piece<T, kWidth> (&pieces)[kPieces]) {
+#if TIGON_GPU
+  static_cast<void>(pieces);
+#else
+  for (Piece<T, kWidth>& piece : pieces) piece = {};
+#endif
+}
+
 // Makes the piece as good as newly loaded: what was computed from it is computed again rather than
 // kept. Without it nvcc keeps a row of bf16 in twice the registers, as float.
 template <class T, int kWidth>

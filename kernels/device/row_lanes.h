@@ -105,4 +105,34 @@ TIGON_DEVICE void load_lane_pieces(const T* p, int64_t columns, int lane,
       kept[k] = load_if_given<kWidth>(p, i);
 }
 
+// f(p) of each piece that the thread keeps, where it keeps its p-th if p * kLanes < mine.
+template <int kLanes, int kPieces, class F>
+TIGON_DEVICE void for_kept_pieces(int mine, const F& f) {
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (p * kLanes < mine) f(p);
+}
+// Piece i of p [columns]; `otherwise` in every element where there is no tensor.
+template <int kWidth, class T>
+TIGON_DEVICE Piece<std::remove_const_t<T>, kWidth> load_piece_or(const T* p, float otherwise,
+                                                                 int64_t i) {
+  if (p != nullptr) return load_piece<kWidth>(p + i * kWidth);
+  float f[kWidth];
+  for (float& v : f) v = otherwise;
+  return pack_piece<std::remove_const_t<T>>(f);
+}
+// The pieces of p [columns] that this lane keeps, as above.
+template <int kWidth, int kLanes, int kPieces, class T>
+TIGON_DEVICE void load_pieces_or(const T* p, float otherwise, int lane, int mine,
+                                 Piece<std::remove_const_t<T>, kWidth> (&kept)[kPieces]) {
+  if (p != nullptr) {
+    p += lane * kWidth;
+    for_kept_pieces<kLanes, kPieces>(
+        mine, [&](int k) { kept[k] = load_piece<kWidth>(p + k * kLanes * kWidth); });
+  } else {
+    TIGON_UNROLL
+    for (int k = 0; k < kPieces; ++k) kept[k] = load_piece_or<kWidth, T>(nullptr, otherwise, 0);
+  }
+}
+
 }  // namespace tigon

@@ -8,10 +8,11 @@ namespace tigon {
 
 // kStages rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will
 // read itself, so it waits for nobody else. Single elements are read one row ahead into registers:
-// there is no copy of two bytes; and so are pieces where kStages is 1. The queues of a kernel move
-// together: request() of each, close(); and for every row await(), receive() of each, the next
-// requests, close(). A row that registers cannot hold is read where it landed: at() in place of
-// receive(), and the next requests when the thread is through with it.
+// there is no copy of two bytes; and so are pieces where kStages is 1. A group of lanes takes the
+// rows first_row(), + step(), ... The queues of a kernel move together: request() of each, close();
+// and for every row await(), receive() of each, the next requests, close(). A row that registers
+// cannot hold is read where it landed: at() in place of receive(), and the next requests when the
+// thread is through with it. The thread has its p-th piece of a row if p * kLanes < mine.
 template <class T, int kWidth, int kLanes, int kPieces, int kStages>
 class RowQueue {
   static constexpr int kPitch = kRowThreads<kLanes>;
@@ -22,34 +23,35 @@ class RowQueue {
   static constexpr int kDepth = kCopies ? kStages : 1;                      // rows ahead
   static constexpr int kVectors = kCopies ? kDepth * kPieces * kPitch : 0;  // of shared memory
 
-  TIGON_DEVICE explicit RowQueue(Vec<T>* shared) : slots_(shared + threadIdx.x) {}
+  static TIGON_DEVICE int64_t first_row() {
+    return int64_t{blockIdx.x} * kRowsPerBlock<kLanes> + threadIdx.x / kLanes;
+  }
+  static TIGON_DEVICE int64_t step() { return int64_t{gridDim.x} * kRowsPerBlock<kLanes>; }
 
-  // row: [pieces * kWidth]; without pieces nothing is read. 0 <= slot < kDepth.
-  TIGON_DEVICE void request(const T* row, int64_t pieces, int slot) {
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (const int i = piece_of(p); i < pieces) {
-        if constexpr (kCopies)
-          async_copy<16>(&slot_of(slot, p), row + i * kWidth);
-        else
-          next_[p] = load_piece_stream<kWidth>(row + i * kWidth);
-      }
+  // Rows `stride` elements apart from `rows` on.
+  TIGON_DEVICE RowQueue(Vec<T>* shared, const T* rows, int64_t stride)
+      : slots_(shared + threadIdx.x),
+        from_(rows + first_row() * stride + threadIdx.x % kLanes * kWidth),
+        advance_(step() * stride) {}
+
+  // Of the next row; mine is 0 beyond the last one. 0 <= slot < kDepth.
+  TIGON_DEVICE void request(int mine, int slot) {
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+      const T* const from = from_ + p * kLanes * kWidth;
+      if constexpr (kCopies)
+        async_copy<16>(&slot_of(slot, p), from);
+      else
+        next_[p] = load_piece_stream<kWidth>(from);
+    });
+    from_ += advance_;
   }
-  // Row `row` of a tensor [T, H]; beyond the last row nothing is read.
-  template <class Rows>
-  TIGON_DEVICE void request_row(const Rows& rows, int64_t row, int slot) {
-    const int64_t pieces = row < rows.shape[0] ? rows.shape[1] / kWidth : 0;
-    request(rows.data + row * rows.stride[0], pieces, slot);
-  }
-  TIGON_DEVICE void receive(int64_t pieces, int slot, RowPiece (&kept)[kPieces]) const {
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (piece_of(p) < pieces) {
-        if constexpr (kCopies)
-          kept[p] = at(slot, p);
-        else
-          kept[p] = next_[p];
-      }
+  TIGON_DEVICE void receive(int mine, int slot, RowPiece (&kept)[kPieces]) const {
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+      if constexpr (kCopies)
+        kept[p] = at(slot, p);
+      else
+        kept[p] = next_[p];
+    });
   }
 
   // The thread's p-th piece of an awaited row; only of shared memory.
@@ -67,14 +69,13 @@ class RowQueue {
   }
 
  private:
-  static TIGON_DEVICE int piece_of(int p) {
-    return p * kLanes + static_cast<int>(threadIdx.x) % kLanes;
-  }
   TIGON_DEVICE Vec<T>& slot_of(int slot, int p) const {
     return slots_[(slot * kPieces + p) * kPitch];
   }
 
   Vec<T>* slots_;
+  const T* from_;    // the thread's first piece of the next row to request
+  int64_t advance_;  // elements from row to row
   RowPiece next_[kCopies ? 1 : kPieces] = {};
 };
 

@@ -21,36 +21,36 @@ struct RowSums {
   }
 };
 
-// x - mean and m of a piece.
+// m of a piece; w of ones where there is no weight.
 template <class P, int kWidth>
-TIGON_DEVICE void unpack_row(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
-                             const Piece<typename P::Elem, kWidth>& dy,
-                             const Piece<typename P::Elem, kWidth>& w, float mean,
-                             float (&centred)[kWidth], float (&m)[kWidth]) {
-  unpack_piece(x, centred);
-  unpack_piece(dy, m);
-  float gain[kWidth];
-  unpack_piece(w, gain);
+TIGON_DEVICE void weigh(const Piece<typename P::Elem, kWidth>& w, const float (&dy)[kWidth],
+                        float (&m)[kWidth]) {
+  unpack_piece(w, m);
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) {
-    centred[j] -= mean;
-    if (args.w.data != nullptr && !planted("layer_norm.weight_ignored_in_dx")) m[j] *= gain[j];
-  }
+  for (int j = 0; j < kWidth; ++j)
+    m[j] = planted("layer_norm.weight_ignored_in_dx") ? dy[j] : m[j] * dy[j];
 }
+
+// Mean and 1 / sd of a row, and x_hat = x * rstd + shift: an operation fewer for an element, and
+// what x - mean has less of rounding the mean does not have.
+struct RowStatistics {
+  float mean, rstd, shift;
+};
 
 // Adds m and m * x_hat of a piece to the sums of its row, dy * x_hat and dy to those of its
 // columns.
 template <class P, int kWidth>
-TIGON_DEVICE void add_piece(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
+TIGON_DEVICE void add_piece(const Piece<typename P::Elem, kWidth>& x,
                             const Piece<typename P::Elem, kWidth>& dy_piece,
-                            const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
+                            const Piece<typename P::Elem, kWidth>& w, const RowStatistics& row,
                             float (&sums)[kWidth], float (&products)[kWidth], float (&dw)[kWidth],
                             float (&db)[kWidth]) {
   float x_hat[kWidth], m[kWidth], dy[kWidth];
-  unpack_row(args, x, dy_piece, w, mean, x_hat, m);
+  unpack_piece(x, x_hat);
   unpack_piece(dy_piece, dy);
+  weigh<P>(w, dy, m);
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) x_hat[j] *= rstd;
+  for (int j = 0; j < kWidth; ++j) x_hat[j] = fmaf(x_hat[j], row.rstd, row.shift);
   add_products(m, x_hat, products);
   add_products(dy, x_hat, dw);
   TIGON_UNROLL
@@ -62,16 +62,18 @@ TIGON_DEVICE void add_piece(const Backward<P>& args, const Piece<typename P::Ele
 }
 
 template <class P, int kWidth>
-TIGON_DEVICE void store_dx(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x,
-                           const Piece<typename P::Elem, kWidth>& dy,
-                           const Piece<typename P::Elem, kWidth>& w, float mean, float rstd,
+TIGON_DEVICE void store_dx(const Piece<typename P::Elem, kWidth>& x_piece,
+                           const Piece<typename P::Elem, kWidth>& dy_piece,
+                           const Piece<typename P::Elem, kWidth>& w, const RowStatistics& row,
                            RowSums means, typename P::Elem* dx) {
-  float centred[kWidth], m[kWidth];
-  unpack_row(args, x, dy, w, mean, centred, m);
-  // Two operations fewer for an element than with x_hat.
-  const float shift = rstd * means.m, pull = rstd * means.product * rstd;
+  float x[kWidth], dy[kWidth], m[kWidth];
+  unpack_piece(x_piece, x);
+  unpack_piece(dy_piece, dy);
+  weigh<P>(w, dy, m);
+  const float pull = row.rstd * means.product;
+  const float base = -fmaf(pull, row.shift, row.rstd * means.m), slope = -pull * row.rstd;
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) m[j] = rstd * m[j] - (pull * centred[j] + shift);
+  for (int j = 0; j < kWidth; ++j) m[j] = fmaf(m[j], row.rstd, fmaf(x[j], slope, base));
   store_piece(dx, m);
 }
 
@@ -90,47 +92,54 @@ template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kS
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using T = typename P::Elem;
-  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  using RowPiece = Piece<T, kWidth>;
+  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
+  constexpr int kKept = kLanes * kPieces;
+  constexpr bool kLeft = Queue::kCopies && kLanes > 32;  // where the rows landed
+  constexpr bool kLong = kLeft && is_long({kLanes, kPieces, kBlocksPerSm});
   const int lane = threadIdx.x % kLanes;
-  const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1], pieces = h / kWidth;
+  const int64_t step = Queue::step(), first = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
   const float inverse_h = 1.0f / static_cast<float>(h);
   if (partial_dw != nullptr) partial_dw += blockIdx.x * h;
   if (partial_db != nullptr) partial_db += blockIdx.x * h;
+  // The thread keeps its p-th piece of a row if p * kLanes < mine.
+  const int kept = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  const auto mine_of = [&](int64_t of) { return of < rows ? kept : 0; };
 
-  int64_t row = first + threadIdx.x / kLanes;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
-  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
-  constexpr bool kLeft = Queue::kCopies && kLanes > 32;  // where the rows landed
-  constexpr bool kLong = kLeft && is_long({kLanes, kPieces, kBlocksPerSm});
-  Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
+  Queue x_queue(slots, args.x.data, args.x.stride[0]);
+  Queue dy_queue(slots + Queue::kVectors, args.dy.data, args.dy.stride[0]);
   const auto request = [&](int64_t next, int slot) {
-    x_queue.request_row(args.x, next, slot);
-    dy_queue.request_row(args.dy, next, slot);
+    const int mine = mine_of(next);
+    x_queue.request(mine, slot);
+    dy_queue.request(mine, slot);
     Queue::close();
   };
   const auto load_statistic = [&](const auto& statistic, int64_t of) {
     return of < rows ? load(statistic.data + of) : 0.0f;
   };
+  int64_t row = Queue::first_row();
   dependency_launch();
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);
-  using RowPiece = Piece<T, kWidth>;
   RowPiece kept_x[kLeft ? 1 : kPieces] = {}, kept_dy[kLeft ? 1 : kPieces] = {};
   RowPiece weight[kLong ? 1 : kPieces] = {};
-  if constexpr (!kLong) load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
+  if constexpr (!kLong) load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane, kept, weight);
   float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
   int slot = 0, turn = 0;
+  T* dx_row = args.dx.data + row * args.dx.stride[0] + lane * kWidth;  // from its first piece on
+  const int64_t dx_step = step * args.dx.stride[0];
   for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
-    const int64_t pieces = row < rows ? h / kWidth : 0;
-    const float mean = next_mean, rstd = next_rstd;
+    const int mine = mine_of(row);
+    const RowStatistics statistics = {next_mean, next_rstd, -next_mean * next_rstd};
     Queue::await();
     if constexpr (!kLeft) {
-      x_queue.receive(pieces, slot, kept_x);
-      dy_queue.receive(pieces, slot, kept_dy);
+      x_queue.receive(mine, slot, kept_x);
+      dy_queue.receive(mine, slot, kept_dy);
       request(row + Queue::kDepth * step, slot);
     }
     // f(x, dy, w) of the thread's p-th piece.
@@ -138,7 +147,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
       if constexpr (!kLong) keep_packed(weight[p]);
       if constexpr (kLong) {
         f(x_queue.at(slot, p), dy_queue.at(slot, p),
-          load_if_given<kWidth>(args.w.data, p * kLanes + lane));
+          load_piece_or<kWidth>(args.w.data, 1.0f, p * kLanes + lane));
       } else if constexpr (kLeft) {
         f(x_queue.at(slot, p), dy_queue.at(slot, p), weight[p]);
       } else {
@@ -147,31 +156,34 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
         f(kept_x[p], kept_dy[p], weight[p]);
       }
     };
+    // f(x, dy, w, i) of piece i of those that are not kept.
+    const auto with_rest = [&](const auto& f) {
+      const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
+      const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
+      for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+        if (row < rows)
+          f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
+            load_piece_or<kWidth>(args.w.data, 1.0f, i), i);
+    };
     next_mean = load_statistic(args.mean, row + step);
     next_rstd = load_statistic(args.rstd, row + step);
-    const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
-    const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
-    T* dx_row = args.dx.data + row * args.dx.stride[0];        // [H]
 
     float sums[kWidth] = {}, products[kWidth] = {};
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes + lane < pieces)
-        with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
-          add_piece(args, x, dy, w, mean, rstd, sums, products, dw[p], db[p]);
-        });
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+      with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+        add_piece<P>(x, dy, w, statistics, sums, products, dw[p], db[p]);
+      });
+    });
     if constexpr (kRest)
-      for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+      with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
         float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
-        add_piece(args, load_piece<kWidth>(x_row + i * kWidth),
-                  load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
-                  mean, rstd, sums, products, dw_terms, db_terms);
+        add_piece<P>(x, dy, w, statistics, sums, products, dw_terms, db_terms);
         const bool is_first = block_row == first;
         add_in_memory(partial_dw == nullptr ? nullptr : partial_dw + i * kWidth, is_first,
                       dw_terms);
         add_in_memory(partial_db == nullptr ? nullptr : partial_db + i * kWidth, is_first,
                       db_terms);
-      }
+      });
     RowSums means = row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, turn);
     turn ^= 1;
     means = {means.m * inverse_h, means.product * inverse_h};
@@ -179,22 +191,21 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     if (planted("layer_norm.dx_sum_for_mean")) means.product *= static_cast<float>(h);
     if (planted("layer_norm.projection_missing")) means.product = 0.0f;
 
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (const int i = p * kLanes + lane; i < pieces)
-        with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
-          store_dx(args, x, dy, w, mean, rstd, means, dx_row + i * kWidth);
-        });
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+      with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+        store_dx<P>(x, dy, w, statistics, means, dx_row + p * kLanes * kWidth);
+      });
+    });
     if constexpr (kRest)
-      for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-        store_dx(args, load_piece<kWidth>(x_row + i * kWidth),
-                 load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
-                 mean, rstd, means, dx_row + i * kWidth);
+      with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
+        store_dx<P>(x, dy, w, statistics, means, dx_row + (i - lane) * kWidth);
+      });
     if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
     slot = (slot + 1) % Queue::kDepth;
+    dx_row += dx_step;
   }
-  if (partial_dw != nullptr) store_partial<kLanes>(dw, h / kWidth, partial_dw);
-  if (partial_db != nullptr) store_partial<kLanes>(db, h / kWidth, partial_db);
+  if (partial_dw != nullptr) store_partial<kLanes>(dw, pieces, partial_dw);
+  if (partial_db != nullptr) store_partial<kLanes>(db, pieces, partial_db);
 }
 
 }  // namespace tigon::layer_norm

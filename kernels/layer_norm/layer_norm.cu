@@ -22,7 +22,7 @@ namespace {
 // threads per SM and one barrier: a kernel like this one had on an H200 91, 82, 92, 92 and 90% of
 // the rate of a copy for H = 1024 to 16384, with two rounds of barriers and fewer threads 89, 77,
 // 85, 82 and 57%.
-constexpr RowTable<9> kForwardVectors = {"layer_norm.forward.vectors",
+constexpr RowTable<19> kForwardVectors = {"layer_norm.forward.vectors",
                                          {{8, 1, 8},
                                           {16, 1, 8},
                                           {32, 1, 8},
@@ -31,6 +31,11 @@ constexpr RowTable<9> kForwardVectors = {"layer_norm.forward.vectors",
                                           {128, 4, 8},
                                           {256, 4, 4},
                                           {512, 4, 2},
+                                          {16, 8, 8}, {16, 8, 6},
+                                          {32, 8, 8}, {32, 8, 6}, {64, 4, 8},
+                                          {64, 8, 8}, {64, 8, 6},
+                                          {128, 8, 8},
+                                          {256, 8, 4}, {256, 8, 3},
                                           {512, 6, 1}}};
 constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}}};
@@ -57,12 +62,20 @@ constexpr RowTable<11> kBackwardVectors = {"layer_norm.backward.vectors",
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
 
-template <class T, int kWidth>
-TIGON_DEVICE void add_values(const Piece<T, kWidth>& piece, float (&sums)[kWidth]) {
-  float x[kWidth];
-  unpack_piece(piece, x);
-  TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) sums[j] += x[j];
+// A value near the mean of the row's part that a warp has: the mean of its first pieces. What the
+// sums about it lose is a factor of at most 1 + kPieces, where all of the variance is in those.
+template <int kLanes, class T, int kWidth, class Count>
+TIGON_DEVICE float centre_of(const Piece<T, kWidth>& first, int mine, Count pieces) {
+  constexpr int kGroup = kLanes < 32 ? kLanes : 32;
+  float f[kWidth] = {};
+  if (mine > 0) unpack_piece(first, f);
+  const int before = kLanes > 32 ? static_cast<int>(threadIdx.x) % kLanes / 32 * 32 : 0;
+  const Count left = pieces - before;
+  const auto count = static_cast<float>(left < 1 ? 1 : left < kGroup ? left : Count{kGroup}) *
+                     static_cast<float>(kWidth);
+  const float centre = fast_div(warp_reduce<kGroup>(sum_of(f), Sum{}), count);
+  // An infinite one would make every difference infinite or a NaN.
+  return fabsf(centre) < INFINITY && !planted("layer_norm.one_pass_variance") ? centre : 0.0f;
 }
 
 template <class T, int kWidth>
@@ -87,8 +100,9 @@ TIGON_DEVICE float mean_of(float sum, float h, float inverse_h) {
   return fabsf(rest) <= fabsf(sum) ? fmaf(rest, inverse_h, quotient) : quotient;
 }
 
+// x, w and b as stored; w of ones where there is none, b of zeros.
 template <class P, int kWidth>
-TIGON_DEVICE void store_y(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& x,
+TIGON_DEVICE void store_y(const Piece<typename P::Elem, kWidth>& x,
                           const Piece<typename P::Elem, kWidth>& w,
                           const Piece<typename P::Elem, kWidth>& b, float mean, float rstd,
                           typename P::Elem* y) {
@@ -98,9 +112,8 @@ TIGON_DEVICE void store_y(const Forward<P>& args, const Piece<typename P::Elem, 
   unpack_piece(b, shift);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) {
-    f[j] = (f[j] - mean) * rstd;
-    if (args.w.data != nullptr) f[j] *= gain[j];
-    if (args.b.data != nullptr && !planted("layer_norm.bias_ignored")) f[j] += shift[j];
+    f[j] = (f[j] - mean) * rstd * gain[j];
+    if (!planted("layer_norm.bias_ignored")) f[j] += shift[j];
   }
   store_piece(y, f);
 }
@@ -109,68 +122,67 @@ template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool k
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args) {
   using T = typename P::Elem;
+  using RowPiece = Piece<T, kWidth>;
+  using Count = std::conditional_t<kRest, int64_t, int>;  // of pieces
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
   const int lane = threadIdx.x % kLanes;
-  const int64_t h = args.x.shape[1], pieces = active ? h / kWidth : 0;
-  const float inverse_h = 1.0f / static_cast<float>(h);
-  const T* x = args.x.data + row * (planted("layer_norm.stride_ignored") ? h : args.x.stride[0]);
+  const int64_t h = args.x.shape[1];
+  const auto pieces = static_cast<Count>(active ? h / kWidth : 0);
+  // The thread keeps its p-th piece if p * kLanes < mine.
+  const int mine = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  const float elements = static_cast<float>(h), inverse_h = fast_div(1.0f, elements);
+  // [H], as all pointers here from the thread's first piece on.
+  const T* x = args.x.data + lane * kWidth +
+               row * (planted("layer_norm.stride_ignored") ? h : args.x.stride[0]);
   const int64_t offset = row * args.y.stride[0];
   const bool narrow = planted("layer_norm.offset_in_int32");
-  T* y = args.y.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H], as x
+  T* y = args.y.data + lane * kWidth + (narrow ? static_cast<int32_t>(offset) : offset);
 
-  Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {}, bias[kPieces] = {};
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces)
-      kept[p] = load_piece_stream<kWidth>(x + i * kWidth);
-  const auto load_weights = [&] {
-    load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
-    load_lane_pieces<kWidth, kLanes>(args.b.data, h, lane, bias);
+  // Pieces of w and b at a time: eight would not leave 64 registers a thread.
+  constexpr int kBatch = kWidth > 1 && kPieces > 4 ? 2 : kPieces;
+  RowPiece kept[kPieces], weight[kBatch], bias[kBatch];
+  leave_unset(kept);
+  leave_unset(weight);
+  leave_unset(bias);
+  for_kept_pieces<kLanes, kPieces>(
+      mine, [&](int p) { kept[p] = load_piece_stream<kWidth>(x + p * kLanes * kWidth); });
+  const auto load_affine = [&](int from) {
+    const int first = from * kLanes;
+    load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane + first, mine - first, weight);
+    load_pieces_or<kWidth, kLanes>(args.b.data, 0.0f, lane + first, mine - first, bias);
   };
   // So that nothing is waited for after the sums, where there are registers for it.
   constexpr bool kEarly = kPieces <= 2;
-  if constexpr (kEarly) load_weights();
+  if constexpr (kEarly) load_affine(0);
 
+  const float centre = centre_of<kLanes>(kept[0], mine, pieces);
   float sums[kWidth] = {}, squares[kWidth] = {};
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (p * kLanes + lane < pieces) add_values(kept[p], sums);
+  for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+    keep_packed(kept[p]);
+    add_centred(kept[p], centre, sums, squares);
+  });
   if constexpr (kRest)
-    for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-      add_values(load_piece<kWidth>(x + i * kWidth), sums);
-  constexpr int kGroup = kLanes < 32 ? kLanes : 32;
-  float count = static_cast<float>(h);
-  if constexpr (kLanes > 32) count = warp_elements<kWidth, kLanes>(pieces);
-  float centre = fast_div(warp_reduce<kGroup>(sum_of(sums), Sum{}), count > 0.0f ? count : 1.0f);
-  if (planted("layer_norm.one_pass_variance")) centre = 0.0f;
-
-  TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) sums[j] = 0.0f;
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (p * kLanes + lane < pieces) {
-      keep_packed(kept[p]);
-      add_centred(kept[p], centre, sums, squares);
-    }
-  if constexpr (kRest)
-    for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+    for (int64_t i = kKept; i + lane < pieces; i += kLanes)
       add_centred(load_piece<kWidth>(x + i * kWidth), centre, sums, squares);
-  // The centre is the mean but for the roundings of its sum; what they are is known now. A row far
-  // from zero with little variance would feel them.
-  RowPart part = {count, centre,
+  constexpr int kGroup = kLanes < 32 ? kLanes : 32;
+  RowPart part = {elements, centre,
                   warp_reduce<kGroup>(Moments{sum_of(sums), sum_of(squares)}, Sum{})};
-  if constexpr (kLanes > 32) part = join_parts<kLanes>(part, static_cast<float>(h));
-  if constexpr (!kEarly) load_weights();
-  const float off = mean_of(part.moments.first, static_cast<float>(h), inverse_h);
-  const float mean = fabsf(off) < INFINITY ? part.centre + off : part.centre;
+  if constexpr (kLanes > 32) {
+    part.count = warp_elements<kWidth, kLanes>(pieces);
+    part = join_parts<kLanes>(part, elements);
+  }
+  if constexpr (!kEarly) load_affine(0);
+  // The mean's rounding is not in `off`: a row far from zero with little variance would feel it.
+  const float off = mean_of(part.moments.first, elements, inverse_h);
+  const float mean = part.centre + off;
   float variance = (part.moments.second - part.moments.first * off) * inverse_h;
   variance = variance < 0.0f ? 0.0f : variance;  // by a rounding; a NaN stays
-  if (planted("layer_norm.sum_for_mean")) variance *= static_cast<float>(h);
+  if (planted("layer_norm.sum_for_mean")) variance *= elements;
   if (planted("layer_norm.nan_swallowed")) variance = fmaxf(variance, 0.0f);
   if (planted("layer_norm.variance_of_n_minus_1"))
-    variance *= static_cast<float>(h) / static_cast<float>(h > 1 ? h - 1 : 1);
+    variance *= elements / static_cast<float>(h > 1 ? h - 1 : 1);
   float rstd = fast_rsqrt(variance + args.eps);
   if (planted("layer_norm.eps_missing")) rstd = fast_rsqrt(variance);
   if (planted("layer_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(variance) + args.eps);
@@ -179,18 +191,23 @@ forward_kernel(Forward<P> args) {
     store(args.rstd.data + row, rstd);
   }
 
+  const int stored = mine + planted("layer_norm.row_overrun");
   TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces + planted("layer_norm.row_overrun")) {
+  for (int from = 0; from < kPieces; from += kBatch) {
+    if (from > 0) load_affine(from);
+    for_kept_pieces<kLanes, kBatch>(stored - from * kLanes, [&](int k) {
+      const int p = from + k;
       keep_packed(kept[p]);
-      keep_packed(weight[p]);
-      keep_packed(bias[p]);
-      store_y(args, kept[p], weight[p], bias[p], mean, rstd, y + i * kWidth);
-    }
+      keep_packed(weight[k]);
+      keep_packed(bias[k]);
+      store_y<P>(kept[p], weight[k], bias[k], mean, rstd, y + p * kLanes * kWidth);
+    });
+  }
   if constexpr (kRest)
-    for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-      store_y(args, load_piece<kWidth>(x + i * kWidth), load_if_given<kWidth>(args.w.data, i),
-              load_if_given<kWidth>(args.b.data, i), mean, rstd, y + i * kWidth);
+    for (int64_t i = kKept; i + lane < pieces; i += kLanes)
+      store_y<P>(load_piece<kWidth>(x + i * kWidth),
+                 load_piece_or<kWidth>(args.w.data, 1.0f, i + lane),
+                 load_piece_or<kWidth>(args.b.data, 0.0f, i + lane), mean, rstd, y + i * kWidth);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ struct RowPart {
 };
 
 // Elements of a row of `pieces` pieces that the warp of this thread has.
-template <int kWidth, int kLanes>
-TIGON_DEVICE float warp_elements(int64_t pieces) {
-  const int before = static_cast<int>(threadIdx.x) / 32 * 32;
+template <int kWidth, int kLanes, class Count>
+TIGON_DEVICE float warp_elements(Count pieces) {
+  const int before = static_cast<int>(threadIdx.x) % kLanes / 32 * 32;
   const int more = static_cast<int>(pieces % kLanes) - before;
-  const int64_t count = pieces / kLanes * 32 + (more < 0 ? 0 : more > 32 ? 32 : more);
+  const Count count = pieces / kLanes * 32 + (more < 0 ? 0 : more > 32 ? 32 : more);
   return static_cast<float>(count * kWidth);
 }
 
@@ -34,11 +34,12 @@ template <int kLanes>
 TIGON_DEVICE RowPart join_parts(const RowPart& part, float h) {
   constexpr int kWarps = kLanes / 32;
   static_assert(kWarps > 1 && (kWarps & (kWarps - 1)) == 0);
-  TIGON_SHARED(RowPart, parts, [kWarps]);
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
+  TIGON_SHARED(RowPart, parts, [kRowsPerBlock<kLanes>][kWarps]);
+  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  if (threadIdx.x % 32 == 0) parts[group][threadIdx.x % kLanes / 32] = part;
   if (!planted("layer_norm.parts_not_awaited")) __syncthreads();
   // Every warp joins them, a lane for each.
-  const RowPart p = parts[threadIdx.x % kWarps];
+  const RowPart p = parts[group][threadIdx.x % kWarps];
   const float centre = fast_div(warp_reduce<kWarps>(p.count * p.centre, Sum{}), h);
   float off = p.count > 0.0f ? p.centre - centre : 0.0f;
   if (planted("layer_norm.parts_about_one_centre")) off = 0.0f;

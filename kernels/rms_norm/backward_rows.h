@@ -34,7 +34,8 @@ TIGON_DEVICE void gradient(const Backward<P>& args, const Piece<typename P::Elem
 // dy's memory. slots: shared memory of two queues of kStages rows. `upstream` is what else has a
 // gradient for the row:
 //   kLeavesRow                x and dy stay where they landed in shared memory
-//   request(row, slot)        starts to read a row to come with x and dy, to slot `slot`
+//   request(mine, slot)       starts to read the next row with x and dy, to slot `slot`; as of a
+//                             queue
 //   start(row, lane)          starts to read this row
 //   add(i, p, slot, dx)       adds piece i, the thread's p-th
 //   add_at(i, dx)             adds a piece that is not kept
@@ -42,22 +43,27 @@ template <class P, int kWidth, int kLanes, int kPieces, int kStages, bool kRest,
 TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
                                 Vec<typename P::Elem>* slots, Upstream upstream) {
   using T = typename P::Elem;
-  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  constexpr int kKept = kLanes * kPieces;
   using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
   const int lane = threadIdx.x % kLanes;
-  const int64_t rows = args.x.shape[0], h = args.x.shape[1], step = int64_t{kRows} * gridDim.x;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows;
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1], pieces = h / kWidth;
+  const int64_t step = Queue::step(), first = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
   float* partial = partials == nullptr ? nullptr : partials + blockIdx.x * h;  // [H]
   if (planted("rms_norm.partial_shared") && partials != nullptr) partial = partials;
 
-  int64_t row = first + threadIdx.x / kLanes;
-  Queue x_queue(slots), dy_queue(slots + Queue::kVectors);
+  // The thread keeps its p-th piece of a row if p * kLanes < mine.
+  const int kept = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  const auto mine_of = [&](int64_t of) { return of < rows ? kept : 0; };
+  Queue x_queue(slots, args.x.data, args.x.stride[0]);
+  Queue dy_queue(slots + Queue::kVectors, args.dy.data, args.dy.stride[0]);
   const auto request = [&](int64_t next, int slot) {
-    x_queue.request_row(args.x, next, slot);
-    dy_queue.request_row(args.dy, next, slot);
-    upstream.request(next, slot);
+    const int mine = mine_of(next);
+    x_queue.request(mine, slot);
+    dy_queue.request(mine, slot);
+    upstream.request(mine, slot);
     Queue::close();
   };
+  int64_t row = Queue::first_row();
   const auto load_rstd = [&](int64_t of) { return of < rows ? load(args.rstd.data + of) : 0.0f; };
   dependency_launch();
   TIGON_UNROLL
@@ -71,13 +77,16 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
   int slot = 0, turn = 0;
+  T* dx_row = args.dx.data + row * args.dx.stride[0] + lane * kWidth;  // from its first piece on
+  const int64_t dx_step = step * args.dx.stride[0];
   for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
-    const int64_t pieces = row < rows ? h / kWidth : 0;
+    const int mine = mine_of(row);
+    const int64_t end = row < rows ? pieces : 0;
     const float rstd = next_rstd;
     Queue::await();
     if constexpr (!kLeft) {
-      x_queue.receive(pieces, slot, kept_x);
-      dy_queue.receive(pieces, slot, kept_dy);
+      x_queue.receive(mine, slot, kept_x);
+      dy_queue.receive(mine, slot, kept_dy);
     }
     upstream.start(row, lane);
     if constexpr (!kLeft) request(row + Queue::kDepth * step, slot);
@@ -90,26 +99,23 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     };
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
     const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
-    const int64_t offset = row * args.dx.stride[0];
-    const bool narrow = planted("rms_norm.offset_in_int32");
-    T* dx_row = args.dx.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H]
+    if (planted("rms_norm.offset_in_int32"))
+      dx_row = args.dx.data + static_cast<int32_t>(row * args.dx.stride[0]) + lane * kWidth;
 
     float dots[kWidth] = {};
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes + lane < pieces) {
-        unpack_piece(piece(x_queue, kept_x, p), x);
-        unpack_piece(piece(dy_queue, kept_dy, p), dy);
-        TIGON_UNROLL
-        for (int j = 0; j < kWidth; ++j) dw[p][j] += dy[j] * (x[j] * rstd);
-        for (int j = 0; j < kWidth && planted("rms_norm.dw_in_bf16"); ++j)
-          dw[p][j] = to_float(from_float<bf16>(dw[p][j]));
-        keep_packed(weight[p]);
-        multiply_weight(args, weight[p], dy);
-        add_products(dy, x, dots);
-      }
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+      unpack_piece(piece(x_queue, kept_x, p), x);
+      unpack_piece(piece(dy_queue, kept_dy, p), dy);
+      TIGON_UNROLL
+      for (int j = 0; j < kWidth; ++j) dw[p][j] += dy[j] * (x[j] * rstd);
+      for (int j = 0; j < kWidth && planted("rms_norm.dw_in_bf16"); ++j)
+        dw[p][j] = to_float(from_float<bf16>(dw[p][j]));
+      keep_packed(weight[p]);
+      multiply_weight(args, weight[p], dy);
+      add_products(dy, x, dots);
+    });
     if constexpr (kRest)
-      for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+      for (int64_t i = kKept + lane; i < end; i += kLanes) {
         unpack_piece(load_piece<kWidth>(x_row + i * kWidth), x);
         unpack_piece(load_piece<kWidth>(dy_row + i * kWidth), dy);
         for (int j = 0; j < kWidth && partial != nullptr; ++j) {
@@ -126,27 +132,26 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     if (planted("rms_norm.projection_missing")) mean = 0.0f;
     const float pull = rstd * mean * rstd;
 
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (const int i = p * kLanes + lane; i < pieces) {
-        keep_packed(weight[p]);
-        gradient(args, piece(x_queue, kept_x, p), piece(dy_queue, kept_dy, p), weight[p], rstd,
-                 pull, dx);
-        upstream.add(i, p, slot, dx);
-        store_piece(dx_row + i * kWidth, dx);
-      }
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+      keep_packed(weight[p]);
+      gradient(args, piece(x_queue, kept_x, p), piece(dy_queue, kept_dy, p), weight[p], rstd, pull,
+               dx);
+      upstream.add(p * kLanes + lane, p, slot, dx);
+      store_piece(dx_row + p * kLanes * kWidth, dx);
+    });
     if constexpr (kRest)
-      for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+      for (int64_t i = kKept + lane; i < end; i += kLanes) {
         gradient(args, load_piece<kWidth>(x_row + i * kWidth),
                  load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args.w.data, i),
                  rstd, pull, dx);
         upstream.add_at(i, dx);
-        store_piece(dx_row + i * kWidth, dx);
+        store_piece(dx_row + (i - lane) * kWidth, dx);
       }
     if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
     slot = (slot + 1) % Queue::kDepth;
+    dx_row += dx_step;
   }
-  if (partial != nullptr) store_partial<kLanes>(dw, h / kWidth, partial);
+  if (partial != nullptr) store_partial<kLanes>(dw, pieces, partial);
 }
 
 }  // namespace tigon::rms_norm
