@@ -62,32 +62,34 @@ struct SummedRow {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
   const Forward<P>& args;
-  const T *x = nullptr, *residual = nullptr;  // [H]
-  T* h = nullptr;                             // [H]
+  // From the thread's first piece on.
+  const T *x = nullptr, *residual = nullptr;
+  T* h = nullptr;
   RowPiece second[kPieces] = {};
 
-  TIGON_DEVICE void start(int64_t row) {
+  TIGON_DEVICE void start(int64_t row, int column) {
     const bool packed = planted("add_rms_norm.stride_ignored");
     const bool narrow = planted("add_rms_norm.offset_in_int32");
     const int64_t offset = row * args.h.stride[0];
-    x = args.x.data + row * args.x.stride[0];
-    residual = args.residual.data + row * (packed ? args.h.shape[1] : args.residual.stride[0]);
-    h = args.h.data + (narrow ? static_cast<int32_t>(offset) : offset);
+    x = args.x.data + row * args.x.stride[0] + column;
+    residual =
+        args.residual.data + row * (packed ? args.h.shape[1] : args.residual.stride[0]) + column;
+    h = args.h.data + (narrow ? static_cast<int32_t>(offset) : offset) + column;
   }
-  TIGON_DEVICE void load(int64_t i, int p, RowPiece& kept) {
-    kept = load_piece_stream<kWidth>(x + i * kWidth);
-    second[p] = load_piece_stream<kWidth>(residual + i * kWidth);
+  TIGON_DEVICE void load(int at, int p, RowPiece& kept) {
+    kept = load_piece_stream<kWidth>(x + at);
+    second[p] = load_piece_stream<kWidth>(residual + at);
   }
-  TIGON_DEVICE void finish(int64_t i, int p, RowPiece& kept, float (&f)[kWidth]) const {
-    kept = sum(i, kept, second[p], f);
+  TIGON_DEVICE void finish(int at, int p, RowPiece& kept, float (&f)[kWidth]) const {
+    kept = sum(at, kept, second[p], f);
   }
-  TIGON_DEVICE void at(int64_t i, float (&f)[kWidth]) const {
-    sum(i, load_piece<kWidth>(x + i * kWidth), load_piece<kWidth>(residual + i * kWidth), f);
+  TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
+    sum(at, load_piece<kWidth>(x + at), load_piece<kWidth>(residual + at), f);
   }
 
  private:
   // f is what a reader of h finds there.
-  TIGON_DEVICE RowPiece sum(int64_t i, const RowPiece& a, const RowPiece& b,
+  TIGON_DEVICE RowPiece sum(int64_t at, const RowPiece& a, const RowPiece& b,
                             float (&f)[kWidth]) const {
     float g[kWidth];
     unpack_piece(a, f);
@@ -96,7 +98,7 @@ struct SummedRow {
     for (int j = 0; j < kWidth; ++j)
       if (!planted("add_rms_norm.residual_missing")) f[j] += g[j];
     const RowPiece h_piece = pack_piece<T>(f);
-    if (!planted("add_rms_norm.h_not_stored")) store_packed(h + i * kWidth, h_piece);
+    if (!planted("add_rms_norm.h_not_stored")) store_packed(h + at, h_piece);
     if (!planted("add_rms_norm.statistics_unrounded")) unpack_piece(h_piece, f);
     return planted("add_rms_norm.norm_of_x") ? a : h_piece;
   }
@@ -153,9 +155,7 @@ class StreamGradient {
   TIGON_DEVICE bool is_given() const {
     return rows_.data != nullptr && !planted("add_rms_norm.dh_ignored");
   }
-  TIGON_DEVICE const T* row_at(int64_t row) const {
-    return rows_.data + row * row_stride();
-  }
+  TIGON_DEVICE const T* row_at(int64_t row) const { return rows_.data + row * row_stride(); }
   TIGON_DEVICE int64_t row_stride() const {
     return planted("add_rms_norm.dh_stride_ignored") ? rows_.shape[1] : rows_.stride[0];
   }

@@ -96,7 +96,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
   constexpr int kKept = kLanes * kPieces;
   constexpr bool kLeft = Queue::kCopies && kLanes > 32;  // where the rows landed
-  constexpr bool kLong = kLeft && is_long({kLanes, kPieces, kBlocksPerSm});
+  constexpr bool kLong = kLeft && kPieces >= 4;          // leaves registers for the sums only
   const int lane = threadIdx.x % kLanes;
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], pieces = h / kWidth;
   const int64_t step = Queue::step(), first = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;

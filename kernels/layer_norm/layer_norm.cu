@@ -22,21 +22,20 @@ namespace {
 // threads per SM and one barrier: a kernel like this one had on an H200 91, 82, 92, 92 and 90% of
 // the rate of a copy for H = 1024 to 16384, with two rounds of barriers and fewer threads 89, 77,
 // 85, 82 and 57%.
-constexpr RowTable<19> kForwardVectors = {"layer_norm.forward.vectors",
-                                         {{8, 1, 8},
-                                          {16, 1, 8},
-                                          {32, 1, 8},
-                                          {32, 4, 8},
-                                          {128, 2, 8},
-                                          {128, 4, 8},
-                                          {256, 4, 4},
-                                          {512, 4, 2},
-                                          {16, 8, 8}, {16, 8, 6},
-                                          {32, 8, 8}, {32, 8, 6}, {64, 4, 8},
-                                          {64, 8, 8}, {64, 8, 6},
-                                          {128, 8, 8},
-                                          {256, 8, 4}, {256, 8, 3},
-                                          {512, 6, 1}}};
+constexpr RowTable<13> kForwardVectors = {"layer_norm.forward.vectors",
+                                          {{8, 1, 8},
+                                           {16, 1, 8},
+                                           {32, 1, 8},
+                                           {32, 4, 8},
+                                           {64, 4, 8},
+                                           {128, 4, 8},
+                                           {256, 4, 4},
+                                           {512, 4, 2},
+                                           {32, 4, 10},
+                                           {64, 4, 10},
+                                           {128, 4, 10},
+                                           {256, 4, 5},
+                                           {512, 6, 1}}};
 constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}}};
 
@@ -46,7 +45,7 @@ constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
 // like this one had on an H200 90 to 91% of the rate of a copy of the same bytes for H = 2048 to
 // 16384, 83 to 87% up to 8192 with rows in registers. The shapes behind those of 8192 and 16384 are
 // for devices with less shared memory.
-constexpr RowTable<11> kBackwardVectors = {"layer_norm.backward.vectors",
+constexpr RowTable<17> kBackwardVectors = {"layer_norm.backward.vectors",
                                            {{8, 1, 5, 2},
                                             {16, 1, 5, 2},
                                             {32, 1, 5, 2},
@@ -57,6 +56,12 @@ constexpr RowTable<11> kBackwardVectors = {"layer_norm.backward.vectors",
                                             {512, 2, 1, 3},
                                             {512, 4, 1, 3},
                                             {512, 4, 1, 2},
+                                            {128, 2, 4, 3},
+                                            {128, 4, 4, 3},
+                                            {128, 4, 4, 2},
+                                            {256, 2, 2, 3},
+                                            {256, 4, 2, 3},
+                                            {256, 4, 2, 2},
                                             {512, 1, 1, 2}},
                                            two_queues};
 constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
@@ -71,7 +76,9 @@ TIGON_DEVICE float centre_of(const Piece<T, kWidth>& first, int mine, Count piec
   if (mine > 0) unpack_piece(first, f);
   const int before = kLanes > 32 ? static_cast<int>(threadIdx.x) % kLanes / 32 * 32 : 0;
   const Count left = pieces - before;
-  const auto count = static_cast<float>(left < 1 ? 1 : left < kGroup ? left : Count{kGroup}) *
+  const auto count = static_cast<float>(left < 1        ? 1
+                                        : left < kGroup ? left
+                                                        : Count{kGroup}) *
                      static_cast<float>(kWidth);
   const float centre = fast_div(warp_reduce<kGroup>(sum_of(f), Sum{}), count);
   // An infinite one would make every difference infinite or a NaN.
@@ -141,7 +148,7 @@ forward_kernel(Forward<P> args) {
   T* y = args.y.data + lane * kWidth + (narrow ? static_cast<int32_t>(offset) : offset);
 
   // Pieces of w and b at a time: eight would not leave 64 registers a thread.
-  constexpr int kBatch = kWidth > 1 && kPieces > 4 ? 2 : kPieces;
+  constexpr int kBatch = kWidth > 1 && kPieces > 2 ? 2 : kPieces;
   RowPiece kept[kPieces], weight[kBatch], bias[kBatch];
   leave_unset(kept);
   leave_unset(weight);

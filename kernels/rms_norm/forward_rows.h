@@ -6,10 +6,21 @@
 
 namespace tigon::rms_norm {
 
+// x becomes y, as llama's models cast.
+template <class P, int kWidth>
+TIGON_DEVICE void normalise_llama(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& w,
+                                  float rstd, float (&x)[kWidth]) {
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
+  round_piece<typename P::Elem>(x);
+  multiply_weight(args, w, x);
+}
+
 // x becomes y.
 template <class P, int kWidth>
 TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& w,
                             float rstd, float (&x)[kWidth]) {
+  if (args.casting == Casting::kLlama) return normalise_llama(args, w, rstd, x);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
   if (args.casting != Casting::kGemma || planted("rms_norm.gemma_rounds_twice"))
@@ -24,10 +35,11 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
 }
 
 // The row of this thread; lanes of a warp or a whole block share it. `input` says where it is from:
-//   start(row)            before anything else; the row may be beyond the last
-//   load(i, p, kept)      starts to read piece i, the thread's p-th
-//   finish(i, p, kept, f) makes it the piece that is normalised; f its values
-//   at(i, f)              both, for a piece that does not fit into registers; it is in args.x then
+//   start(row, column)     before anything else; the row may be beyond the last; the thread's first
+//                          piece begins at `column`
+//   load(at, p, kept)      starts to read the thread's p-th piece, `at` elements behind its first
+//   finish(at, p, kept, f) makes it the piece that is normalised; f its values
+//   read(at, f)            both, for a piece that does not fit into registers; it is in args.x then
 template <class P, int kWidth, int kLanes, int kPieces, bool kRest, class Input>
 TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
   using T = typename P::Elem;
@@ -39,31 +51,30 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
   const int64_t h = args.x.shape[1];
   const int64_t tail = planted("rms_norm.tail_unmasked") ? kVec<T> - 1 : 0;
   const int64_t pieces = active ? (h + tail) / kWidth : 0;
-  input.start(row);
+  // The thread keeps its p-th piece if p * kLanes < mine.
+  const int mine = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  input.start(row, lane * kWidth);
   const int64_t offset = row * args.y.stride[0];
   const bool narrow = planted("rms_norm.offset_in_int32");
-  T* y = args.y.data + (narrow ? static_cast<int32_t>(offset) : offset);  // [H], as x
+  T* y = args.y.data + lane * kWidth + (narrow ? static_cast<int32_t>(offset) : offset);
 
-  Piece<T, kWidth> kept[kPieces] = {}, weight[kPieces] = {};
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces + planted("rms_norm.read_past_row"))
-      input.load(i, p, kept[p]);
+  Piece<T, kWidth> kept[kPieces], weight[kPieces] = {};
+  leave_unset(kept);
+  for_kept_pieces<kLanes, kPieces>(mine + planted("rms_norm.read_past_row"),
+                                   [&](int p) { input.load(p * kLanes * kWidth, p, kept[p]); });
   // Now, so that nothing is waited for after the sum.
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
 
   float f[kWidth], squares[kWidth] = {};
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces) {
-      input.finish(i, p, kept[p], f);
-      add_products(f, f, squares);
-      for (int j = 0; j < kWidth && planted("rms_norm.squares_in_bf16"); ++j)
-        squares[j] = to_float(from_float<bf16>(squares[j]));
-    }
+  for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+    input.finish(p * kLanes * kWidth, p, kept[p], f);
+    add_products(f, f, squares);
+    for (int j = 0; j < kWidth && planted("rms_norm.squares_in_bf16"); ++j)
+      squares[j] = to_float(from_float<bf16>(squares[j]));
+  });
   if constexpr (kRest)
-    for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
-      input.at(i, f);
+    for (int64_t i = kKept; i + lane < pieces; i += kLanes) {
+      input.read(i * kWidth, f);
       add_products(f, f, squares);
     }
   float mean = row_sum<kLanes>(sum_of(squares), 0) / static_cast<float>(h);
@@ -75,20 +86,25 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
   if (lane == 0 && active) store(args.rstd.data + row, rstd);
   if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p)
-    if (const int i = p * kLanes + lane; i < pieces + planted("rms_norm.row_overrun")) {
+  const auto store_kept = [&](const auto& to_y) {
+    for_kept_pieces<kLanes, kPieces>(mine + planted("rms_norm.row_overrun"), [&](int p) {
       keep_packed(kept[p]);
       keep_packed(weight[p]);
       unpack_piece(kept[p], f);
-      normalise(args, weight[p], rstd, f);
-      store_piece(y + i * kWidth, f);
-    }
+      to_y(weight[p]);
+      store_piece(y + p * kLanes * kWidth, f);
+    });
+  };
+  // So that the usual case asks once, not for every piece.
+  if (args.w.data != nullptr && args.casting == Casting::kLlama)
+    store_kept([&](const auto& w) { normalise_llama(args, w, rstd, f); });
+  else
+    store_kept([&](const auto& w) { normalise(args, w, rstd, f); });
   if constexpr (kRest) {
-    const T* x = args.x.data + row * args.x.stride[0];  // [H]
-    for (int64_t i = kKept + lane; i < pieces; i += kLanes) {
+    const T* x = args.x.data + row * args.x.stride[0] + lane * kWidth;
+    for (int64_t i = kKept; i + lane < pieces; i += kLanes) {
       unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
-      normalise<P>(args, load_if_given<kWidth>(args.w.data, i), rstd, f);
+      normalise<P>(args, load_if_given<kWidth>(args.w.data, i + lane), rstd, f);
       store_piece(y + i * kWidth, f);
     }
   }

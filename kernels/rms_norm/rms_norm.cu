@@ -15,16 +15,19 @@ namespace {
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
 // are enough bytes in flight and leave room for 1024 threads per SM: 88-92% of copy bandwidth on an
 // H200 from 2048 columns on, against 80-90% with eight.
-constexpr RowTable<9> kForwardVectors = {"rms_norm.forward.vectors",
-                                         {{8, 1, 8},
-                                          {16, 1, 8},
-                                          {32, 1, 8},
-                                          {32, 4, 8},
-                                          {128, 2, 8},
-                                          {128, 4, 8},
-                                          {256, 4, 4},
-                                          {512, 4, 2},
-                                          {512, 8, 1}}};
+constexpr RowTable<12> kForwardVectors = {"rms_norm.forward.vectors",
+                                          {{8, 1, 8},
+                                           {16, 1, 8},
+                                           {32, 1, 8},
+                                           {32, 4, 8},
+                                           {128, 2, 8},
+                                           {128, 4, 8},
+                                           {256, 4, 4},
+                                           {512, 4, 2},
+                                           {128, 1, 12},
+                                           {256, 2, 5},
+                                           {512, 2, 2},
+                                           {512, 8, 1}}};
 constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}}};
 
@@ -55,20 +58,20 @@ template <class P, int kWidth>
 struct StoredRow {
   using T = typename P::Elem;
   const View<const T, 2>& rows;
-  const T* x = nullptr;  // [H]
+  const T* x = nullptr;  // from the thread's first piece on
 
-  TIGON_DEVICE void start(int64_t row) {
+  TIGON_DEVICE void start(int64_t row, int column) {
     const bool packed = planted("rms_norm.stride_ignored");
-    x = rows.data + row * (packed ? rows.shape[1] : rows.stride[0]);
+    x = rows.data + row * (packed ? rows.shape[1] : rows.stride[0]) + column;
   }
-  TIGON_DEVICE void load(int64_t i, int, Piece<T, kWidth>& kept) const {
-    kept = load_piece_stream<kWidth>(x + i * kWidth);
+  TIGON_DEVICE void load(int at, int, Piece<T, kWidth>& kept) const {
+    kept = load_piece_stream<kWidth>(x + at);
   }
-  TIGON_DEVICE void finish(int64_t, int, const Piece<T, kWidth>& kept, float (&f)[kWidth]) const {
+  TIGON_DEVICE void finish(int, int, const Piece<T, kWidth>& kept, float (&f)[kWidth]) const {
     unpack_piece(kept, f);
   }
-  TIGON_DEVICE void at(int64_t i, float (&f)[kWidth]) const {
-    unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
+  TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
+    unpack_piece(load_piece<kWidth>(x + at), f);
   }
 };
 
