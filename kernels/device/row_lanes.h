@@ -74,6 +74,29 @@ TIGON_DEVICE T row_sum(T v, int turn) {
     return block_reduce_in_turn<kLanes>(v, Sum{}, turn);
 }
 
+// row_sum() in two steps, for a kernel that has something else to do while the warps' sums are on
+// their way; the same bits. Through one barrier, in collect().
+template <int kLanes, class T>
+class SteppedRowSum {
+  static_assert(kLanes > 32 && kLanes == kRowThreads<kLanes>);
+  static constexpr int kWarps = kLanes / 32;
+
+ public:
+  // sums: shared.
+  TIGON_DEVICE explicit SteppedRowSum(T (*sums)[kWarps]) : sums_(sums) {}
+  TIGON_DEVICE void post(T v, int turn) {
+    v = warp_reduce(v, Sum{});
+    if (threadIdx.x % 32 == 0) sums_[turn][threadIdx.x / 32] = v;
+  }
+  TIGON_DEVICE T collect(int turn) const {
+    if (!planted("reduce.no_barrier_after")) __syncthreads();
+    return warp_reduce<kWarps>(sums_[turn][threadIdx.x % kWarps], Sum{});
+  }
+
+ private:
+  T (*sums_)[kWarps];
+};
+
 // A thread keeps one sum per element of a piece: eight short chains instead of a long one.
 template <int kWidth>
 TIGON_DEVICE void add_products(const float (&a)[kWidth], const float (&b)[kWidth],

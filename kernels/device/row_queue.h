@@ -63,9 +63,12 @@ class RowQueue {
   static TIGON_DEVICE void close() {
     if constexpr (kCopies) async_commit();
   }
+  // The oldest row that was requested and not yet awaited; kKept rows before it have not been
+  // requested anew.
+  template <int kKept = 0>
   static TIGON_DEVICE void await() {
     if constexpr (kCopies)
-      if (!planted("row_queue.not_awaited")) async_wait<kDepth - 1>();
+      if (!planted("row_queue.not_awaited")) async_wait<kDepth - 1 - kKept>();
   }
 
  private:

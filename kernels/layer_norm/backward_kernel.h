@@ -124,85 +124,136 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   TIGON_UNROLL
   for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
   float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);
-  RowPiece kept_x[kLeft ? 1 : kPieces] = {}, kept_dy[kLeft ? 1 : kPieces] = {};
   RowPiece weight[kLong ? 1 : kPieces] = {};
   if constexpr (!kLong) load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane, kept, weight);
   float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
 
-  // All rows of the block together: the last ones of a warp may be missing, not the warp.
-  int slot = 0, turn = 0;
-  T* dx_row = args.dx.data + row * args.dx.stride[0] + lane * kWidth;  // from its first piece on
-  const int64_t dx_step = step * args.dx.stride[0];
-  for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
-    const int mine = mine_of(row);
-    const RowStatistics statistics = {next_mean, next_rstd, -next_mean * next_rstd};
-    Queue::await();
-    if constexpr (!kLeft) {
-      x_queue.receive(mine, slot, kept_x);
-      dy_queue.receive(mine, slot, kept_dy);
-      request(row + Queue::kDepth * step, slot);
+  struct Row {  // that is worked on: where it landed, or in registers
+    int mine, slot;
+    RowPiece x[kLeft ? 1 : kPieces], dy[kLeft ? 1 : kPieces];
+  };
+  // f(x, dy, w) of the thread's p-th piece.
+  const auto with_piece = [&](int p, Row& at, const auto& f) {
+    if constexpr (!kLong) keep_packed(weight[p]);
+    if constexpr (kLong) {
+      f(x_queue.at(at.slot, p), dy_queue.at(at.slot, p),
+        load_piece_or<kWidth>(args.w.data, 1.0f, p * kLanes + lane));
+    } else if constexpr (kLeft) {
+      f(x_queue.at(at.slot, p), dy_queue.at(at.slot, p), weight[p]);
+    } else {
+      keep_packed(at.x[p]);
+      keep_packed(at.dy[p]);
+      f(at.x[p], at.dy[p], weight[p]);
     }
-    // f(x, dy, w) of the thread's p-th piece.
-    const auto with_piece = [&](int p, const auto& f) {
-      if constexpr (!kLong) keep_packed(weight[p]);
-      if constexpr (kLong) {
-        f(x_queue.at(slot, p), dy_queue.at(slot, p),
-          load_piece_or<kWidth>(args.w.data, 1.0f, p * kLanes + lane));
-      } else if constexpr (kLeft) {
-        f(x_queue.at(slot, p), dy_queue.at(slot, p), weight[p]);
-      } else {
-        keep_packed(kept_x[p]);
-        keep_packed(kept_dy[p]);
-        f(kept_x[p], kept_dy[p], weight[p]);
-      }
-    };
-    // f(x, dy, w, i) of piece i of those that are not kept.
-    const auto with_rest = [&](const auto& f) {
-      const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
-      const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
-      for (int64_t i = kKept + lane; i < pieces; i += kLanes)
-        if (row < rows)
-          f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
-            load_piece_or<kWidth>(args.w.data, 1.0f, i), i);
-    };
-    next_mean = load_statistic(args.mean, row + step);
-    next_rstd = load_statistic(args.rstd, row + step);
-
-    float sums[kWidth] = {}, products[kWidth] = {};
-    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
-      with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
-        add_piece<P>(x, dy, w, statistics, sums, products, dw[p], db[p]);
-      });
-    });
-    if constexpr (kRest)
-      with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
-        float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
-        add_piece<P>(x, dy, w, statistics, sums, products, dw_terms, db_terms);
-        const bool is_first = block_row == first;
-        add_in_memory(partial_dw == nullptr ? nullptr : partial_dw + i * kWidth, is_first,
-                      dw_terms);
-        add_in_memory(partial_db == nullptr ? nullptr : partial_db + i * kWidth, is_first,
-                      db_terms);
-      });
-    RowSums means = row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, turn);
-    turn ^= 1;
-    means = {means.m * inverse_h, means.product * inverse_h};
+  };
+  const auto means_of = [&](const RowSums& sums) {
+    RowSums means = {sums.m * inverse_h, sums.product * inverse_h};
     if (planted("layer_norm.mean_of_dy_missing")) means.m = 0.0f;
     if (planted("layer_norm.dx_sum_for_mean")) means.product *= static_cast<float>(h);
     if (planted("layer_norm.projection_missing")) means.product = 0.0f;
-
-    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
-      with_piece(p, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+    return means;
+  };
+  const auto add_kept = [&](Row& at, const RowStatistics& statistics, float(&sums)[kWidth],
+                            float(&products)[kWidth]) {
+    for_kept_pieces<kLanes, kPieces>(at.mine, [&](int p) {
+      with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+        add_piece<P>(x, dy, w, statistics, sums, products, dw[p], db[p]);
+      });
+    });
+  };
+  T* dx_row = args.dx.data + row * args.dx.stride[0] + lane * kWidth;  // from its first piece on
+  const int64_t dx_step = step * args.dx.stride[0];
+  const auto store_kept = [&](Row& at, const RowStatistics& statistics, RowSums means) {
+    for_kept_pieces<kLanes, kPieces>(at.mine, [&](int p) {
+      with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
         store_dx<P>(x, dy, w, statistics, means, dx_row + p * kLanes * kWidth);
       });
     });
-    if constexpr (kRest)
-      with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
-        store_dx<P>(x, dy, w, statistics, means, dx_row + (i - lane) * kWidth);
-      });
-    if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
-    slot = (slot + 1) % Queue::kDepth;
-    dx_row += dx_step;
+  };
+  const auto next_statistics = [&](int64_t after) {
+    const RowStatistics statistics = {next_mean, next_rstd, -next_mean * next_rstd};
+    next_mean = load_statistic(args.mean, after);
+    next_rstd = load_statistic(args.rstd, after);
+    return statistics;
+  };
+
+  // All rows of the block together: the last ones of a warp may be missing, not the warp.
+  if constexpr (kLeft && !kRest && kStages > 2) {
+    // While the sums of a row are on their way, those of the next are added up.
+    TIGON_SHARED(RowSums, warp_sums, [2][kLanes / 32]);
+    SteppedRowSum<kLanes, RowSums> row_sums(warp_sums);
+    const auto post = [&](int64_t of, int slot, const RowStatistics& statistics, int turn) {
+      float sums[kWidth] = {}, products[kWidth] = {};
+      Row at = {mine_of(of), slot, {}, {}};
+      add_kept(at, statistics, sums, products);
+      row_sums.post({sum_of(sums), sum_of(products)}, turn);
+    };
+    Queue::await();
+    RowStatistics statistics = next_statistics(row + step);
+    post(row, 0, statistics, 0);
+    int slot = 0, turn = 0;
+    for (; row < rows; row += step) {
+      const int next_slot = (slot + 1) % Queue::kDepth;
+      const RowSums means = means_of(row_sums.collect(turn));
+      const RowStatistics next = next_statistics(row + 2 * step);
+      Queue::template await<1>();
+      post(row + step, next_slot, next, turn ^ 1);
+      Row at = {mine_of(row), slot, {}, {}};
+      store_kept(at, statistics, means);
+      request(row + Queue::kDepth * step, slot);
+      statistics = next;
+      slot = next_slot;
+      turn ^= 1;
+      dx_row += dx_step;
+    }
+  } else {
+    int slot = 0, turn = 0;
+    for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
+      Row at;
+      at.mine = mine_of(row);
+      at.slot = slot;
+      leave_unset(at.x);
+      leave_unset(at.dy);
+      Queue::await();
+      if constexpr (!kLeft) {
+        x_queue.receive(at.mine, slot, at.x);
+        dy_queue.receive(at.mine, slot, at.dy);
+        request(row + Queue::kDepth * step, slot);
+      }
+      const RowStatistics statistics = next_statistics(row + step);
+      // f(x, dy, w, i) of piece i of those that are not kept.
+      const auto with_rest = [&](const auto& f) {
+        const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
+        const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
+        for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+          if (row < rows)
+            f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
+              load_piece_or<kWidth>(args.w.data, 1.0f, i), i);
+      };
+      float sums[kWidth] = {}, products[kWidth] = {};
+      add_kept(at, statistics, sums, products);
+      if constexpr (kRest)
+        with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
+          float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
+          add_piece<P>(x, dy, w, statistics, sums, products, dw_terms, db_terms);
+          const bool is_first = block_row == first;
+          add_in_memory(partial_dw == nullptr ? nullptr : partial_dw + i * kWidth, is_first,
+                        dw_terms);
+          add_in_memory(partial_db == nullptr ? nullptr : partial_db + i * kWidth, is_first,
+                        db_terms);
+        });
+      const RowSums means =
+          means_of(row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, turn));
+      turn ^= 1;
+      store_kept(at, statistics, means);
+      if constexpr (kRest)
+        with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
+          store_dx<P>(x, dy, w, statistics, means, dx_row + (i - lane) * kWidth);
+        });
+      if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
+      slot = (slot + 1) % Queue::kDepth;
+      dx_row += dx_step;
+    }
   }
   if (partial_dw != nullptr) store_partial<kLanes>(dw, pieces, partial_dw);
   if (partial_db != nullptr) store_partial<kLanes>(db, pieces, partial_db);
