@@ -1,7 +1,6 @@
 // Loss and gradient of wide rows in the plain form: the formulas of loss_rows.cu, by clusters that
 // walk over rows which arrive through a ring (row_ring.h).
 #pragma once
-#include "kernels/device/cluster_exchange.h"
 #include "kernels/device/loss_row.h"
 #include "kernels/device/loss_sweep.h"
 #include "kernels/device/row_ring.h"
@@ -70,24 +69,26 @@ loss_ring_kernel(LossRows<T> a) {
   constexpr int kWidth = kVec<T>;
   if constexpr (kHasBulkCopy) {
     using Ring = RowRing<T, kThreads, kPieces, kSlots, NotIgnored>;
-    using Scratch = ExchangeScratch<Statistics<kForm>, kThreads>;
+    using Shared = RingShared<Ring, Statistics<kForm>, kThreads>;
     using RowPiece = typename Ring::RowPiece;
     TIGON_DYNAMIC_SHARED(RowPiece, slots);
-    TIGON_SHARED(Mbarrier, full, [Ring::kBarriers]);
-    TIGON_SHARED(Mbarrier, landed, [2]);
-    TIGON_SHARED(Scratch, scratch, [1]);
-    static_assert(sizeof full + sizeof landed + sizeof scratch <= kRingStaticShared);
+    TIGON_SHARED(Shared, shared, [1]);
+    static_assert(sizeof shared <= kRingStaticShared);
     const int columns = static_cast<int>(a.columns);
     const auto rows = static_cast<uint32_t>(a.rows);
     const bool smooth = a.options.label_smoothing != 0.0f;
     const NotIgnored not_ignored = {a.target, a.options.ignore_index};
 
-    if (threadIdx.x == 0) init_exchange(landed);
-    Ring ring({a.logits, a.stride, rows, columns}, not_ignored, slots, full);
+    if (threadIdx.x == 0) init_exchange(shared->landed);
+    Ring ring({a.logits, a.stride, rows, columns}, not_ignored, slots, shared->full);
     cluster_begin();
     uint32_t row = Ring::first_row();
     RowAhead<T> ahead = {};
     if (row < rows) ahead = look_ahead<T, kThreads>(a, row, load(a.target + row));
+    // One upstream gradient for all rows is loaded here: a row's loads and division would stand
+    // between its copies' landing and its statistics.
+    const bool per_row = a.options.reduction == Reduction::kNone;
+    const RowFactors of_all = per_row ? RowFactors{} : gradient_factors<kForm>(a, 0, 0);
     for (unsigned calls = 0; row < rows; row += Ring::step()) {
       const uint32_t next_row = row + Ring::step();
       const int64_t next_target = next_row < rows ? load(a.target + next_row) : 0;
@@ -100,7 +101,7 @@ loss_ring_kernel(LossRows<T> a) {
       } else {
         const bool valid = ahead.target >= 0 && ahead.target < a.columns;
         const int y = valid ? static_cast<int>(ahead.target) : -1;
-        const RowFactors factors = gradient_factors<kForm>(a, row, y);
+        const RowFactors factors = per_row || !valid ? gradient_factors<kForm>(a, row, y) : of_all;
         Statistics<kForm> s;
         ring.read(slice, [&](auto& f) {
           add(s.exp, f);
@@ -112,7 +113,8 @@ loss_ring_kernel(LossRows<T> a) {
           add(s.exp, end);
           s.sum += end[0];
         }
-        s = cluster_exchange<kThreads>(s, JoinPlain{smooth}, scratch[0], landed, calls++);
+        s = cluster_exchange<kThreads>(s, JoinPlain{smooth}, shared->scratch, shared->landed,
+                                       calls++);
         const float lse = s.exp.max + logf(s.exp.sum);
         if (stores_loss<kWidth, kThreads>(slice, ahead.target))
           write_row<kForm>(a, row, s, lse, y, valid ? to_float(ahead.logit) : NAN);

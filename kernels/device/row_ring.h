@@ -2,10 +2,12 @@
 // a ring of slots in shared memory, which bulk copies fill with its part of this row and of the
 // next ones. A warp asks for the next chunk as soon as it has read a slot for the last time, and
 // waits for no other warp: loads are always in flight, also during a row's reduction and stores.
+// The warps' parts are equal, because all of them wait for the last one at the row's reduction.
 #pragma once
 #include <algorithm>
 
 #include "kernels/device/async.h"
+#include "kernels/device/cluster_exchange.h"
 #include "kernels/device/cluster_reduce.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/pieces.h"
@@ -60,8 +62,7 @@ struct EveryRow {
 // take().
 template <class T, int kThreads, int kPieces, int kSlots, class Wanted>
 class RowRing {
-  static constexpr int kChunk = 32 * kPieces;        // vectors of a slot
-  static constexpr int kRound = kThreads * kPieces;  // of a slot of each warp
+  static constexpr int kChunk = 32 * kPieces;  // vectors of a slot
   static constexpr int kWidth = kVec<T>;
 
  public:
@@ -104,7 +105,7 @@ class RowRing {
   TIGON_DEVICE void read(const Slice& s, const Add& add) const {
     int slot = slot_;
     unsigned parity = parity_;
-    for (int left = left_of(s); left > 0; left -= kRound) {
+    for (int left = part_of(s).vectors; left > 0; left -= kChunk) {
       if (!planted("row_ring.not_awaited")) mbarrier_wait(full_ + barrier_ + slot, parity);
       const RowPiece* const from = slots_ + place_ + slot * kChunk;
       if (left >= kChunk) {
@@ -131,9 +132,10 @@ class RowRing {
   // the row `to`. f is float[kValues]; element j is of the column column + column_of(j).
   template <class Use>
   TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
-    int column = s.head + (s.first + warp() * kChunk + lane()) * kWidth;
+    const Part part = part_of(s);
+    int column = s.head + (part.first + lane()) * kWidth;
     to += column;
-    for (int left = left_of(s) - lane(); left + lane() > 0; left -= kRound) {
+    for (int left = part.vectors - lane(); left + lane() > 0; left -= kChunk) {
       if (planted("row_ring.requested_early")) request(slot_);
       const RowPiece* const from = slots_ + place_ + slot_ * kChunk;
       RowPiece kept[kPieces] = {};
@@ -155,8 +157,8 @@ class RowRing {
           store_piece(to + p * 32 * kWidth, piece);
         }
       advance(slot_, parity_);
-      column += kRound * kWidth;
-      to += kRound * kWidth;
+      column += kChunk * kWidth;
+      to += kChunk * kWidth;
     }
   }
   static TIGON_DEVICE int column_of(int j) { return j / kWidth * 32 * kWidth + j % kWidth; }
@@ -174,8 +176,16 @@ class RowRing {
   }
   static TIGON_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
   static TIGON_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
-  // Vectors from the warp's first one to the end of the slice.
-  static TIGON_DEVICE int left_of(const Slice& s) { return s.last - s.first - warp() * kChunk; }
+  // The warp's vectors of a slice: as many as any other warp's, in whole loads of a warp, but for
+  // what is left for the last ones.
+  struct Part {
+    int first, vectors;  // none: 0 or less
+  };
+  static TIGON_DEVICE Part part_of(const Slice& s) {
+    const int whole = (s.last - s.first + kThreads - 1) / kThreads * 32;
+    const int first = s.first + warp() * whole;
+    return {first, min(whole, s.last - first)};
+  }
   static TIGON_DEVICE void advance(int& slot, unsigned& parity) {
     if (++slot < kSlots) return;
     slot = 0;
@@ -191,8 +201,8 @@ class RowRing {
       mbarrier_arrive_expect(full, bytes);
       bulk_copy(slots_ + place_ + slot * kChunk, request_from_, bytes, full);  // lane 0's place
     }
-    request_from_ += kRound * kWidth;
-    request_left_ -= kRound;
+    request_from_ += kChunk * kWidth;
+    request_left_ -= kChunk;
     if (request_left_ <= 0) begin_next_row();
   }
   TIGON_DEVICE void begin_next_row() {
@@ -203,9 +213,9 @@ class RowRing {
       if (next_row_ < rows_.rows) next_answer_ = wanted_.ask(next_row_);
       if (!wanted) continue;
       const Slice s = slice(row);
-      request_left_ = left_of(s);
-      request_from_ =
-          rows_.data + row * rows_.stride + s.head + (s.first + warp() * kChunk) * kWidth;
+      const Part part = part_of(s);
+      request_left_ = part.vectors;
+      request_from_ = rows_.data + row * rows_.stride + s.head + part.first * kWidth;
     }
   }
 
@@ -220,6 +230,14 @@ class RowRing {
   int64_t next_answer_ = 0;
   const T* request_from_ = nullptr;
   int request_left_ = 0;
+};
+
+// Static shared memory of a kernel with a ring whose blocks join values of type V.
+template <class Ring, class V, int kThreads>
+struct RingShared {
+  Mbarrier full[Ring::kBarriers];
+  Mbarrier landed[2];
+  ExchangeScratch<V, kThreads> scratch;
 };
 
 // Launches kernel(args...) over rows of a tensor, of which a cluster takes one at a time.
