@@ -206,25 +206,27 @@ std::vector<Mutant> softmax_access() {
 }
 
 std::vector<Mutant> ring_access() {
-  const std::vector<MutantTarget> wide = {{"softmax", {"forward"}},
-                                          {"cross_entropy", {"forward_backward"}}};
+  const std::vector<MutantTarget> wide = {{"softmax", {"forward", "backward"}},
+                                          {"cross_entropy", {"forward_backward"}}},
+                                  clusters = {{"softmax", {"forward"}},
+                                              {"cross_entropy", {"forward_backward"}}};
   return {
       {.name = "row_ring.not_awaited",
        .catalogue = 40,
        .what = "a chunk of a wide row is read before its copy has landed",
        .targets = wide,
-       .hint = "V=100003",
+       .hint = "V=(28609|100003)",
        .host_only = kRace},
       {.name = "row_ring.requested_early",
        .catalogue = 40,
        .what = "the next chunk is requested over one that has not been read for the last time",
        .targets = wide,
-       .hint = "V=100003",
+       .hint = "V=(28609|100003)",
        .host_only = kRace},
       {.name = "cluster_exchange.not_awaited",
        .catalogue = 40,
        .what = "values of other blocks are read before they have landed",
-       .targets = wide,
+       .targets = clusters,
        .hint = "V=100003",
        .host_only = kRace},
   };

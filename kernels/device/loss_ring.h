@@ -1,6 +1,7 @@
 // Loss and gradient of wide rows in the plain form: the formulas of loss_rows.cu, by clusters that
 // walk over rows which arrive through a ring (row_ring.h).
 #pragma once
+#include "kernels/device/cluster_exchange.h"
 #include "kernels/device/loss_row.h"
 #include "kernels/device/loss_sweep.h"
 #include "kernels/device/row_ring.h"
@@ -68,19 +69,21 @@ loss_ring_kernel(LossRows<T> a) {
   constexpr LossForm kForm = LossForm::kPlain;
   constexpr int kWidth = kVec<T>;
   if constexpr (kHasBulkCopy) {
-    using Ring = RowRing<T, kThreads, kPieces, kSlots, NotIgnored>;
-    using Shared = RingShared<Ring, Statistics<kForm>, kThreads>;
+    using Ring = RowRing<T, 1, kThreads, kPieces, kSlots, NotIgnored>;
+    using Scratch = ExchangeScratch<Statistics<kForm>, kThreads>;
     using RowPiece = typename Ring::RowPiece;
     TIGON_DYNAMIC_SHARED(RowPiece, slots);
-    TIGON_SHARED(Shared, shared, [1]);
-    static_assert(sizeof shared <= kRingStaticShared);
+    TIGON_SHARED(Mbarrier, full, [Ring::kBarriers]);
+    TIGON_SHARED(Mbarrier, landed, [2]);
+    TIGON_SHARED(Scratch, scratch, [1]);
+    static_assert(sizeof full + sizeof landed + sizeof scratch <= kRingStaticShared);
     const int columns = static_cast<int>(a.columns);
     const auto rows = static_cast<uint32_t>(a.rows);
     const bool smooth = a.options.label_smoothing != 0.0f;
     const NotIgnored not_ignored = {a.target, a.options.ignore_index};
 
-    if (threadIdx.x == 0) init_exchange(shared->landed);
-    Ring ring({a.logits, a.stride, rows, columns}, not_ignored, slots, shared->full);
+    if (threadIdx.x == 0) init_exchange(landed);
+    Ring ring({{a.logits}, {a.stride}, rows, columns}, not_ignored, slots, full);
     cluster_begin();
     uint32_t row = Ring::first_row();
     RowAhead<T> ahead = {};
@@ -113,8 +116,7 @@ loss_ring_kernel(LossRows<T> a) {
           add(s.exp, end);
           s.sum += end[0];
         }
-        s = cluster_exchange<kThreads>(s, JoinPlain{smooth}, shared->scratch, shared->landed,
-                                       calls++);
+        s = cluster_exchange<kThreads>(s, JoinPlain{smooth}, scratch[0], landed, calls++);
         const float lse = s.exp.max + logf(s.exp.sum);
         if (stores_loss<kWidth, kThreads>(slice, ahead.target))
           write_row<kForm>(a, row, s, lse, y, valid ? to_float(ahead.logit) : NAN);

@@ -24,17 +24,22 @@ namespace {
 
 // 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
 // are one that loads while others reduce and store; in three blocks they leave 40 registers, which
-// spill. A row is kept in shared memory, no pieces in registers. The last shapes are loss_ring.h's.
-constexpr ShapeTable<9> kShapes = {"loss_rows",
-                                   {{128, 0, 1},
-                                    {512, 0, 3},
-                                    {512, 0, 3, 1, 2},
-                                    {512, 0, 3, 1, 4},
-                                    {512, 0, 3, 1, 8},
-                                    ring_shape(1),
-                                    ring_shape(2),
-                                    ring_shape(4),
-                                    ring_shape(8)}};
+// spill. A row is kept in shared memory, no pieces in registers. The last shapes are loss_ring.h's:
+// kNarrowRing, whose two blocks per multiprocessor reduce by turns, for rows of four slots of one
+// block (V = 32,000 in 16 bits, in 98% of the time of three blocks that sweep); less is in sweeps.
+constexpr LaunchShape kNarrowRing = {256, 4, 2, 6};
+constexpr RingUse kNarrowUse = {.least = 3073};
+constexpr ShapeTable<10> kShapes = {"loss_rows",
+                                    {{128, 0, 1},
+                                     {512, 0, 3},
+                                     {512, 0, 3, 1, 2},
+                                     {512, 0, 3, 1, 4},
+                                     {512, 0, 3, 1, 8},
+                                     kNarrowRing,
+                                     ring_shape(1),
+                                     ring_shape(2),
+                                     ring_shape(4),
+                                     ring_shape(8)}};
 constexpr size_t kFirstRing = 5;
 constexpr size_t kSmallRow = 16384;
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
@@ -169,12 +174,15 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   const bool small = row_bytes <= kSmallRow;
   const bool rings =
       pass == LossPass::kForwardBackward && form_of(a) == LossForm::kPlain && a.rows <= INT_MAX;
+  const auto ring_takes = [&](const LaunchShape& shape) {
+    return ring_holds(shape, vectors, shape == kNarrowRing ? kNarrowUse : RingUse{});
+  };
   const auto can_take = [&](size_t i) {
     if (a.rows > INT_MAX / shapes[i].cluster) return false;
-    if (is_ring(shapes[i])) return rings && ring_holds(shapes[i], vectors);
+    if (is_ring(shapes[i])) return rings && ring_takes(shapes[i]);
     return (i > 0 || small) && has_clusters_for(shapes[i]);
   };
-  size_t usual = rings ? least_ring(kShapes.shapes, vectors) : std::size(kShapes.shapes);
+  size_t usual = rings ? least_ring(kShapes.shapes, ring_takes) : std::size(kShapes.shapes);
   if (usual == std::size(kShapes.shapes)) {
     usual = small ? 0 : 1;
     while (!small && pass == LossPass::kForwardBackward && limits.clusters &&
@@ -226,8 +234,9 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     if constexpr (is_ring(kShape))
       return launch_ring(
-          kShape, a.rows, stream,
-          loss_ring_kernel<Elem, kRing.lanes, kRing.pieces, kRing.blocks_per_sm, kRing.stages>, a);
+          kShape, 1, a.rows, stream,
+          loss_ring_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
+          a);
     else
       return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
   });

@@ -2,12 +2,17 @@
 // a ring of slots in shared memory, which bulk copies fill with its part of this row and of the
 // next ones. A warp asks for the next chunk as soon as it has read a slot for the last time, and
 // waits for no other warp: loads are always in flight, also during a row's reduction and stores.
-// The warps' parts are equal, because all of them wait for the last one at the row's reduction.
+// Inputs of one shape (y and dy of softmax backward) share the slots.
+//
+// A warp's part of a row is whole slots side by side, and parts differ by one slot at most: all
+// warps wait for the last one at the row's reduction. Parts of equal numbers of vectors would leave
+// the last slot of every warp mostly empty where a row is a little more than whole slots: at V =
+// 50,257 that cost cross entropy a tenth of its speed on an H200. Parts that are strewn over the
+// row cost softmax a twentieth at V = 262,144.
 #pragma once
 #include <algorithm>
 
 #include "kernels/device/async.h"
-#include "kernels/device/cluster_exchange.h"
 #include "kernels/device/cluster_reduce.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/pieces.h"
@@ -19,35 +24,41 @@ namespace tigon {
 // block that is given twice the part of a row joins its threads' results half as often. On an H200
 // as fast as 1,024 threads with two vectors each, or faster, at every row length.
 constexpr LaunchShape ring_shape(int cluster) { return {512, 4, 1, 7, cluster}; }
-inline constexpr LaunchShape kRing = ring_shape(1);  // of one block
 constexpr bool is_ring(const LaunchShape& shape) { return shape.stages > 1; }
-inline constexpr size_t kRingStaticShared = 3072;   // upper bound, beside the slots
-inline constexpr int64_t kRingLeastVectors = 5120;  // of a row; 4,000 are faster in registers
-inline constexpr int kRingSlotsAhead = 2;           // that a row must leave for the next one
+inline constexpr size_t kRingStaticShared = 3072;  // upper bound, beside the slots
 
-constexpr size_t ring_bytes(const LaunchShape& shape) {
-  return static_cast<size_t>(shape.lanes) * shape.pieces * shape.stages * 16;
+// What a kernel asks of rows and of the device.
+struct RingUse {
+  int inputs = 1;
+  int64_t least = 5120;  // vectors of a row; 4,000 are faster in registers
+  int slots_ahead = 2;   // that a row must leave for the next one
+};
+
+constexpr size_t ring_bytes(const LaunchShape& shape, int inputs = 1) {
+  return static_cast<size_t>(shape.lanes) * shape.pieces * shape.stages * inputs * 16;
 }
 // May rows of so many 16-byte vectors be walked over in this shape?
-inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
+inline bool ring_holds(const LaunchShape& shape, int64_t vectors, const RingUse& use = {}) {
   const DeviceLimits limits = device_limits();
   const int64_t round = int64_t{shape.lanes} * shape.pieces * shape.cluster;
-  return limits.clusters && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
-         vectors >= kRingLeastVectors && vectors <= (shape.stages - kRingSlotsAhead) * round;
+  return limits.clusters &&
+         limits.shared_per_block >= ring_bytes(shape, use.inputs) + kRingStaticShared &&
+         vectors >= use.least && vectors <= (shape.stages - use.slots_ahead) * round;
 }
 
-// Index of the first of these shapes that may walk over such rows; kCount: none.
-template <size_t kCount>
-size_t least_ring(const LaunchShape (&shapes)[kCount], int64_t vectors) {
+// Index of the first of these shapes that is a ring for which holds(shape); kCount: none.
+template <size_t kCount, class Holds>
+size_t least_ring(const LaunchShape (&shapes)[kCount], const Holds& holds) {
   size_t i = 0;
-  while (i < kCount && !(is_ring(shapes[i]) && ring_holds(shapes[i], vectors))) ++i;
+  while (i < kCount && !(is_ring(shapes[i]) && holds(shapes[i]))) ++i;
   return i;
 }
 
-template <class T>
+// Rows of all inputs start at the same place between two 16-byte boundaries.
+template <class T, int kInputs>
 struct RingRows {
-  const T* data;
-  int64_t stride;
+  const T* data[kInputs];
+  int64_t stride[kInputs];
   uint32_t rows;
   int columns;
 };
@@ -60,24 +71,26 @@ struct EveryRow {
 
 // All threads of the block call the same functions. For each wanted row, in order: read(), then
 // take().
-template <class T, int kThreads, int kPieces, int kSlots, class Wanted>
+template <class T, int kInputs, int kThreads, int kPieces, int kSlots, class Wanted>
 class RowRing {
-  static constexpr int kChunk = 32 * kPieces;  // vectors of a slot
+  static constexpr int kChunk = 32 * kPieces;     // vectors of an input in a slot
+  static constexpr int kSlot = kInputs * kChunk;  // of all inputs
+  static constexpr int kWarps = kThreads / 32;
   static constexpr int kWidth = kVec<T>;
 
  public:
   using RowPiece = Piece<T, kWidth>;
   static constexpr int kValues = kPieces * kWidth;  // of a lane in a slot
-  static constexpr int kBarriers = kThreads / 32 * kSlots;
+  static constexpr int kBarriers = kWarps * kSlots;
 
-  // Requests the first chunks. slots: ring_bytes().
-  TIGON_DEVICE RowRing(const RingRows<T>& rows, const Wanted& wanted, RowPiece* slots,
+  // Requests the first chunks. slots: ring_bytes() of them.
+  TIGON_DEVICE RowRing(const RingRows<T, kInputs>& rows, const Wanted& wanted, RowPiece* slots,
                        Mbarrier* full)
       : rows_(rows),
         wanted_(wanted),
         slots_(slots),
         full_(full),
-        place_(warp() * kSlots * kChunk + lane()),
+        place_(warp() * kSlots * kSlot + lane()),
         barrier_(warp() * kSlots),
         next_row_(first_row()) {
     keep_computed(place_);
@@ -96,40 +109,46 @@ class RowRing {
   static TIGON_DEVICE uint32_t first_row() { return blockIdx.x >> __popc(cluster_size() - 1); }
   static TIGON_DEVICE uint32_t step() { return gridDim.x >> __popc(cluster_size() - 1); }
   TIGON_DEVICE Slice slice(uint32_t row) const {
-    return slice_of<kWidth>(rows_.data + row * rows_.stride, rows_.columns, cluster_rank(),
+    return slice_of<kWidth>(rows_.data[0] + row * rows_.stride[0], rows_.columns, cluster_rank(),
                             cluster_size());
   }
 
-  // add(f) of the values of all pieces of the row: f is float[kValues], or less at its end.
+  // add(f) of the values of all pieces of the row: f is float[kValues] of each input, or less at
+  // the row's end.
   template <class Add>
   TIGON_DEVICE void read(const Slice& s, const Add& add) const {
     int slot = slot_;
     unsigned parity = parity_;
     for (int left = part_of(s).vectors; left > 0; left -= kChunk) {
       if (!planted("row_ring.not_awaited")) mbarrier_wait(full_ + barrier_ + slot, parity);
-      const RowPiece* const from = slots_ + place_ + slot * kChunk;
+      const RowPiece* const from = slots_ + place_ + slot * kSlot;
       if (left >= kChunk) {
-        RowPiece pieces[kPieces];
+        float f[kInputs][kValues];
         TIGON_UNROLL
-        for (int p = 0; p < kPieces; ++p) pieces[p] = from[p * 32];
-        float f[kValues];
-        unpack_all(pieces, f);
-        add(f);
+        for (int i = 0; i < kInputs; ++i) {
+          RowPiece pieces[kPieces];
+          TIGON_UNROLL
+          for (int p = 0; p < kPieces; ++p) pieces[p] = from[i * kChunk + p * 32];
+          unpack_all(pieces, f[i]);
+        }
+        call(add, f);
       } else {
         TIGON_UNROLL
         for (int p = 0; p < kPieces; ++p)
           if (lane() + p * 32 < left) {
-            float f[kWidth];
-            unpack_piece(from[p * 32], f);
-            add(f);
+            float f[kInputs][kWidth];
+            TIGON_UNROLL
+            for (int i = 0; i < kInputs; ++i) unpack_piece(from[i * kChunk + p * 32], f[i]);
+            call(add, f);
           }
       }
       advance(slot, parity);
     }
   }
 
-  // use(f, column) of all pieces of the row, which leaves the ring: what f has become is written to
-  // the row `to`. f is float[kValues]; element j is of the column column + column_of(j).
+  // use(f, column) of all pieces of the row, which leaves the ring: what f of the first input has
+  // become is written to the row `to`. f is float[kValues] of each input; element j is of the
+  // column column + column_of(j).
   template <class Use>
   TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
     const Part part = part_of(s);
@@ -137,23 +156,27 @@ class RowRing {
     to += column;
     for (int left = part.vectors - lane(); left + lane() > 0; left -= kChunk) {
       if (planted("row_ring.requested_early")) request(slot_);
-      const RowPiece* const from = slots_ + place_ + slot_ * kChunk;
-      RowPiece kept[kPieces] = {};
+      const RowPiece* const from = slots_ + place_ + slot_ * kSlot;
+      RowPiece kept[kInputs][kPieces] = {};
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
-        if (p * 32 < left) kept[p] = from[p * 32];
+        if (p * 32 < left) {
+          TIGON_UNROLL
+          for (int i = 0; i < kInputs; ++i) kept[i][p] = from[i * kChunk + p * 32];
+        }
       bulk_fence();
       __syncwarp();
       if (!planted("row_ring.requested_early")) request(slot_);
-      float f[kValues];
-      unpack_all(kept, f);
-      use(f, column);
+      float f[kInputs][kValues];
+      TIGON_UNROLL
+      for (int i = 0; i < kInputs; ++i) unpack_all(kept[i], f[i]);
+      call(use, f, column);
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
         if (p * 32 < left) {
           float piece[kWidth];
           TIGON_UNROLL
-          for (int j = 0; j < kWidth; ++j) piece[j] = f[p * kWidth + j];
+          for (int j = 0; j < kWidth; ++j) piece[j] = f[0][p * kWidth + j];
           store_piece(to + p * 32 * kWidth, piece);
         }
       advance(slot_, parity_);
@@ -174,17 +197,26 @@ class RowRing {
       for (int j = 0; j < kWidth; ++j) f[p * kWidth + j] = piece[j];
     }
   }
+  // With the values of each input as an argument of its own.
+  template <class F, int kCount, class... Rest>
+  static TIGON_DEVICE void call(const F& function, float (&f)[kInputs][kCount], Rest... rest) {
+    static_assert(kInputs <= 2);
+    if constexpr (kInputs == 1)
+      function(f[0], rest...);
+    else
+      function(f[0], f[1], rest...);
+  }
   static TIGON_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
   static TIGON_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
-  // The warp's vectors of a slice: as many as any other warp's, in whole loads of a warp, but for
-  // what is left for the last ones.
+  // The warp's vectors of a slice.
   struct Part {
     int first, vectors;  // none: 0 or less
   };
   static TIGON_DEVICE Part part_of(const Slice& s) {
-    const int whole = (s.last - s.first + kThreads - 1) / kThreads * 32;
-    const int first = s.first + warp() * whole;
-    return {first, min(whole, s.last - first)};
+    const int chunks = (s.last - s.first + kChunk - 1) / kChunk;
+    const int each = chunks / kWarps, more = chunks % kWarps;  // the first warps have one more
+    const int first = s.first + (warp() * each + min(warp(), more)) * kChunk;
+    return {first, min((each + (warp() < more)) * kChunk, s.last - first)};
   }
   static TIGON_DEVICE void advance(int& slot, unsigned& parity) {
     if (++slot < kSlots) return;
@@ -198,10 +230,13 @@ class RowRing {
     if (lane() == 0) {
       const unsigned bytes = static_cast<unsigned>(min(request_left_, kChunk)) * sizeof(RowPiece);
       Mbarrier* const full = full_ + barrier_ + slot;
-      mbarrier_arrive_expect(full, bytes);
-      bulk_copy(slots_ + place_ + slot * kChunk, request_from_, bytes, full);  // lane 0's place
+      mbarrier_arrive_expect(full, kInputs * bytes);
+      TIGON_UNROLL
+      for (int i = 0; i < kInputs; ++i)  // to lane 0's place
+        bulk_copy(slots_ + place_ + slot * kSlot + i * kChunk, request_from_[i], bytes, full);
     }
-    request_from_ += kChunk * kWidth;
+    TIGON_UNROLL
+    for (int i = 0; i < kInputs; ++i) request_from_[i] += kChunk * kWidth;
     request_left_ -= kChunk;
     if (request_left_ <= 0) begin_next_row();
   }
@@ -215,11 +250,13 @@ class RowRing {
       const Slice s = slice(row);
       const Part part = part_of(s);
       request_left_ = part.vectors;
-      request_from_ = rows_.data + row * rows_.stride + s.head + part.first * kWidth;
+      TIGON_UNROLL
+      for (int i = 0; i < kInputs; ++i)
+        request_from_[i] = rows_.data[i] + row * rows_.stride[i] + s.head + part.first * kWidth;
     }
   }
 
-  const RingRows<T> rows_;
+  const RingRows<T, kInputs> rows_;
   const Wanted wanted_;
   RowPiece* const slots_;
   Mbarrier* const full_;
@@ -228,31 +265,23 @@ class RowRing {
   unsigned parity_ = 0;
   uint32_t next_row_;  // to request when this one's last chunk has been
   int64_t next_answer_ = 0;
-  const T* request_from_ = nullptr;
+  const T* request_from_[kInputs] = {};
   int request_left_ = 0;
 };
 
-// Static shared memory of a kernel with a ring whose blocks join values of type V.
-template <class Ring, class V, int kThreads>
-struct RingShared {
-  Mbarrier full[Ring::kBarriers];
-  Mbarrier landed[2];
-  ExchangeScratch<V, kThreads> scratch;
-};
-
-// Launches kernel(args...) over rows of a tensor, of which a cluster takes one at a time.
-template <class Kernel, class... Args>
-Status launch_ring(const LaunchShape& shape, int64_t rows, Stream stream, Kernel kernel,
-                   const Args&... args) {
+// Launches kernel(args) over rows, of which a cluster takes one at a time.
+template <class Kernel, class Args>
+Status launch_ring(const LaunchShape& shape, int inputs, int64_t rows, Stream stream, Kernel kernel,
+                   const Args& args) {
   const auto cluster = static_cast<unsigned>(shape.cluster);
   LaunchConfig config{.grid = dim3(cluster),
                       .block = dim3(static_cast<unsigned>(shape.lanes)),
-                      .shared_bytes = ring_bytes(shape),
+                      .shared_bytes = ring_bytes(shape, inputs),
                       .stream = stream,
                       .cluster = cluster};
   const int64_t resident = resident_blocks(config, kernel);
   config.grid = dim3(static_cast<unsigned>(std::min(rows * shape.cluster, resident)));
-  return launch(config, kernel, args...);
+  return launch(config, kernel, args);
 }
 
 }  // namespace tigon

@@ -1,6 +1,7 @@
 // softmax of wide rows: y = exp(x - max_V x) / sum_V exp(x - max_V x), by clusters that walk over
 // rows which arrive through a ring (kernels/device/row_ring.h).
 #pragma once
+#include "kernels/device/cluster_exchange.h"
 #include "kernels/device/exp_sum.h"
 #include "kernels/device/row_ring.h"
 #include "kernels/softmax/softmax.h"
@@ -13,17 +14,19 @@ TIGON_KERNEL(kThreads, kBlocksPerSm)
 forward_ring_kernel(Forward<P> args) {
   using T = typename P::Elem;
   if constexpr (kHasBulkCopy) {
-    using Ring = RowRing<T, kThreads, kPieces, kSlots, EveryRow>;
-    using Shared = RingShared<Ring, ExpSum, kThreads>;
+    using Ring = RowRing<T, 1, kThreads, kPieces, kSlots, EveryRow>;
+    using Scratch = ExchangeScratch<ExpSum, kThreads>;
     using RowPiece = typename Ring::RowPiece;
     TIGON_DYNAMIC_SHARED(RowPiece, slots);
-    TIGON_SHARED(Shared, shared, [1]);
-    static_assert(sizeof shared <= kRingStaticShared);
+    TIGON_SHARED(Mbarrier, full, [Ring::kBarriers]);
+    TIGON_SHARED(Mbarrier, landed, [2]);
+    TIGON_SHARED(Scratch, scratch, [1]);
+    static_assert(sizeof full + sizeof landed + sizeof scratch <= kRingStaticShared);
     const auto rows = static_cast<uint32_t>(args.x.shape[0]);
     const int columns = static_cast<int>(args.x.shape[1]);
 
-    if (threadIdx.x == 0) init_exchange(shared->landed);
-    Ring ring({args.x.data, args.x.stride[0], rows, columns}, {}, slots, shared->full);
+    if (threadIdx.x == 0) init_exchange(landed);
+    Ring ring({{args.x.data}, {args.x.stride[0]}, rows, columns}, {}, slots, full);
     cluster_begin();
     // A column before or after the vectors that is this thread's, or -1, and its value.
     int end = -1;
@@ -41,8 +44,7 @@ forward_ring_kernel(Forward<P> args) {
       ExpSum total;
       ring.read(slice, [&](auto& f) { add(total, f); });
       if (end >= 0) add(total, {to_float(x_end)});
-      total =
-          cluster_exchange<kThreads>(total, JoinExpSums{}, shared->scratch, shared->landed, calls);
+      total = cluster_exchange<kThreads>(total, JoinExpSums{}, scratch[0], landed, calls);
 
       const ShiftedExp e(total.max);
       const float inverse = e.fix * fast_div(1.0f, total.sum);

@@ -11,6 +11,7 @@
 #include "kernels/device/device_limits.h"
 #include "kernels/device/exp_sum.h"
 #include "kernels/signature/checks.h"
+#include "kernels/softmax/backward_ring.h"
 #include "kernels/softmax/forward_ring.h"
 #include "kernels/softmax/row_walk.h"
 
@@ -42,7 +43,9 @@ constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
 constexpr int64_t kForwardAlone = 4096;
 constexpr ShapeTable<4> kForwardRings = {
     "softmax.forward.rings", {ring_shape(1), ring_shape(2), ring_shape(4), ring_shape(8)}};
-constexpr RowTable<11> kBackwardVectors = {"softmax.backward.vectors",
+// Wide rows are faster in few big blocks: of 151,936 columns in 16 bits on an H200, a cluster of
+// four such blocks takes 6/7 of the time of a cluster of eight.
+constexpr RowTable<13> kBackwardVectors = {"softmax.backward.vectors",
                                            {{32, 1, 6},
                                             {32, 4, 6},
                                             {128, 4, 6},
@@ -52,6 +55,8 @@ constexpr RowTable<11> kBackwardVectors = {"softmax.backward.vectors",
                                             {128, 4, 6, 1, 8},
                                             {512, 4, 2, 1, 4},
                                             {512, 4, 2, 1, 8},
+                                            {512, 10, 1, 1, 2},
+                                            {512, 10, 1, 1, 4},
                                             {512, 8, 1},
                                             {512, 8, 1, 1, 8}}};
 constexpr RowTable<6> kBackwardElements = {"softmax.backward.elements",
@@ -62,6 +67,11 @@ constexpr RowTable<6> kBackwardElements = {"softmax.backward.elements",
                                             {512, 8, 2, 1, 4},
                                             {512, 8, 2, 1, 8}}};
 constexpr int64_t kBackwardAlone = 2048;
+constexpr int64_t kBackwardAloneWide = 5120;  // of rows that are wider than the ring's
+// One block takes up to all seven slots of each warp: V = 50,257 in 16 bits leaves hardly one for
+// the next row, and is still as fast as in a cluster of two with three to spare.
+constexpr ShapeTable<1> kBackwardRings = {"softmax.backward.rings", {{512, 2, 1, 7}}};
+constexpr RingUse kBackwardUse = {.inputs = 2, .least = 3500, .slots_ahead = 0};
 
 template <class T>
 TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
@@ -268,6 +278,15 @@ Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alon
   return run_row_shape<kTable>(shape, run);
 }
 
+// Index of the ring to take for rows of so many vectors; the number of rings: none.
+template <const auto& kTable>
+size_t ring_of(int64_t vectors, const RingUse& use) {
+  const auto holds = [&](const LaunchShape& shape) { return ring_holds(shape, vectors, use); };
+  const size_t usual = least_ring(kTable.shapes, holds);
+  if (usual == std::size(kTable.shapes)) return usual;
+  return chosen_shape<kTable>(vectors, usual, [&](size_t i) { return holds(kTable.shapes[i]); });
+}
+
 // Rows of both start at the same place between two 16-byte boundaries, every one of them.
 template <class A, class B>
 bool same_misplacement(const View<A, 2>& a, const View<B, 2>& b) {
@@ -303,17 +322,14 @@ Status forward(const Forward<P>& args, Stream stream) {
   };
   if (!same_misplacement(args.x, args.y)) return run.template operator()<1, kForwardElements>();
   const int64_t vectors = v / kVec<T>;
-  if (const size_t ring = least_ring(kForwardRings.shapes, vectors);
-      ring < std::size(kForwardRings.shapes)) {
-    const size_t shape = chosen_shape<kForwardRings>(
-        vectors, ring, [&](size_t i) { return ring_holds(kForwardRings.shapes[i], vectors); });
+  if (const size_t shape = ring_of<kForwardRings>(vectors, {});
+      shape < std::size(kForwardRings.shapes))
     return with_shape<kForwardRings>(shape, [&]<LaunchShape kShape> {
       return launch_ring(
-          kShape, t, stream,
-          forward_ring_kernel<P, kRing.lanes, kRing.pieces, kRing.blocks_per_sm, kRing.stages>,
+          kShape, 1, t, stream,
+          forward_ring_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
           args);
     });
-  }
   return run.template operator()<kVec<T>, kForwardVectors>();
 }
 
@@ -326,16 +342,25 @@ Status backward(const Backward<P>& args, Stream stream) {
     return invalid("softmax: dy, y and dx must all be [T, V] with unit stride along V");
   if (is_missing(args.dy) || is_missing(args.y) || is_missing(args.dx))
     return invalid("softmax: dy, y or dx is null");
-  const auto run = [&]<int kWidth, const auto & kTable> {
-    return launch_walk<T, kWidth, kTable>(
-        args, t, v, kBackwardAlone, 2, stream, [&]<LaunchShape kShape, bool kRest> {
-          return backward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm,
-                                 kRest>;
-        });
+  const auto run = [&]<int kWidth, const auto & kTable>(int64_t alone) {
+    return launch_walk<T, kWidth,
+                       kTable>(args, t, v, alone, 2, stream, [&]<LaunchShape kShape, bool kRest> {
+      return backward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
+    });
   };
-  return same_misplacement(args.y, args.dy) && same_misplacement(args.y, args.dx)
-             ? run.template operator()<kVec<T>, kBackwardVectors>()
-             : run.template operator()<1, kBackwardElements>();
+  if (!same_misplacement(args.y, args.dy) || !same_misplacement(args.y, args.dx))
+    return run.template operator()<1, kBackwardElements>(kBackwardAlone);
+  const int64_t vectors = v / kVec<T>;
+  if (const size_t shape = ring_of<kBackwardRings>(vectors, kBackwardUse);
+      shape < std::size(kBackwardRings.shapes))
+    return with_shape<kBackwardRings>(shape, [&]<LaunchShape kShape> {
+      return launch_ring(
+          kShape, 2, t, stream,
+          backward_ring_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
+          args);
+    });
+  return run.template operator()<kVec<T>, kBackwardVectors>(
+      vectors > 2 * kBackwardAlone ? kBackwardAloneWide : kBackwardAlone);
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

@@ -315,11 +315,12 @@ TYPED_TEST(CrossEntropy, LongRows) {
   }
 }
 
-// Rows that arrive through a ring, of one block or of several, more of them than there are
-// clusters.
+// Rows that arrive through a ring, of one small block, a large one or several, more of them than
+// there are clusters.
 TYPED_TEST(CrossEntropy, WideRowsOneAfterTheOther) {
   const int64_t least = static_cast<int64_t>(50000 / sizeof(typename TypeParam::Elem));
-  for (const int64_t columns : {least, 4 * least + 3, 7 * least + 1, 13 * least + 5}) {
+  for (const int64_t columns :
+       {least, 2 * least + 5, 4 * least + 3, 7 * least + 1, 13 * least + 5}) {
     for (const float smoothing : {0.0f, 0.1f}) {
       this->make({.options = {.label_smoothing = smoothing, .reduction = Reduction::kNone},
                   .rows = 11,
