@@ -1,11 +1,12 @@
 // layer_norm   y[t,h] = (x[t,h] - mean[t]) * rstd[t] * w[h] + b[h],
 //              rstd[t] = rsqrt(mean_h (x[t,h] - mean[t])^2 + eps)
 //
-// Lanes of a warp or a whole block per row; x is read once and kept in registers as stored. The
-// variance is a second sum over what is kept, of (x - centre)^2 about the mean of what the warp has
-// (row_moments.h), less what the centre's own rounding adds to it: E[x^2] - mean^2 would lose every
-// digit for rows far from zero. Bytes: (2*T*H +
-// 2*H)*elem + 8*T. Sums in float. Backward: see backward_kernel.h.
+// Lanes of a warp or a whole block per row; x is read once and kept in registers as stored. Mean
+// and variance are one pair of sums, of x - centre and of its square about a value near the mean of
+// what the warp has (row_moments.h); a thread issues 20 to 29 instructions for an element, of the
+// 28 that an H200 has time for at the rate of a copy. E[x^2] - mean^2 would lose every digit for
+// rows far from zero. Bytes: (2*T*H + 2*H)*elem + 8*T. Sums in float. Backward: see
+// backward_kernel.h.
 #include "kernels/layer_norm/layer_norm.h"
 
 #include <algorithm>
@@ -19,9 +20,9 @@ namespace tigon::layer_norm {
 namespace {
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 24576 columns of bf16; see rms_norm. 1024
-// threads per SM and one barrier: a kernel like this one had on an H200 91, 82, 92, 92 and 90% of
-// the rate of a copy for H = 1024 to 16384, with two rounds of barriers and fewer threads 89, 77,
-// 85, 82 and 57%.
+// threads per SM: 91, 91, 91, 92 and 93% of the rate of a copy of the same bytes for H = 1024 to
+// 16384 on an H200, from a graph; 81% for 2048 in two pieces, where reductions are most of the
+// work. Shapes of 1280 threads are for `tigon tune`.
 constexpr RowTable<13> kForwardVectors = {"layer_norm.forward.vectors",
                                           {{8, 1, 8},
                                            {16, 1, 8},
