@@ -36,22 +36,25 @@ class RowQueue {
 
   // Of the next row; mine is 0 beyond the last one. 0 <= slot < kDepth.
   TIGON_DEVICE void request(int mine, int slot) {
-    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
-      const T* const from = from_ + p * kLanes * kWidth;
-      if constexpr (kCopies)
-        async_copy<16>(&slot_of(slot, p), from);
-      else
-        next_[p] = load_piece_stream<kWidth>(from);
-    });
+    for_kept_pieces<kLanes, kPieces>(
+        mine, [&](int p) { request_piece(from_ + p * kLanes * kWidth, p, slot); });
     from_ += advance_;
   }
   TIGON_DEVICE void receive(int mine, int slot, RowPiece (&kept)[kPieces]) const {
-    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
-      if constexpr (kCopies)
-        kept[p] = at(slot, p);
-      else
-        kept[p] = next_[p];
-    });
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) { kept[p] = received(slot, p); });
+  }
+  // request() and receive() of one piece, for a kernel that finds addresses itself.
+  TIGON_DEVICE void request_piece(const T* from, int p, int slot) {
+    if constexpr (kCopies)
+      async_copy<16>(&slot_of(slot, p), from);
+    else
+      next_[p] = load_piece_stream<kWidth>(from);
+  }
+  TIGON_DEVICE RowPiece received(int slot, int p) const {
+    if constexpr (kCopies)
+      return at(slot, p);
+    else
+      return next_[p];
   }
 
   // The thread's p-th piece of an awaited row; only of shared memory.
