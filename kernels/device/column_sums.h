@@ -11,8 +11,9 @@ namespace tigon {
 
 // As many blocks as run at once on the 132 SMs of an H200, whatever the device.
 inline constexpr int kColumnSumMultiprocessors = 132;
-// Rows of a group of lanes; with fewer, partial sums would be the traffic.
-inline constexpr int kMinRowsPerGroup = 4;
+// Rows of a group of lanes; with fewer, partial sums would be the traffic: of 2048 x 2048 with
+// four, layer_norm's backward had on an H200 42% of the rate of a copy, with eight 56%.
+inline constexpr int kMinRowsPerGroup = 8;
 inline constexpr int kPartialSumThreads = 512;
 
 // Blocks of the grid that walks over the rows.
@@ -76,7 +77,7 @@ struct ColumnSums {
 template <int kThreads>
 TIGON_KERNEL(kThreads)
 sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) {
-  constexpr int kWarps = kThreads / 32, kBatch = 8;  // loads in flight
+  constexpr int kWarps = kThreads / 32, kBatch = 16;  // loads in flight
   TIGON_SHARED(float, sums, [kWarps][32]);
   dependency_wait();
   const ColumnSums tensor = blockIdx.y == 0 ? first : second;
