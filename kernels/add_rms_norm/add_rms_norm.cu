@@ -86,6 +86,10 @@ struct SummedRow {
   TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
     sum(at, load_piece<kWidth>(x + at), load_piece<kWidth>(residual + at), f);
   }
+  TIGON_DEVICE void prefetch(int64_t row) const {
+    prefetch_row(args.x, row);
+    prefetch_row(args.residual, row);
+  }
 
  private:
   // f is what a reader of h finds there.
@@ -106,9 +110,9 @@ struct SummedRow {
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
-forward_kernel(Forward<P> args) {
-  rms_norm::forward_rows<P, kWidth, kLanes, kPieces, kRest>(norm_of(args),
-                                                            SummedRow<P, kWidth, kPieces>{args});
+forward_kernel(Forward<P> args, int64_t ahead) {
+  rms_norm::forward_rows<P, kWidth, kLanes, kPieces, kRest>(
+      norm_of(args), SummedRow<P, kWidth, kPieces>{args}, ahead);
 }
 
 // dh, if there is one: on its way with x and dy, or read into registers while the row is reduced.
@@ -208,7 +212,7 @@ Status forward(const Forward<P>& args, Stream stream) {
       [&]<int kWidth, LaunchShape kShape, bool kRest> {
         const auto kernel =
             forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
-        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args);
+        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
       });
 }
 

@@ -48,6 +48,13 @@ TIGON_DEVICE void async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+// Asks for `bytes` (a multiple of 16, as p) to be in L2 soon; nothing where the GPU cannot.
+TIGON_DEVICE void prefetch_bulk(const void* p, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
+#endif
+}
+
 #if __CUDA_ARCH__ >= 900
 // By one thread; `count` arrivals complete a phase. Follow with mbarrier_fence_init and a barrier.
 TIGON_DEVICE void mbarrier_init(Mbarrier* b, unsigned count) {
@@ -134,6 +141,7 @@ template <int kPending>
 TIGON_DEVICE void async_wait() {
   simt::async_wait(kPending);
 }
+TIGON_DEVICE void prefetch_bulk(const void*, unsigned) {}
 TIGON_DEVICE void mbarrier_init(Mbarrier* b, unsigned count) {
   simt::mbarrier_init(&b->state, count);
 }

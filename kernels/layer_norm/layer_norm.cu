@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "kernels/device/rows_ahead.h"
 #include "kernels/device/scratch_parts.h"
 #include "kernels/layer_norm/backward_kernel.h"
 #include "kernels/layer_norm/row_moments.h"
@@ -20,10 +21,9 @@ namespace tigon::layer_norm {
 namespace {
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 24576 columns of bf16; see rms_norm. 1024
-// threads per SM: 91, 91, 91, 92 and 93% of the rate of a copy of the same bytes for H = 1024 to
-// 16384 on an H200, from a graph; 81% for 2048 in two pieces, where reductions are most of the
-// work. Shapes of 1280 threads are for `tigon tune`.
-constexpr RowTable<13> kForwardVectors = {"layer_norm.forward.vectors",
+// threads per SM: 92, 94, 95, 96 and 97% of the rate of a copy of the same bytes for H = 1024 to
+// 16384 on an H200, from a graph. Shapes of 1280 threads are for `tigon tune`.
+constexpr RowTable<11> kForwardVectors = {"layer_norm.forward.vectors",
                                           {{8, 1, 8},
                                            {16, 1, 8},
                                            {32, 1, 8},
@@ -32,8 +32,6 @@ constexpr RowTable<13> kForwardVectors = {"layer_norm.forward.vectors",
                                            {128, 4, 8},
                                            {256, 4, 4},
                                            {512, 4, 2},
-                                           {32, 4, 10},
-                                           {64, 4, 10},
                                            {128, 4, 10},
                                            {256, 4, 5},
                                            {512, 6, 1}}};
@@ -42,22 +40,18 @@ constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
 // 28 registers (x, dy, w, eight sums of dw and of db) where lanes of a warp share a row. Longer
-// rows are read from where they landed, while three more, or two of 16384, are on their way: a loop
-// like this one had on an H200 90 to 91% of the rate of a copy of the same bytes for H = 2048 to
-// 16384, 83 to 87% up to 8192 with rows in registers. The shapes behind those of 8192 and 16384 are
-// for devices with less shared memory.
-constexpr RowTable<14> kBackwardVectors = {"layer_norm.backward.vectors",
+// rows are read from where they landed, while three more, or two of 16384, are on their way. An
+// H200 had 95, 90, 91, 93 and 86% of the rate of a copy of the same bytes for H = 1024 to 16384,
+// from a graph. The shapes behind those of 8192 and 16384 are for devices with less shared memory.
+constexpr RowTable<11> kBackwardVectors = {"layer_norm.backward.vectors",
                                            {{8, 1, 5, 2},
                                             {16, 1, 5, 2},
                                             {32, 1, 5, 2},
                                             {32, 4, 2, 2},
                                             {128, 2, 4, 4},
                                             {256, 2, 2, 4},
-                                            {256, 2, 2, 6},
                                             {512, 2, 1, 4},
                                             {512, 2, 1, 3},
-                                            {512, 2, 1, 6},
-                                            {256, 4, 2, 3},
                                             {512, 4, 1, 3},
                                             {512, 4, 1, 2},
                                             {512, 1, 1, 2}},
@@ -125,7 +119,7 @@ TIGON_DEVICE void store_y(const Piece<typename P::Elem, kWidth>& x,
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
-forward_kernel(Forward<P> args) {
+forward_kernel(Forward<P> args, int64_t ahead) {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
   using Count = std::conditional_t<kRest, int64_t, int>;  // of pieces
@@ -151,6 +145,8 @@ forward_kernel(Forward<P> args) {
   leave_unset(kept);
   leave_unset(weight);
   leave_unset(bias);
+  if constexpr (kWidth > 1 && kPieces > 1)
+    if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
   for_kept_pieces<kLanes, kPieces>(
       mine, [&](int p) { kept[p] = load_piece_stream<kWidth>(x + p * kLanes * kWidth); });
   const auto load_affine = [&](int from) {
@@ -225,7 +221,7 @@ Status launch_forward(const Forward<P>& args, Stream stream) {
     const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
     return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
                   forward_kernel<P, kWidth, kLanes, kShape.pieces, kShape.blocks_per_sm, kRest>,
-                  args);
+                  args, rows_ahead(kShape, rows));
   };
   if constexpr (kWidth == 1)
     return with_row_shape<kForwardElements>(pieces, run);

@@ -1,6 +1,7 @@
 // What a forward kernel that normalises rows does with one: rms_norm's, and add_rms_norm's, whose
 // rows are sums.
 #pragma once
+#include "kernels/device/rows_ahead.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rms_norm/row.h"
 
@@ -40,8 +41,10 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
 //   load(at, p, kept)      starts to read the thread's p-th piece, `at` elements behind its first
 //   finish(at, p, kept, f) makes it the piece that is normalised; f its values
 //   read(at, f)            both, for a piece that does not fit into registers; it is in args.x then
+//   prefetch(row)          asks for that row to be in L2; by one lane
+// `ahead`: see rows_ahead().
 template <class P, int kWidth, int kLanes, int kPieces, bool kRest, class Input>
-TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
+TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input, int64_t ahead) {
   using T = typename P::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
@@ -60,6 +63,8 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input) {
 
   Piece<T, kWidth> kept[kPieces], weight[kPieces] = {};
   leave_unset(kept);
+  if constexpr (kWidth > 1 && kPieces > 1)
+    if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) input.prefetch(row + ahead);
   for_kept_pieces<kLanes, kPieces>(mine + planted("rms_norm.read_past_row"),
                                    [&](int p) { input.load(p * kLanes * kWidth, p, kept[p]); });
   // Now, so that nothing is waited for after the sum.

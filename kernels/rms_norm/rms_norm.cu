@@ -13,21 +13,18 @@ namespace tigon::rms_norm {
 namespace {
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
-// are enough bytes in flight and leave room for 1024 threads per SM: 88-92% of copy bandwidth on an
-// H200 from 2048 columns on, against 80-90% with eight.
-constexpr RowTable<12> kForwardVectors = {"rms_norm.forward.vectors",
-                                          {{8, 1, 8},
-                                           {16, 1, 8},
-                                           {32, 1, 8},
-                                           {32, 4, 8},
-                                           {128, 2, 8},
-                                           {128, 4, 8},
-                                           {256, 4, 4},
-                                           {512, 4, 2},
-                                           {128, 1, 12},
-                                           {256, 2, 5},
-                                           {512, 2, 2},
-                                           {512, 8, 1}}};
+// are enough bytes in flight and leave room for 1024 threads per SM: 95 to 97% of the rate of a copy
+// of the same bytes on an H200 from 1024 columns on, from a graph.
+constexpr RowTable<9> kForwardVectors = {"rms_norm.forward.vectors",
+                                         {{8, 1, 8},
+                                          {16, 1, 8},
+                                          {32, 1, 8},
+                                          {32, 4, 8},
+                                          {128, 2, 8},
+                                          {128, 4, 8},
+                                          {256, 4, 4},
+                                          {512, 4, 2},
+                                          {512, 8, 1}}};
 constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
                                           {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}}};
 
@@ -35,21 +32,18 @@ constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
 // 20 registers (x, dy, w, eight sums of dw). 64 KB on their way per SM are best, in as few blocks
 // as hold them: of 16384 x 4096, a loop like this one had on an H200 102% of the rate of a copy of
 // the same bytes in two blocks of 256 threads, 90% in three and 87% in four. Two rows are on their
-// way; one or three are for `tigon tune`.
-constexpr RowTable<12> kBackwardVectors = {"rms_norm.backward.vectors",
-                                           {{8, 1, 7, 2},
-                                            {16, 1, 7, 2},
-                                            {32, 1, 7, 2},
-                                            {32, 4, 2, 2},
-                                            {128, 2, 4, 2},
-                                            {256, 2, 2, 2},
-                                            {256, 2, 2, 1},
-                                            {256, 2, 2, 3},
-                                            {512, 2, 1, 2},
-                                            {512, 2, 1, 3},
-                                            {512, 4, 1, 2},
-                                            {512, 1, 1, 2}},
-                                           two_queues};
+// way, three are no faster.
+constexpr RowTable<9> kBackwardVectors = {"rms_norm.backward.vectors",
+                                          {{8, 1, 7, 2},
+                                           {16, 1, 7, 2},
+                                           {32, 1, 7, 2},
+                                           {32, 4, 2, 2},
+                                           {128, 2, 4, 2},
+                                           {256, 2, 2, 2},
+                                           {512, 2, 1, 2},
+                                           {512, 4, 1, 2},
+                                           {512, 1, 1, 2}},
+                                          two_queues};
 constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
@@ -73,12 +67,13 @@ struct StoredRow {
   TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
     unpack_piece(load_piece<kWidth>(x + at), f);
   }
+  TIGON_DEVICE void prefetch(int64_t row) const { prefetch_row(rows, row); }
 };
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
-forward_kernel(Forward<P> args) {
-  forward_rows<P, kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x});
+forward_kernel(Forward<P> args, int64_t ahead) {
+  forward_rows<P, kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x}, ahead);
 }
 
 // Nothing else has a gradient for the row.
@@ -115,7 +110,7 @@ Status forward(const Forward<P>& args, Stream stream) {
       in_vectors(args.w, args.x, args.y), h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
         const auto kernel =
             forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
-        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args);
+        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
       });
 }
 
