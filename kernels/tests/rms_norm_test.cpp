@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/device/rows_ahead.h"
 #include "kernels/tests/test_tensor.h"
 
 namespace tigon::rms_norm {
@@ -173,6 +174,15 @@ TEST(RmsNormArguments, NoRowsGiveZeroGradient) {
   ASSERT_TRUE(backward(args, nullptr).ok());
   dw.download();
   for (int64_t j = 0; j < 8; ++j) EXPECT_EQ(dw.got(0, j), 0.0);
+}
+
+TEST(RowsAhead, HalfAWaveAndNothingWithinOne) {
+  constexpr LaunchShape kBlocks = {256, 4, 4}, kWarps = {32, 4, 8}, kOnePiece = {32, 1, 8};
+  EXPECT_EQ(rows_ahead(kBlocks, 528), 0);
+  EXPECT_EQ(rows_ahead(kBlocks, 529), 264);
+  EXPECT_EQ(rows_ahead(kWarps, 4224), 0) << "four rows a block";
+  EXPECT_EQ(rows_ahead(kWarps, 4225), 2112);
+  EXPECT_EQ(rows_ahead(kOnePiece, 1 << 20), 0);
 }
 
 }  // namespace
