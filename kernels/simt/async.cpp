@@ -115,19 +115,24 @@ void async_copy(void* shared, const void* global, unsigned bytes) {
     add_finding(Kind::kMisaligned, pc, "cp.async: addresses must be multiples of the size");
   check::access_range(global, bytes, false, pc);
   put_in_flight(shared, bytes, w.config.poison, pc);
-  w.thread_copies.push_back({shared, global, bytes, &current_thread(), -1, pc});
+  w.copies_of(current_thread()).push_back({shared, global, bytes, -1, pc});
+}
+
+std::vector<ThreadCopy>& Worker::copies_of(const Thread& t) {
+  const auto place = static_cast<size_t>(&t - threads.get());
+  if (place >= thread_copies.size()) thread_copies.resize(place + 1);
+  return thread_copies[place];
 }
 
 void async_commit() {
-  for (ThreadCopy& c : this_worker->thread_copies)
-    if (c.thread == &current_thread()) ++c.age;
+  for (ThreadCopy& c : this_worker->copies_of(current_thread())) ++c.age;
 }
 
 void async_wait(int pending_groups) {
-  auto& copies = this_worker->thread_copies;
+  auto& copies = this_worker->copies_of(current_thread());
   const void* pc = __builtin_return_address(0);
   const auto lands = [&](const ThreadCopy& c) {
-    if (c.thread != &current_thread() || c.age < pending_groups) return false;
+    if (c.age < pending_groups) return false;
     memcpy(c.to, c.from, c.bytes);
     check::access_range(c.to, c.bytes, true, pc);
     return true;
@@ -136,8 +141,10 @@ void async_wait(int pending_groups) {
 }
 
 void Worker::check_no_copies_left() {
-  if (bulk_copies.empty() && thread_copies.empty()) return;
-  const void* pc = bulk_copies.empty() ? thread_copies.front().pc : bulk_copies.front().pc;
+  const auto left = std::find_if(thread_copies.begin(), thread_copies.end(),
+                                 [](const auto& copies) { return !copies.empty(); });
+  if (bulk_copies.empty() && left == thread_copies.end()) return;
+  const void* pc = bulk_copies.empty() ? left->front().pc : bulk_copies.front().pc;
   add_finding(Kind::kAsyncCopy, pc, "asynchronous copies are still in flight when the block ends");
   bulk_copies.clear();
   thread_copies.clear();

@@ -96,7 +96,6 @@ struct ThreadCopy {
   void* to;
   const void* from;
   unsigned bytes;
-  Thread* thread;
   int age;  // commits since; -1: not committed
   const void* pc;
 };
@@ -138,7 +137,10 @@ struct Worker {
   uint32_t touched_epoch = 0;  // ... in this cluster epoch
   const void* touched_pc = nullptr;
   std::vector<BulkCopy> bulk_copies;
-  std::vector<ThreadCopy> thread_copies;
+  // What each thread of the cluster has asked for and not awaited, by its place in `threads`: a
+  // cluster of 4,096 threads with 16 copies each waits for its own alone.
+  std::vector<std::vector<ThreadCopy>> thread_copies;
+  std::vector<ThreadCopy>& copies_of(const Thread& t);
 
  private:
   void set_up(Launch& l);
