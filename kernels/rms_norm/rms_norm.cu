@@ -13,8 +13,8 @@ namespace tigon::rms_norm {
 namespace {
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
-// are enough bytes in flight and leave room for 1024 threads per SM: 95 to 97% of the rate of a copy
-// of the same bytes on an H200 from 1024 columns on, from a graph.
+// are enough bytes in flight and leave room for 1024 threads per SM: 95 to 97% of the rate of a
+// copy of the same bytes on an H200 from 1024 columns on, from a graph.
 constexpr RowTable<9> kForwardVectors = {"rms_norm.forward.vectors",
                                          {{8, 1, 8},
                                           {16, 1, 8},
@@ -32,18 +32,21 @@ constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
 // 20 registers (x, dy, w, eight sums of dw). 64 KB on their way per SM are best, in as few blocks
 // as hold them: of 16384 x 4096, a loop like this one had on an H200 102% of the rate of a copy of
 // the same bytes in two blocks of 256 threads, 90% in three and 87% in four. Two rows are on their
-// way, three are no faster.
-constexpr RowTable<9> kBackwardVectors = {"rms_norm.backward.vectors",
-                                          {{8, 1, 7, 2},
-                                           {16, 1, 7, 2},
-                                           {32, 1, 7, 2},
-                                           {32, 4, 2, 2},
-                                           {128, 2, 4, 2},
-                                           {256, 2, 2, 2},
-                                           {512, 2, 1, 2},
-                                           {512, 4, 1, 2},
-                                           {512, 1, 1, 2}},
-                                          two_queues};
+// way; one or three are for `tigon tune`, and no faster.
+constexpr RowTable<12> kBackwardVectors = {"rms_norm.backward.vectors",
+                                           {{8, 1, 7, 2},
+                                            {16, 1, 7, 2},
+                                            {32, 1, 7, 2},
+                                            {32, 4, 2, 2},
+                                            {128, 2, 4, 2},
+                                            {256, 2, 2, 2},
+                                            {256, 2, 2, 1},
+                                            {256, 2, 2, 3},
+                                            {512, 2, 1, 2},
+                                            {512, 2, 1, 3},
+                                            {512, 4, 1, 2},
+                                            {512, 1, 1, 2}},
+                                           two_queues};
 constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
                                            {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
 
