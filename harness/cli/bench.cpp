@@ -276,7 +276,8 @@ void add_bench(CLI::App* app, Program* program) {
       "  ./tigon bench --model llama3-8b --budget 60s\n"
       "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
       "  ./tigon bench --op rms_norm --peers torch,compile,liger\n"
-      "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run.\n"
+      "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run\n"
+      "and beside a copy of as many bytes, or the matrix products alone, timed in turns.\n"
       "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
       "speed.");
   const auto options = std::make_shared<BenchOptions>();

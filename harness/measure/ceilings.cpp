@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/measure/device_data.h"
+#include "harness/measure/require.h"
 #include "harness/measure/statistics.h"
 #include "harness/measure/stream_kernels.h"
 #include "kernels/device/gemm.h"
@@ -17,10 +18,6 @@ namespace {
 constexpr int64_t kStreamBytes = int64_t{1} << 30;  // 20 times the L2 of an H200: none of it stays
 constexpr int64_t kGemmSize = 8192;                 // large enough to fill every SM evenly
 constexpr int kWarmUp = 3;
-
-void require(const Status& status) {
-  if (!status.ok()) throw DeviceError(status.reason);
-}
 
 // Median time of one call; clocks settle within the first calls.
 double median_seconds(const std::function<Status()>& call, int samples) {

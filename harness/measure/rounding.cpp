@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/judge/budget.h"
+#include "harness/measure/require.h"
 #include "harness/measure/rounding_kernels.h"
 #include "harness/run/convert.h"
 #include "harness/run/executor.h"
@@ -23,10 +24,6 @@ namespace {
 
 constexpr double kUnit = kAccumulatorRoundoff;
 constexpr int64_t kArguments = 1 << 21;  // per function, evenly over the floats of the range
-
-void require(const Status& status) {
-  if (!status.ok()) throw DeviceError(status.reason);
-}
 
 template <class T>
 DeviceBuffer uploaded(const std::vector<T>& values) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "harness/measure/device_data.h"
+#include "harness/measure/require.h"
 #include "harness/measure/stream_kernels.h"
 #include "harness/run/check.h"
 #include "kernels/device/gemm.h"
@@ -13,10 +14,6 @@ namespace tigon {
 namespace {
 
 constexpr int64_t kPiece = 16;  // bytes that a thread of the copy moves
-
-void require(const Status& status) {
-  if (!status.ok()) throw DeviceError(status.reason);
-}
 
 // Random, so that nothing can be compressed and products need the power that they need in use.
 DeviceBuffer random_buffer(int64_t elements, DType dtype) {

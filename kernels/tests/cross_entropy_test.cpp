@@ -83,15 +83,6 @@ class CrossEntropy : public testing::Test {
     a.target = view(static_cast<const int64_t*>(target.data()), p_.rows);
   }
 
-  template <class Args, class Run>
-  void launch(Args& a, Run run) {
-    const DeviceBuffer scratch(workspace(a));
-    a.scratch = {scratch.data(), scratch.bytes()};
-    const Status status = run(a, nullptr);
-    ASSERT_TRUE(status.ok()) << status.reason;
-    device_synchronize();
-  }
-
   Outputs run_forward() {
     const DeviceArray<Elem> logits(logits_, p_.offset);
     const DeviceArray<int64_t> target(targets_);

@@ -86,15 +86,6 @@ class LinearCrossEntropy : public testing::Test {
     a.lse = view(lse.data(), p_.rows);
   }
 
-  template <class Args, class Run>
-  void launch(Args& a, Run run) {
-    const DeviceBuffer scratch(workspace(a));
-    a.scratch = {scratch.data(), scratch.bytes()};
-    const Status status = run(a, nullptr);
-    ASSERT_TRUE(status.ok()) << status.reason;
-    device_synchronize();
-  }
-
   Outputs run_forward() {
     const DeviceArray<Elem> x(x_), w(w_), bias(bias_);
     const DeviceArray<int64_t> target(targets_);

@@ -49,6 +49,16 @@ std::vector<T> random_values(size_t count, float scale, unsigned seed) {
   return values;
 }
 
+// Runs a pass with the scratch that its workspace() asks for, and waits.
+template <class Args, class Run>
+void launch(Args& a, Run run) {
+  const DeviceBuffer scratch(workspace(a));
+  a.scratch = {scratch.data(), scratch.bytes()};
+  const Status status = run(a, nullptr);
+  ASSERT_TRUE(status.ok()) << status.reason;
+  device_synchronize();
+}
+
 // Targets in [0, V), every third one ignore_index.
 inline std::vector<int64_t> random_targets(int64_t rows, int64_t columns, int64_t ignore_index) {
   std::mt19937 random(7);
