@@ -33,6 +33,10 @@ class DeviceSide {
 
   void synchronize();  // the whole device
 
+  // Leaves a GPU's caches without the tensors, and the GPU with this process: it takes about 0.2 ms
+  // to come from another's. Complete when it returns.
+  void flush_caches();
+
  private:
   struct State;
   std::unique_ptr<State> state_;

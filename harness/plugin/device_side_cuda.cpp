@@ -31,6 +31,8 @@ struct DeviceSide::State {
   char *shared = nullptr, *mirror = nullptr, *staged = nullptr;
   size_t bytes = 0;
   cudaStream_t stream = nullptr;
+  void* flushed = nullptr;  // twice the L2 cache
+  size_t flushed_bytes = 0;
 
   void release() {
     if (shared != nullptr) munmap(shared, bytes);
@@ -44,9 +46,17 @@ DeviceSide::DeviceSide(int memory_descriptor)
     : state_(std::make_unique<State>(State{memory_descriptor})) {
   // Not ordered with the default stream: work that lands there is on another stream.
   check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  int device = 0, l2_bytes = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device), "L2 cache");
+  state_->flushed_bytes = 2 * static_cast<size_t>(l2_bytes);
+  check(cudaMalloc(&state_->flushed, state_->flushed_bytes), "cudaMalloc");
 }
 
-DeviceSide::~DeviceSide() { state_->release(); }
+DeviceSide::~DeviceSide() {
+  state_->release();
+  cudaFree(state_->flushed);
+}
 
 void DeviceSide::map(size_t bytes) {
   if (bytes <= state_->bytes) return;
@@ -94,5 +104,10 @@ void DeviceSide::end_ordered() {
 }
 
 void DeviceSide::synchronize() { check(cudaDeviceSynchronize(), "the kernel"); }
+
+void DeviceSide::flush_caches() {
+  check(cudaMemset(state_->flushed, 0, state_->flushed_bytes), "cudaMemset");
+  check(cudaDeviceSynchronize(), "cudaMemset");
+}
 
 }  // namespace tigon::plugin

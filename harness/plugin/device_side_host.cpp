@@ -36,5 +36,6 @@ void DeviceSide::get() {}
 void DeviceSide::begin_ordered() {}
 void DeviceSide::end_ordered() {}
 void DeviceSide::synchronize() {}
+void DeviceSide::flush_caches() {}
 
 }  // namespace tigon::plugin

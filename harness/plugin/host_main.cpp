@@ -123,6 +123,7 @@ class Host {
   // The judge's clock runs from its kGo to our kDone, so everything is read and ready before.
   template <class F>
   Json timed(const F& f) {
+    device_.flush_caches();
     send_packet(kSocketDescriptor, {{"armed", true}});
     if (!receive_byte(kSocketDescriptor, kGo, kOnGpu)) _exit(0);
     Json reply = guarded([&] {

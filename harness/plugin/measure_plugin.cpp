@@ -79,7 +79,7 @@ Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& r
   const auto start = std::chrono::steady_clock::now();
   for (int i = -rule.warm_up; !mine.enough(m.seconds, since(start)); ++i) {
     const uint64_t seed = random_bits(m.secret, m.seeds.size()) >> 12;
-    TimedKernel::Sample sample = kernel.call(seed);
+    TimedKernel::Sample sample = kernel.call(seed, has_oracle);
     if (!m.fingerprints.empty() && sample.fingerprint == m.fingerprints.back())
       throw Invalid("the outputs are the same for different inputs");
     m.seeds.push_back(seed);
@@ -106,7 +106,7 @@ void compare_with_fresh_process(const std::string& library, const KernelOf& of, 
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), *random);
   for (const size_t i : order)
-    if (fresh.call(m.seeds[i]).fingerprint != m.fingerprints[i])
+    if (fresh.call(m.seeds[i], false).fingerprint != m.fingerprints[i])
       throw Invalid(fmt::format(
           "outputs of call {} of {} differ from those of a fresh process on the same inputs", i + 1,
           order.size()));

@@ -45,7 +45,7 @@ Image rotated(const RemoteCall& call, const Image& image, std::mt19937_64* rando
   Image decoy = image;
   for (const auto& t : call.tensors()) {
     if (!is_input(t.role) || t.elements() < 2) continue;
-    std::vector<char> packed = t.gather(image);
+    std::vector<char> packed = t.gather(image.data());
     const size_t by = 1 + (*random)() % (t.elements() - 1);
     std::rotate(packed.begin(), packed.begin() + static_cast<ptrdiff_t>(by * size_of(t.ref.dtype)),
                 packed.end());
@@ -62,7 +62,7 @@ Image one_changed(const RemoteCall& call, const Image& image, std::mt19937_64* r
       largest = &t;
   Image decoy = image;
   if (largest == nullptr) return decoy;
-  std::vector<char> packed = largest->gather(image);
+  std::vector<char> packed = largest->gather(image.data());
   const size_t size = size_of(largest->ref.dtype), n = largest->elements();
   const size_t to = (*random)() % n, from = (to + 1 + (*random)() % (n - 1)) % n;
   std::memcpy(packed.data() + to * size, packed.data() + from * size, size);
@@ -112,7 +112,7 @@ Status Proxy::run(DType policy, const Bound& bound) {
   const int threads_before = thread_count(process_->pid());
   const Json reply = process_->ask(call.request("run"));
   const Image at_return(shared, shared + image.size());
-  require_settled(call, at_return, threads_before);
+  require_settled(call, call.fingerprints(at_return.data()), threads_before);
   call.download(at_return);
   return status_of(reply);
 }
@@ -125,19 +125,17 @@ void Proxy::call_with_decoys(const RemoteCall& call, const Image& image) {
   }
 }
 
-void Proxy::require_settled(const RemoteCall& call, const Image& at_return, int threads_before) {
+void Proxy::require_settled(const RemoteCall& call, const RemoteCall::Fingerprints& at_return,
+                            int threads_before) {
   const pid_t pid = process_->pid();
   const bool busy = is_busy(pid);
   const int threads = thread_count(pid) - threads_before;
   process_->ask(call.request("settle"));
-  const char* shared = process_->memory(call.bytes());
-  const auto changed = std::mismatch(at_return.begin(), at_return.end(), shared).first;
   const auto fault = [](const std::string& what) {
     throw ImplementationFault(Verdict::kRuntimeError, "result after return: " + what);
   };
-  if (changed != at_return.end())
-    fault(fmt::format("{} changed after the call had returned",
-                      call.tensor_at(static_cast<size_t>(changed - at_return.begin()))));
+  for (const auto& [name, fingerprint] : call.fingerprints(process_->memory(call.bytes())))
+    if (fingerprint != at_return.at(name)) fault(name + " changed after the call had returned");
   if (threads > 0) fault(fmt::format("the call left {} threads running", threads));
   if (busy) fault("the library keeps the processor busy between calls");
   if (const auto left = process_->strays(); !left.empty())

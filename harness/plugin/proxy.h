@@ -27,7 +27,8 @@ class Proxy {
 
   // Pauses; then throws ImplementationFault unless the shared memory is as it was at return and no
   // thread beyond `threads_before`, no process and no busy processor is left.
-  void require_settled(const RemoteCall& call, const Image& at_return, int threads_before);
+  void require_settled(const RemoteCall& call, const RemoteCall::Fingerprints& at_return,
+                       int threads_before);
 
   Status status_of(const Json& reply);
 

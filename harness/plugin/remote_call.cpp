@@ -2,6 +2,8 @@
 #include "harness/plugin/remote_call.h"
 
 #include <cstring>
+#include <functional>
+#include <string_view>
 
 #include "harness/plugin/tigon_plugin.h"
 #include "harness/run/implementation_fault.h"
@@ -10,6 +12,10 @@
 namespace tigon::plugin {
 
 namespace {
+
+uint64_t hash_of(const char* bytes, size_t size) {
+  return std::hash<std::string_view>()({bytes, size});
+}
 
 size_t rounded_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -68,20 +74,30 @@ size_t RemoteCall::Place::offset(size_t row) const {
   return at + static_cast<size_t>(offset) * size_of(ref.dtype);
 }
 
-std::vector<char> RemoteCall::Place::gather(const Image& image) const {
+size_t RemoteCall::Place::row_bytes() const {
+  return size_of(ref.dtype) * (ref.shape.empty() ? 1 : static_cast<size_t>(ref.shape.back()));
+}
+
+std::vector<char> RemoteCall::Place::gather(const char* memory) const {
   std::vector<char> packed(elements() * size_of(ref.dtype));
-  const size_t row = ref.shape.empty() ? packed.size()
-                                       : static_cast<size_t>(ref.shape.back()) * size_of(ref.dtype);
+  const size_t row = row_bytes();
   for (size_t r = 0; r * row < packed.size(); ++r)
-    std::memcpy(packed.data() + r * row, image.data() + offset(r), row);
+    std::memcpy(packed.data() + r * row, memory + offset(r), row);
   return packed;
 }
 
 void RemoteCall::Place::scatter(const std::vector<char>& packed, Image* image) const {
-  const size_t row = ref.shape.empty() ? packed.size()
-                                       : static_cast<size_t>(ref.shape.back()) * size_of(ref.dtype);
+  const size_t row = row_bytes();
   for (size_t r = 0; r * row < packed.size(); ++r)
     std::memcpy(image->data() + offset(r), packed.data() + r * row, row);
+}
+
+uint64_t RemoteCall::Place::fingerprint(const char* memory) const {
+  const size_t row = row_bytes(), rows = row == 0 ? 0 : elements() * size_of(ref.dtype) / row;
+  uint64_t all = 0;
+  for (size_t r = 0; r < rows; ++r)
+    all = all * 0x9e3779b97f4a7c15u + hash_of(memory + offset(r), row);
+  return all;
 }
 
 RemoteCall::RemoteCall(const KernelOf& kernel, DType policy, const Bound& bound)
@@ -135,10 +151,14 @@ Json RemoteCall::request(const char* what) const {
           {"workspace_bytes", bound_->scratch.bytes}};
 }
 
+void RemoteCall::upload_to(char* memory) const {
+  for (const Region& r : regions_)
+    if (r.bytes > 0) device_download(memory + r.at, r.data, r.bytes);
+}
+
 Image RemoteCall::upload() const {
   Image image(bytes_);
-  for (const Region& r : regions_)
-    if (r.bytes > 0) device_download(image.data() + r.at, r.data, r.bytes);
+  upload_to(image.data());
   return image;
 }
 
@@ -147,29 +167,30 @@ void RemoteCall::download(const Image& image) const {
     if (r.bytes > 0) device_upload(r.data, image.data() + r.at, r.bytes);
 }
 
-RemoteCall::Packed RemoteCall::inputs(const Image& image) const {
+RemoteCall::Packed RemoteCall::inputs(const char* memory) const {
   Packed packed;
   for (const Place& p : places_)
-    if (p.role == Role::kIn) packed[p.name] = p.gather(image);
+    if (p.role == Role::kIn) packed[p.name] = p.gather(memory);
   return packed;
 }
 
-RemoteCall::Packed RemoteCall::outputs(const Image& image) const {
+RemoteCall::Packed RemoteCall::outputs(const char* memory) const {
   Packed packed;
   for (const Place& p : places_)
-    if (p.role != Role::kIn) packed[p.name] = p.gather(image);
+    if (p.role != Role::kIn) packed[p.name] = p.gather(memory);
   return packed;
 }
 
-std::string RemoteCall::tensor_at(size_t byte) const {
-  std::string name = "the workspace";
-  size_t nearest = 0;
+std::string RemoteCall::name_of(const Region& region) const {
   for (const Place& p : places_)
-    if (p.at <= byte && p.at >= nearest) {
-      nearest = p.at;
-      name = p.name;
-    }
-  return name;
+    if (p.at >= region.at && p.at - region.at < region.bytes) return p.name;
+  return "the workspace";
+}
+
+RemoteCall::Fingerprints RemoteCall::fingerprints(const char* memory) const {
+  Fingerprints all;
+  for (const Region& r : regions_) all[name_of(r)] = hash_of(memory + r.at, r.bytes);
+  return all;
 }
 
 }  // namespace tigon::plugin

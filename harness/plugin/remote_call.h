@@ -1,5 +1,6 @@
 // One bound call laid out in the memory that is shared with a plug-in's process.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ class RemoteCall {
   // The request {"do": what, ...} for the host program.
   Json request(const char* what) const;
 
-  // From the judge's device memory, and back.
+  // From the judge's device memory to `memory` or a new image, and back.
+  void upload_to(char* memory /* [bytes()] */) const;
   Image upload() const;
   void download(const Image& image) const;
 
@@ -42,19 +44,24 @@ class RemoteCall {
     size_t at = 0;
     size_t elements() const;
     // Its elements in row-major order, packed; and back into the image.
-    std::vector<char> gather(const Image& image) const;
+    std::vector<char> gather(const char* memory) const;
     void scatter(const std::vector<char>& packed, Image* image) const;
+    uint64_t fingerprint(const char* memory) const;  // of its elements
 
    private:
+    size_t row_bytes() const;
     size_t offset(size_t row) const;
   };
   const std::vector<Place>& tensors() const { return places_; }
   // Elements by tensor, packed. Tensors that are both count as outputs.
   using Packed = std::map<std::string, std::vector<char>>;
-  Packed inputs(const Image& image) const;
-  Packed outputs(const Image& image) const;
-  // Name of the tensor that is nearest to a byte of the image.
-  std::string tensor_at(size_t byte) const;
+  Packed inputs(const char* memory) const;
+  Packed outputs(const char* memory) const;
+
+  // Of all that lies in the shared memory, guards and workspace too, by the tensor it belongs to;
+  // good for comparing within this process.
+  using Fingerprints = std::map<std::string, uint64_t>;
+  Fingerprints fingerprints(const char* memory) const;
 
  private:
   struct Region {
@@ -62,6 +69,7 @@ class RemoteCall {
     size_t bytes = 0, at = 0;
   };
   size_t place(const void* address);
+  std::string name_of(const Region& region) const;
 
   KernelOf kernel_;
   DType policy_;

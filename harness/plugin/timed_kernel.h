@@ -16,13 +16,13 @@ class TimedKernel {
   TimedKernel(const std::string& library, const KernelOf& kernel, const Case& c);
 
   struct Sample {
-    double seconds = 0;        // less what an empty call costs
-    uint64_t fingerprint = 0;  // of all outputs
-    RemoteCall::Packed inputs, outputs;
+    double seconds = 0;                  // less what an empty call costs
+    uint64_t fingerprint = 0;            // of all outputs
+    RemoteCall::Packed inputs, outputs;  // where asked for
   };
-  // One call on the inputs of this seed over poisoned outputs. Throws ImplementationFault for
-  // results after return, changed inputs and bad statuses.
-  Sample call(uint64_t seed);
+  // One call on the inputs of this seed over poisoned outputs, caches cold. Throws
+  // ImplementationFault for results after return, changed inputs and bad statuses.
+  Sample call(uint64_t seed, bool keeps_tensors);
 
   double overhead() const { return process_->overhead(); }
   void measure_overhead_again() { process_->measure_overhead_again(); }
@@ -32,7 +32,7 @@ class TimedKernel {
   std::shared_ptr<PluginProcess> process_;
   Proxy proxy_;
   CallSet set_;
-  DeviceBuffer scratch_, flush_;
+  DeviceBuffer scratch_;
   Bound bound_;
   RemoteCall call_;
 };
