@@ -13,12 +13,31 @@
 namespace tigon::peers {
 namespace {
 
-constexpr double kMostFlop = 1e9, kMostBytes = 8e6;
-constexpr int64_t kLeastTokens = 16, kAligned = 128;
+constexpr double kMostFlop = 1e9, kMostBytes = 1.3e7;
+// What sizes keep of themselves: kernels choose by it, or refuse.
+constexpr int64_t kLeastTokens = 16, kTileOfTokens = 128, kTile = 256;
 
-int64_t halved(int64_t size) {
-  const int64_t step = std::gcd(size, kAligned);
+// Half of it, but no less than what it shares with `aligned`, and a multiple of that.
+int64_t halved(int64_t size, int64_t aligned) {
+  const int64_t step = std::gcd(size, aligned);
   return std::max(step, size / 2 / step * step);
+}
+
+// Halves the tokens if they can be, else the largest size that can; false when none can.
+bool halve_one(Case* c) {
+  // Matrix products take tokens in tiles, other kernels one by one.
+  const int64_t tokens = flops_of(*c) > kMostFlop ? kTileOfTokens : kLeastTokens;
+  int64_t *largest = nullptr, smaller = 0;
+  for (auto& [name, size] : c->axes) {
+    const bool is_tokens = name == "T" && size > kLeastTokens;
+    const int64_t half = halved(size, is_tokens ? tokens : kTile);
+    if (half >= size || (!is_tokens && largest != nullptr && size <= *largest)) continue;
+    largest = &size;
+    smaller = half;
+    if (is_tokens) break;
+  }
+  if (largest != nullptr) *largest = smaller;
+  return largest != nullptr;
 }
 
 double relative_l2(const std::vector<double>& got, const std::vector<double>& want) {
@@ -33,14 +52,7 @@ double relative_l2(const std::vector<double>& got, const std::vector<double>& wa
 }  // namespace
 
 Case small_case(Case c) {
-  while (flops_of(c) > kMostFlop || minimum_bytes(c) > kMostBytes) {
-    auto axis = c.axes.find("T");
-    if (axis == c.axes.end() || axis->second <= kLeastTokens)
-      axis = std::max_element(c.axes.begin(), c.axes.end(),
-                              [](const auto& a, const auto& b) { return a.second < b.second; });
-    const int64_t smaller = halved(axis->second);
-    if (smaller == axis->second) break;
-    axis->second = smaller;
+  while ((flops_of(c) > kMostFlop || minimum_bytes(c) > kMostBytes) && halve_one(&c)) {
   }
   return c;
 }

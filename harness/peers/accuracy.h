@@ -10,8 +10,8 @@
 namespace tigon::peers {
 
 // The same op, pass, type and options with sizes that the oracle computes in about a second: the
-// tokens first, then the largest size is halved; what a size shares with 128 it keeps, because
-// kernels choose by that.
+// tokens first, then the largest size is halved. What a size shares with 256 it keeps, and the
+// tokens of matrix products what they share with 128, because kernels choose by that.
 Case small_case(Case c);
 
 using Outputs = std::map<std::string, std::vector<double>>;

@@ -5,8 +5,7 @@ PACKAGE = "quack"
 
 
 def linear_cross_entropy(x, w, target, ignore_index, reduction):
-    return quack_peer.linear_cross_entropies.chunked_linear_cross_entropy(
-        x, w, target, 4096, int(ignore_index), reduction, use_scaled_exp=False).reshape(-1)
+    return quack_peer.chunked_linear_cross_entropy(x, w, target, 4096, int(ignore_index), reduction, use_scaled_exp=False)
 
 
 linear_cross_entropy.gradient_in_forward = True

@@ -1,11 +1,12 @@
-# QuACK's ops. Modules are taken with importlib: quack.rmsnorm is also the name of a function.
+# QuACK's ops. Modules are taken with importlib: quack.rmsnorm is also the name of a function. The linear cross entropy's is
+# imported where it is called: it wants to know all that its GEMMs depend on, and knows installed packages by a folder
+# `site-packages` or `dist-packages` in their path, so that from elsewhere it refuses; the other ops do not care.
 import importlib
 
 import torch
 
 PACKAGE = "quack"
 cross_entropies = importlib.import_module("quack.cross_entropy")
-linear_cross_entropies = importlib.import_module("quack.linear_cross_entropy")
 norms = importlib.import_module("quack.rmsnorm")
 rotary = importlib.import_module("quack.rotary")
 softmaxes = importlib.import_module("quack.softmax")
@@ -64,10 +65,15 @@ def cross_entropy_forward_backward(logits, target, ignore_index, reduction, dlos
     return {"loss": loss, "logits": torch.autograd.grad(loss, logits, dloss)[0]}
 
 
+def chunked_linear_cross_entropy(*arguments, **words):
+    module = importlib.import_module("quack.linear_cross_entropy")
+    return module.chunked_linear_cross_entropy(*arguments, **words).reshape(-1)
+
+
 def linear_cross_entropy(x, w, target, ignore_index, reduction):
     """Its own choice of path. Chunks of as many rows as H are ambiguous to it."""
     rows = 4096 if x.shape[-1] != 4096 else 2048
-    return linear_cross_entropies.chunked_linear_cross_entropy(x, w, target, rows, int(ignore_index), reduction).reshape(-1)
+    return chunked_linear_cross_entropy(x, w, target, rows, int(ignore_index), reduction)
 
 
 linear_cross_entropy.gradient_in_forward = True

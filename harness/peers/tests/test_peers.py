@@ -85,6 +85,19 @@ class BenchTest(unittest.TestCase):
         self.assertEqual((code, self.one(records, "bench", "fake")["verdict"]), (0, "passed"), said)
         self.assertLess(self.one(records, "accuracy", "fake")["outputs"][0]["relative_l2"], 1e-5)
 
+    def judged_axes(self, case):
+        """Sizes at which the errors of a case were taken."""
+        self.file.unlink(missing_ok=True)
+        code, said, records = self.bench("--case", case, "--peers", "absent")
+        self.assertEqual(code, 0, said)
+        return next(r for r in records if r["record"] == "accuracy" and r["impl"] == "fused")["axes"]
+
+    def test_the_case_whose_errors_are_taken_is_small_and_keeps_what_kernels_choose_by(self):
+        for case, axes in (("linear_cross_entropy/forward/fused/bf16/T=128,H=15872,V=512", {"T": 128, "H": 3840, "V": 512}),
+                           ("softmax/forward/fused/bf16/T=128,V=32768", {"T": 64, "V": 32768})):
+            with self.subTest(case):
+                self.assertEqual(self.judged_axes(case), axes)
+
     def test_a_peer_that_is_not_there(self):
         code, said, records = self.bench("--op", "rms_norm", "--pass", "forward", "--peers", "absent")
         self.assertEqual(code, 0, said)
