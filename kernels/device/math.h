@@ -25,6 +25,8 @@ TIGON_DEVICE float fast_log(float x) { return logf(x); }
 TIGON_DEVICE float fast_log2(float x) { return log2f(x); }
 // a / b, 2 ulp. Not __fdividef, which gives 0 for |b| > 2^126. |b| < 2^-127 gives infinity.
 TIGON_DEVICE float fast_div(float a, float b) { return device::divide(a, b); }
+// The same where |b| is from 2^-126 to 2^126, which saves four of six GPU instructions.
+TIGON_DEVICE float fast_div_normal(float a, float b) { return device::divide_normal(a, b); }
 // 1 / sqrt(x), 2 ulp.
 TIGON_DEVICE float fast_rsqrt(float x) { return rsqrtf(x); }
 // 2 ulp on the GPU, 4 on the host, also near 0.
@@ -33,7 +35,7 @@ TIGON_DEVICE float fast_tanh(float x) { return device::tanh(x); }
 // 1 / (1 + e^-x), with a small relative error where x is large and negative, too.
 TIGON_DEVICE float sigmoid(float x) {
   const float e = fast_exp(-fabsf(x));
-  return fast_div(x >= 0.0f || x != x ? 1.0f : e, 1.0f + e);
+  return fast_div_normal(x >= 0.0f || x != x ? 1.0f : e, 1.0f + e);
 }
 
 }  // namespace tigon

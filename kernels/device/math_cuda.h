@@ -21,6 +21,11 @@ TIGON_DEVICE float divide(float a, float b) {
   asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(b));
   return a * r;
 }
+TIGON_DEVICE float divide_normal(float a, float b) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  return a * r;
+}
 TIGON_DEVICE float tanh(float x) { return tanhf(x); }
 
 }  // namespace tigon::device

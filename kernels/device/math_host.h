@@ -55,6 +55,7 @@ TIGON_DEVICE float exp2(float x) {
 TIGON_DEVICE float exp2_flushed(float x) { return exp2(x); }
 
 TIGON_DEVICE float divide(float a, float b) { return a / b; }
+TIGON_DEVICE float divide_normal(float a, float b) { return a / b; }
 
 // Near 0 Cephes' polynomial, elsewhere from e^2|x|.
 TIGON_DEVICE float tanh(float x) {

@@ -103,6 +103,15 @@ TIGON_DEVICE void keep_packed(Piece<T, kWidth>& piece) {
 #endif
 }
 
+// Between loads and the first use of what they bring. Where registers are few, ptxas otherwise puts
+// off loads until the first has come and has been computed with: the thread waits for memory twice.
+// It moves no load behind this; the warp need not be whole.
+TIGON_DEVICE void issue_loads() {
+#if TIGON_GPU
+  __syncwarp(__activemask());
+#endif
+}
+
 // Lets nvcc keep the value in a register; by itself it computes cheap ones again at every use.
 TIGON_DEVICE void keep_computed(int& value) {
 #if TIGON_GPU

@@ -16,17 +16,17 @@ struct Normal {
 };
 
 // (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits where tanh is near -1; sigmoid(-2 u) is
-// made beside it, because 1 - sigmoid would lose them on the other side. Beyond 30 they are 0 and
-// 1, while a^3 might overflow; the comparisons let NaN pass.
+// made beside it, because 1 - sigmoid would lose them on the other side. They are 0 and 1 also
+// where a^3 overflows; the derivative is 0 from 30 on, where its factor must not be infinite.
 TIGON_DEVICE Normal normal_by_tanh(float a) {
   constexpr float kSlope = 1.5957691216f;  // 2 sqrt(2 / pi)
   const float cubic = planted("geglu.cubic_constant") ? 0.044f : 0.044715f;
-  float x = a > 30.0f ? 30.0f : a < -30.0f ? -30.0f : a;
-  if (planted("geglu.nan_swallowed")) x = fminf(fmaxf(a, -30.0f), 30.0f);
+  const float x = planted("geglu.nan_swallowed") ? fminf(fmaxf(a, -30.0f), 30.0f) : a;
   const float z = kSlope * x * fmaf(cubic * x, x, 1.0f);
   const float e = fast_exp(-fabsf(z));
-  const float larger = fast_div(1.0f, 1.0f + e), smaller = e * larger;
-  return {z < 0.0f ? smaller : larger, larger * smaller * kSlope * fmaf(3.0f * cubic * x, x, 1.0f)};
+  const float larger = fast_div_normal(1.0f, 1.0f + e), smaller = e * larger;
+  const float factor = kSlope * fmaf(3.0f * cubic, fminf(x * x, 900.0f), 1.0f);
+  return {z < 0.0f ? smaller : larger, larger * smaller * factor};
 }
 
 TIGON_DEVICE Normal normal_by_erf(float a) {
@@ -57,8 +57,11 @@ struct ForwardPiece {
     if (kMultiplied && !planted("geglu.down_multiplier_missing"))
       up_multiplier *= args.down_multiplier;
     float a[kWidth], b[kWidth];
-    unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
-    unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
+    const auto from_a = load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column);
+    const auto from_b = load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column);
+    issue_loads();
+    unpack_piece(from_a, a);
+    unpack_piece(from_b, b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       const bool swapped = planted("geglu.gate_and_up_swapped");
@@ -93,9 +96,13 @@ struct BackwardPiece {
   static TIGON_DEVICE void piece(const Backward<P>& args, int64_t row, int64_t column) {
     const float gate_multiplier = kMultiplied ? args.gate_multiplier : 1.0f;
     float a[kWidth], b[kWidth], dy[kWidth];
-    unpack_piece(load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column), dy);
-    unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
-    unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
+    const auto from_dy = load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column);
+    const auto from_a = load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column);
+    const auto from_b = load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column);
+    issue_loads();
+    unpack_piece(from_dy, dy);
+    unpack_piece(from_a, a);
+    unpack_piece(from_b, b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       if (planted("geglu.dy_ignored")) dy[j] = 1.0f;

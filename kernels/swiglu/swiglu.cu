@@ -24,8 +24,11 @@ struct ForwardPiece {
     if (kMultiplied && !planted("swiglu.down_multiplier_missing"))
       up_multiplier *= args.down_multiplier;
     float a[kWidth], b[kWidth];
-    unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
-    unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
+    const auto from_a = load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column);
+    const auto from_b = load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column);
+    issue_loads();
+    unpack_piece(from_a, a);
+    unpack_piece(from_b, b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       const bool swapped = planted("swiglu.gate_and_up_swapped");
@@ -58,9 +61,13 @@ struct BackwardPiece {
   static TIGON_DEVICE void piece(const Backward<P>& args, int64_t row, int64_t column) {
     const float gate_multiplier = kMultiplied ? args.gate_multiplier : 1.0f;
     float a[kWidth], b[kWidth], dy[kWidth];
-    unpack_piece(load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column), dy);
-    unpack_piece(load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column), a);
-    unpack_piece(load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column), b);
+    const auto from_dy = load_piece_stream<kWidth>(args.dy.data + row * args.dy.stride[0] + column);
+    const auto from_a = load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column);
+    const auto from_b = load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column);
+    issue_loads();
+    unpack_piece(from_dy, dy);
+    unpack_piece(from_a, a);
+    unpack_piece(from_b, b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       if (planted("swiglu.dy_ignored")) dy[j] = 1.0f;
