@@ -1,6 +1,7 @@
 // GPU bodies of vec.h. The streaming load is coherent (no .nc), so that in-place kernels may use
-// it, and does not allocate in L1; it is volatile, so that it is not moved across stores and
-// barriers.
+// it; it is volatile, so that it is not moved across stores and barriers. It allocates in L1,
+// though nothing is read there again: with L1::no_allocate an H200 takes 4% longer for swiglu
+// (174.6 us, not 167.6, for 705 MB) and 2% for a copy of as much.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -43,29 +44,29 @@ TIGON_DEVICE To raw_cast(const From& from) {
   return to;
 }
 
-TIGON_DEVICE uint16_t load_no_allocate(const uint16_t* p) {
+TIGON_DEVICE uint16_t load_once(const uint16_t* p) {
   uint16_t r;
-  asm volatile("ld.global.L1::no_allocate.u16 %0, [%1];" : "=h"(r) : "l"(p));
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(r) : "l"(p));
   return r;
 }
-TIGON_DEVICE uint32_t load_no_allocate(const uint32_t* p) {
+TIGON_DEVICE uint32_t load_once(const uint32_t* p) {
   uint32_t r;
-  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(r) : "l"(p));
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(r) : "l"(p));
   return r;
 }
-TIGON_DEVICE uint64_t load_no_allocate(const uint64_t* p) {
+TIGON_DEVICE uint64_t load_once(const uint64_t* p) {
   uint64_t r;
-  asm volatile("ld.global.L1::no_allocate.u64 %0, [%1];" : "=l"(r) : "l"(p));
+  asm volatile("ld.global.u64 %0, [%1];" : "=l"(r) : "l"(p));
   return r;
 }
-TIGON_DEVICE uint4 load_no_allocate(const uint4* p) {
+TIGON_DEVICE uint4 load_once(const uint4* p) {
   uint4 r;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
                : "l"(p));
   return r;
 }
-TIGON_DEVICE uint8_t load_no_allocate(const uint8_t* p) { return *p; }
+TIGON_DEVICE uint8_t load_once(const uint8_t* p) { return *p; }
 
 TIGON_DEVICE void store_evict_first(uint8_t* p, uint8_t v) { *p = v; }
 TIGON_DEVICE void store_evict_first(uint16_t* p, uint16_t v) { __stcs(p, v); }
@@ -81,7 +82,7 @@ TIGON_DEVICE T load_element(const T* p) {
 }
 template <class T>
 TIGON_DEVICE T load_element_stream(const T* p) {
-  return raw_cast<T>(load_no_allocate(reinterpret_cast<const Raw<T>*>(p)));
+  return raw_cast<T>(load_once(reinterpret_cast<const Raw<T>*>(p)));
 }
 template <class T>
 TIGON_DEVICE void store_element(T* p, T v) {
@@ -100,7 +101,7 @@ TIGON_DEVICE Vec<T> load_vec(const T* p) {
 }
 template <class T>
 TIGON_DEVICE Vec<T> load_vec_stream(const T* p) {
-  return raw_cast<Vec<T>>(load_no_allocate(reinterpret_cast<const uint4*>(p)));
+  return raw_cast<Vec<T>>(load_once(reinterpret_cast<const uint4*>(p)));
 }
 // The intrinsic, because nvcc may split an assignment: that of swiglu became four stores of four
 // bytes.
