@@ -35,6 +35,15 @@ Stat stat_of(const fs::path& folder) {
   return stat;
 }
 
+std::vector<fs::path> threads_of(pid_t pid) {
+  std::error_code error;
+  std::vector<fs::path> all;
+  for (fs::directory_iterator i(fmt::format("/proc/{}/task", pid), error), end; !error && i != end;
+       i.increment(error))
+    all.push_back(i->path());
+  return all;
+}
+
 // Every live process' parent.
 std::map<pid_t, pid_t> parents() {
   std::map<pid_t, pid_t> all;
@@ -52,13 +61,12 @@ std::map<pid_t, pid_t> parents() {
 
 }  // namespace
 
-int thread_count(pid_t pid) {
-  std::error_code error;
-  int count = 0;
-  for (fs::directory_iterator i(fmt::format("/proc/{}/task", pid), error), end; !error && i != end;
-       i.increment(error))
-    ++count;
-  return count;
+int thread_count(pid_t pid) { return static_cast<int>(threads_of(pid).size()); }
+
+bool is_runnable(pid_t pid) {
+  const std::vector<fs::path> threads = threads_of(pid);
+  return std::any_of(threads.begin(), threads.end(),
+                     [](const fs::path& thread) { return stat_of(thread).state == 'R'; });
 }
 
 double processor_seconds(pid_t pid) {
