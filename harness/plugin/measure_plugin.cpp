@@ -7,18 +7,16 @@
 #include <chrono>
 #include <random>
 
-#include "harness/judge/compare.h"
 #include "harness/measure/device_data.h"
 #include "harness/measure/memory_figures.h"
 #include "harness/measure/timing.h"
+#include "harness/plugin/judge_sample.h"
 #include "harness/plugin/overhead_again.h"
 #include "harness/plugin/secret_cases.h"
 #include "harness/plugin/timed_kernel.h"
 #include "harness/plugin/use_plugin.h"
 #include "harness/run/check.h"
-#include "harness/run/convert.h"
 #include "harness/run/inputs.h"
-#include "harness/run/oracle.h"
 
 namespace tigon::plugin {
 
@@ -27,7 +25,6 @@ namespace {
 constexpr const char* kBasis = "wall";
 constexpr size_t kMostSamples = 30;  // each is computed a second time in a fresh process
 constexpr size_t kLeastSamples = 8;  // fewer give no 99% interval of the median
-constexpr double kMostOracleFlop = 2e9;
 
 // A measurement that does not stand, and why.
 struct Invalid : std::runtime_error {
@@ -46,26 +43,6 @@ double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Compares one sample with the oracle, which reads the very bytes that the kernel was given.
-void judge(const Case& c, const TimedKernel::Sample& sample) {
-  Problem problem = make_problem(c);
-  const auto values = [&](const CaseTensor& t, const std::vector<char>& bytes) {
-    return widen(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size() / size_of(t.dtype),
-                 t.dtype);
-  };
-  for (CaseTensor& t : problem.tensors)
-    if (const auto found = sample.inputs.find(t.info->name); found != sample.inputs.end())
-      t.input = values(t, found->second);
-  const auto expected = run_oracle(problem);
-  for (const CaseTensor& t : problem.tensors) {
-    if (!t.is_output) continue;
-    const Comparison compared = compare(t.info->name, values(t, sample.outputs.at(t.info->name)),
-                                        expected.at(t.info->name), t.shape, budget_of(problem, t));
-    if (compared.verdict != Verdict::kPassed)
-      throw Invalid(fmt::format("outputs of a timed call: {}", compared.reason));
-  }
-}
-
 // One call path for warm-up, timing and judging: whoever counts calls learns nothing.
 Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& rule,
                        std::mt19937_64* random) {
@@ -74,12 +51,15 @@ Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& r
   StoppingRule mine = rule;
   mine.most = std::min(rule.most, kMostSamples);
   mine.least = std::min(mine.most, kLeastSamples);
-  const bool has_oracle = flops_of(c) < kMostOracleFlop && minimum_bytes(c) < kMostOracleFlop;
+  const int64_t rows = rows_judged(c);
   TimedKernel::Sample chosen;
   const auto start = std::chrono::steady_clock::now();
   for (int i = -rule.warm_up; !mine.enough(m.seconds, since(start)); ++i) {
     const uint64_t seed = random_bits(m.secret, m.seeds.size()) >> 12;
-    TimedKernel::Sample sample = kernel.call(seed, has_oracle);
+    // Each of n samples is kept with probability 1/n: uniform without knowing how many there will
+    // be.
+    const bool kept = i >= 0 && rows > 0 && (*random)() % (m.seconds.size() + 1) == 0;
+    TimedKernel::Sample sample = kernel.call(seed, kept);
     if (!m.fingerprints.empty() && sample.fingerprint == m.fingerprints.back())
       throw Invalid("the outputs are the same for different inputs");
     m.seeds.push_back(seed);
@@ -88,13 +68,16 @@ Measured sample_kernel(TimedKernel& kernel, const Case& c, const StoppingRule& r
     m.seconds.push_back(sample.seconds);
     if (!(sample.seconds > 0) && !stands_after_overhead_again(kernel, &m.seconds))
       throw Invalid("returned sooner than an empty call");
-    // Each of n samples is kept with probability 1/n: uniform without knowing how many there will
-    // be.
-    if ((*random)() % m.seconds.size() == 0) chosen = std::move(sample);
+    if (kept) chosen = std::move(sample);
   }
   m.overhead = kernel.overhead();
-  if (has_oracle) judge(c, chosen);
-  m.verified_by = has_oracle ? "a fresh process, the oracle" : "a fresh process";
+  m.verified_by = "a fresh process";
+  if (rows == 0) return m;
+  if (const std::string wrong = judge_sample(c, chosen, rows, random); !wrong.empty())
+    throw Invalid("outputs of a timed call: " + wrong);
+  const int64_t all = c.axes.at(find_op(c.op)->axes.front().axis.symbol);
+  m.verified_by +=
+      rows == all ? ", the oracle" : fmt::format(", the oracle in {} of {} rows", rows, all);
   return m;
 }
 

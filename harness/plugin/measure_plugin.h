@@ -7,7 +7,8 @@ namespace tigon::plugin {
 // Our implementations of the cell by tigon::measure_cell, on a GPU also by the clock of plug-ins;
 // the plug-in's one by one: every call on contents that it has not seen, timed by our clock;
 // afterwards each call's outputs are compared with those of a fresh process, and one call's with
-// the oracle where that takes seconds. A measurement that does not stand gets the verdict invalid.
+// the oracle, in a sample of its rows where all would take longer than seconds. A measurement that
+// does not stand gets the verdict invalid.
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
                   const Emit& emit);
 

@@ -170,7 +170,7 @@ void RemoteCall::download(const Image& image) const {
 RemoteCall::Packed RemoteCall::inputs(const char* memory) const {
   Packed packed;
   for (const Place& p : places_)
-    if (p.role == Role::kIn) packed[p.name] = p.gather(memory);
+    if (p.role == Role::kIn || p.role == Role::kInOut) packed[p.name] = p.gather(memory);
   return packed;
 }
 

@@ -53,7 +53,7 @@ class RemoteCall {
     size_t offset(size_t row) const;
   };
   const std::vector<Place>& tensors() const { return places_; }
-  // Elements by tensor, packed. Tensors that are both count as outputs.
+  // Elements by tensor, packed. Tensors that are both are in both.
   using Packed = std::map<std::string, std::vector<char>>;
   Packed inputs(const char* memory) const;
   Packed outputs(const char* memory) const;

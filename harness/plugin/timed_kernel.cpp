@@ -73,6 +73,7 @@ TimedKernel::Sample TimedKernel::call(uint64_t seed, bool keeps_tensors) {
   process_->ask(call_.request("put"));
   const int threads = thread_count(process_->pid());
   Sample sample;
+  if (keeps_tensors) sample.inputs = call_.inputs(shared);
   const Json reply = process_->ask_timed(call_.request("timed"), &sample.seconds);
   if (on_gpu()) process_->ask(call_.request("get"));
   const RemoteCall::Fingerprints at_return = call_.fingerprints(shared);
@@ -80,10 +81,7 @@ TimedKernel::Sample TimedKernel::call(uint64_t seed, bool keeps_tensors) {
   require(proxy_.status_of(reply), "run");
   sample.seconds -= process_->overhead();
   sample.fingerprint = fingerprint_of(call_, false, shared);
-  if (keeps_tensors) {
-    sample.inputs = call_.inputs(shared);
-    sample.outputs = call_.outputs(shared);
-  }
+  if (keeps_tensors) sample.outputs = call_.outputs(shared);
   proxy_.require_settled(call_, at_return, threads);
   if (left != given) throw ImplementationFault(Verdict::kInputModified, "changed an input");
   return sample;

@@ -26,13 +26,16 @@ int64_t tile_rows_of(int64_t rows, int64_t row_elements) {
 
 }  // namespace
 
-TiledTensor::TiledTensor(const TensorInfo& info, DType dtype, const Binding& binding,
-                         const std::string& row_axis)
-    : info_(&info), dtype_(dtype) {
+bool has_rows(const TensorInfo& info, const Binding& binding, const std::string& row_axis) {
   Binding longer = binding;
   longer[row_axis] += 1;
+  return !info.shape.empty() && info.shape[0].integer(longer) != info.shape[0].integer(binding);
+}
+
+TiledTensor::TiledTensor(const TensorInfo& info, DType dtype, const Binding& binding,
+                         const std::string& row_axis)
+    : info_(&info), dtype_(dtype), row_wise_(has_rows(info, binding, row_axis)) {
   for (const Expr& e : info.shape) shape_.push_back(e.integer(binding));
-  row_wise_ = !shape_.empty() && info.shape[0].integer(longer) != shape_[0];
   for (size_t d = 0; d < shape_.size(); ++d)
     (d == 0 && row_wise_ ? rows_ : row_elements_) *= shape_[d];
   memory_ = DeviceBuffer(static_cast<size_t>(rows_) * row_bytes() + 2 * kGuard);

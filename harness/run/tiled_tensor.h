@@ -9,6 +9,9 @@
 
 namespace tigon {
 
+// Whether the tensor has more rows where `row_axis` is longer.
+bool has_rows(const TensorInfo& info, const Binding& binding, const std::string& row_axis);
+
 class TiledTensor {
  public:
   // Memory with guards for a tensor of a pass under this binding; `row_axis` in front makes it
