@@ -4,6 +4,10 @@
 //
 // With f16 logits and reduction mean, gradients below 2^-25 (p < 2^-25 T) round to 0 when they are
 // stored; a loss scale in dloss is applied before that rounding.
+//
+// Bytes: 2*T*V*elem for loss and gradient in place.
+// Floor at the rate of a copy on an H200 -> measured (share of a copy of as many bytes), bf16,
+// 8192 x 128256: 1.00 -> 1.08 ms (92%).
 #include "kernels/cross_entropy/cross_entropy.h"
 
 #include "kernels/device/loss_rows.h"

@@ -9,6 +9,9 @@
 // dlogits w in fp32 and dw [c, H] = dlogits^T x. One chunk of logits is all that is ever held.
 // Nothing waits for the host: the number of rows that are not ignored is counted on the device
 // first.
+//
+// Floor: the three products alone, 6*T*H*V flop. On an H200, 4096 x 4096 x 128256 in bf16 with all
+// logits held: 18.2 -> 18.8 ms (97%).
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <climits>
