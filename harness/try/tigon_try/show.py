@@ -128,6 +128,9 @@ def block(job, verdict, stages, facts):
         lines += ["", f"{title}:", "", *markdown(head, rows)]
     if job.on_gpu and (not job.is_cuda or {*job.against} & {*peers.FILES}):
         lines += ["", "The times of what Python calls hold the interpreter's, which is most of a short one."]
+    if job.on_gpu and job.is_cuda:
+        # swiglu.cu of the tree as a file, five sizes (reports/recorded/try/2026-11-23-h200-swiglu-as-file.jsonl)
+        lines += ["", "The file runs in a process of its own: on an H200 a call of the same kernel took 22 to 31 µs longer so than `fused`."]
     lines.append("")
     if job.outcomes:
         others = job.against if job.bench else []
