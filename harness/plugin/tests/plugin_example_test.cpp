@@ -104,6 +104,35 @@ TEST_F(Example, InCppIsMeasured) {
   }
 }
 
+// Rows that stand alone are sampled; dw, a sum over them, needs all.
+TEST_F(Example, LargeCallsAreJudgedInASampleOfTheirRows) {
+  take("rms_norm_cpu.cpp");
+  ASSERT_EQ(command(kBuild), 0);
+  const ProgramRun run =
+      run_tigon({"bench", "--impl-from", (folder_.path() / "librms_norm_cpu.so").string(),
+                 "--dtype=f32", "-a", "T=1024", "-a", "H=4096", records_option()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const auto benches = records("bench");
+  ASSERT_EQ(benches.size(), 2u);
+  EXPECT_EQ(benches[0]["verified_by"], "a fresh process, the oracle in 914 of 1024 rows");
+  EXPECT_EQ(benches[1]["verified_by"], "a fresh process, the oracle");
+}
+
+TEST_F(Example, WhatIsWrongInLargeCallsOnlyDoesNotStand) {
+  take("rms_norm_cpu.cpp");
+  ASSERT_EQ(command("sed -i 's/columns) + eps)/columns) + (x.rows == 1024 ? 0.01 : eps))/' "
+                    "rms_norm_cpu.cpp && grep -q 1024 rms_norm_cpu.cpp"),
+            0);
+  ASSERT_EQ(command(kBuild), 0);
+  const ProgramRun run = run_tigon(
+      {"bench", "--impl-from", (folder_.path() / "librms_norm_cpu.so").string(), "--pass=forward",
+       "--dtype=f32", "-a", "T=1024", "-a", "H=4096", records_option()});
+  EXPECT_EQ(run.exit_code, 1) << run.out << run.err;
+  const auto benches = records("bench");
+  ASSERT_EQ(benches.size(), 1u);
+  EXPECT_EQ(benches[0]["verdict"], "invalid") << benches[0];
+}
+
 TEST_F(Example, SeveralAreJudgedSideBySide) {
   take("rms_norm_cpu.cpp");
   ASSERT_EQ(command(kBuild), 0);
