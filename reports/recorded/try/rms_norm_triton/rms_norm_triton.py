@@ -1,5 +1,5 @@
 # RMSNorm forward in Triton, a program per row. It writes into the tensors of its parameters y and rstd. It does not know
-# casting=gemma or another offset than 0, so such cases are skipped.
+# another casting than llama or another offset than 0, so such cases are skipped.
 import triton
 import triton.language as tl
 
