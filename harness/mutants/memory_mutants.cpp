@@ -188,7 +188,7 @@ std::vector<Mutant> softmax_access() {
        .catalogue = 42,
        .what = "shared memory has room for half of the pieces",
        .targets = both,
-       .hint = "V=(32001|40001)",
+       .hint = "V=(4099|32001|40001)",
        .host_only = kUndefined},
       {.name = "cluster_reduce.no_barrier",
        .catalogue = 40,
@@ -205,29 +205,41 @@ std::vector<Mutant> softmax_access() {
   };
 }
 
-std::vector<Mutant> ring_access() {
-  const std::vector<MutantTarget> wide = {{"softmax", {"forward", "backward"}},
-                                          {"cross_entropy", {"forward_backward"}}},
-                                  clusters = {{"softmax", {"forward"}},
-                                              {"cross_entropy", {"forward_backward"}}};
+std::vector<Mutant> wide_access() {
+  const std::vector<MutantTarget> rings = {{"softmax", {"forward", "backward"}},
+                                           {"cross_entropy", {"forward_backward"}}},
+                                  held = {{"softmax", {"forward"}},
+                                          {"cross_entropy", {"forward_backward"}}};
   return {
       {.name = "row_ring.not_awaited",
        .catalogue = 40,
        .what = "a chunk of a wide row is read before its copy has landed",
-       .targets = wide,
-       .hint = "V=(28609|100003)",
+       .targets = rings,
+       .hint = "V=(28609|200003)",
        .host_only = kRace},
       {.name = "row_ring.requested_early",
        .catalogue = 40,
        .what = "the next chunk is requested over one that has not been read for the last time",
-       .targets = wide,
-       .hint = "V=(28609|100003)",
+       .targets = rings,
+       .hint = "V=(28609|200003)",
        .host_only = kRace},
       {.name = "cluster_exchange.not_awaited",
        .catalogue = 40,
        .what = "values of other blocks are read before they have landed",
-       .targets = clusters,
-       .hint = "V=100003",
+       .targets = held,
+       .hint = "V=200003",
+       .host_only = kRace},
+      {.name = "held_row.not_awaited",
+       .catalogue = 40,
+       .what = "what shared memory holds of a row is read before its copy has landed",
+       .targets = held,
+       .hint = "V=(40001|100003)",
+       .host_only = kRace},
+      {.name = "block_join.no_barrier",
+       .catalogue = 40,
+       .what = "a block's values are joined before every warp has written its own",
+       .targets = held,
+       .hint = "V=(32001|40001)",
        .host_only = kRace},
   };
 }
@@ -303,7 +315,7 @@ std::vector<Mutant> loss_access() {
 std::vector<Mutant> memory_mutants() {
   std::vector<Mutant> mutants;
   for (const auto& part :
-       {row_access(), stream_access(), softmax_access(), ring_access(), loss_access()})
+       {row_access(), stream_access(), softmax_access(), wide_access(), loss_access()})
     for (const Mutant& m : part) mutants.push_back(memory(m));
   return mutants;
 }

@@ -67,7 +67,7 @@ std::vector<Mutant> softmax_mutants() {
        .catalogue = 18,
        .what = "only the first block's part of a row is reduced",
        .targets = kBoth,
-       .hint = "V=40001"},
+       .hint = "V=(40001|200003|700001)"},
       {.name = "softmax.projection_missing",
        .catalogue = 5,
        .what = "dx = y * dy",

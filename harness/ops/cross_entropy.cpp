@@ -70,8 +70,12 @@ OpSpec contract() {
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256}}},
-      // A row of two blocks without a ring, several rows with one, and a row too wide for a ring.
-      .further_shapes = {{{"T", 1}, {"V", 40001}}, {{"T", 5}, {"V", 100003}}, {{"T", 1}, {"V", 700001}}},
+      // Rows that a block holds, with and without shared memory, those of a ring of clusters, and a
+      // row too wide for both.
+      .further_shapes = {{{"T", 1}, {"V", 40001}},
+                         {{"T", 5}, {"V", 100003}},
+                         {{"T", 5}, {"V", 200003}},
+                         {{"T", 1}, {"V", 700001}}},
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
       .huge_options = {{"reduction", "none"}},

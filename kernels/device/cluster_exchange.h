@@ -23,20 +23,17 @@ TIGON_DEVICE void init_exchange(Mbarrier* landed) {
   mbarrier_fence_init();
 }
 
-// join(a, b) joins two values, join.warp(v) those of a warp; T{} changes no value that it is joined
-// with. Every block gets the same bits. `calls` have been made before. Nothing of a block is
-// overwritten too early: who sends for the next call but one has the values of the next, for which
-// every warp has read those of this one. Nor does a block end before what is sent to it has landed.
+// join as block_join() has it. Every block gets the same bits. `calls` have been made before.
+// Nothing of a block is overwritten too early: who sends for the next call but one has the values
+// of the next, for which every warp has read those of this one. Nor does a block end before what is
+// sent to it has landed.
 template <int kThreads, class T, class Join>
 TIGON_DEVICE T cluster_exchange(T v, const Join& join, ExchangeScratch<T, kThreads>& s,
                                 Mbarrier* landed, unsigned calls) {
-  constexpr int kWarps = kThreads / 32, kWords = sizeof(T) / 4;
-  const unsigned blocks = cluster_size(), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  constexpr int kWords = sizeof(T) / 4;
+  const unsigned blocks = cluster_size();
   const unsigned turn = planted("cluster_reduce.one_turn") ? 0 : calls % 2;
-  v = join.warp(v);
-  if (lane == 0) s.warps[turn][warp] = v;
-  if (!planted("cluster_reduce.no_barrier")) __syncthreads();
-  v = join.warp(lane < kWarps ? s.warps[turn][lane] : T{});
+  v = block_join<kThreads>(v, join, s.warps[turn]);
   if (blocks == 1 || planted("cluster_reduce.other_blocks_lost")) return v;
   landed += calls % 2;
   if (threadIdx.x == 0) mbarrier_arrive_expect(landed, blocks * sizeof(T));
@@ -45,7 +42,7 @@ TIGON_DEVICE T cluster_exchange(T v, const Join& join, ExchangeScratch<T, kThrea
     memcpy(words, &v, sizeof v);
     auto* const to = reinterpret_cast<uint32_t*>(&s.blocks[turn][cluster_rank()]);
     TIGON_UNROLL
-    for (int w = 0; w < kWords; ++w) store_async(to + w, words[w], landed, lane);
+    for (int w = 0; w < kWords; ++w) store_async(to + w, words[w], landed, threadIdx.x);
   }
   if (!planted("cluster_exchange.not_awaited")) mbarrier_wait(landed, calls / 2 % 2);
   T all = s.blocks[turn][0];

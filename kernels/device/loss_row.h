@@ -129,7 +129,7 @@ template <LossForm kForm, class T>
 TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, const RowFactors& f, float lse) {
   const float g = f.upstream, smoothing = a.options.label_smoothing;
   const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : f.z_loss;
-  const float per_class = smoothing / static_cast<float>(a.classes);
+  const float per_class = smoothing == 0.0f ? 0.0f : smoothing / static_cast<float>(a.classes);
   const bool weighted = kForm == LossForm::kGeneral && a.class_weight != nullptr;
   const float probability =
       weighted ? (1.0f - smoothing) * f.weight + smoothing * f.class_mean : 1.0f;

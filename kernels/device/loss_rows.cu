@@ -6,7 +6,7 @@
 // A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
 // shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
 // SM), and its gradient is written once over it. Statistics are fp32 and online. Wide rows in the
-// plain form have a kernel of their own (loss_ring.h).
+// plain form have kernels of their own (loss_held.h, loss_ring.h).
 #include "kernels/device/loss_rows.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
-#include "kernels/device/loss_ring.h"
+#include "kernels/device/loss_held.h"
 #include "kernels/device/loss_row.h"
 #include "kernels/device/loss_sweep.h"
 
@@ -24,23 +24,26 @@ namespace {
 
 // 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
 // are one that loads while others reduce and store; in three blocks they leave 40 registers, which
-// spill. A row is kept in shared memory, no pieces in registers. The last shapes are loss_ring.h's:
-// kNarrowRing, whose two blocks per multiprocessor reduce by turns, for rows of four slots of one
-// block (V = 32,000 in 16 bits, in 98% of the time of three blocks that sweep); less is in sweeps.
-constexpr LaunchShape kNarrowRing = {256, 4, 2, 6};
-constexpr RingUse kNarrowUse = {.least = 3073};
-constexpr ShapeTable<10> kShapes = {"loss_rows",
+// spill. A row is kept in shared memory, no pieces in registers. Then those of loss_held.h, for
+// rows of kLeastHeld vectors and more, and those of loss_ring.h, for rows that a block does not
+// hold.
+constexpr ShapeTable<11> kShapes = {"loss_rows",
                                     {{128, 0, 1},
                                      {512, 0, 3},
                                      {512, 0, 3, 1, 2},
                                      {512, 0, 3, 1, 4},
                                      {512, 0, 3, 1, 8},
-                                     kNarrowRing,
-                                     ring_shape(1),
-                                     ring_shape(2),
+                                     {256, 8, 4},
+                                     {320, 8, 3},
+                                     {512, 8, 2},
+                                     {1024, 8, 1},
                                      ring_shape(4),
                                      ring_shape(8)}};
-constexpr size_t kFirstRing = 5;
+constexpr size_t kFirstPlain = 5;  // for the plain form only
+constexpr int64_t kLeastHeld = 1025;
+// Of 2, 4 and 6 MiB, 4 were the fastest on an H200 or within 1% at eight row lengths from 16,384 to
+// 151,936 columns in 16 bits; 2 were 4% slower with 50,304.
+constexpr int64_t kBytesAhead = int64_t{4} << 20;
 constexpr size_t kSmallRow = 16384;
 constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
 constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
@@ -172,21 +175,19 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   const LossPass pass = a.pass;
   const auto vectors = static_cast<int64_t>(row_bytes / 16);
   const bool small = row_bytes <= kSmallRow;
-  const bool rings =
-      pass == LossPass::kForwardBackward && form_of(a) == LossForm::kPlain && a.rows <= INT_MAX;
-  const auto ring_takes = [&](const LaunchShape& shape) {
-    return ring_holds(shape, vectors, shape == kNarrowRing ? kNarrowUse : RingUse{});
-  };
+  const bool plain = pass == LossPass::kForwardBackward && form_of(a) == LossForm::kPlain;
   const auto can_take = [&](size_t i) {
     if (a.rows > INT_MAX / shapes[i].cluster) return false;
-    if (is_ring(shapes[i])) return rings && ring_takes(shapes[i]);
+    if (is_ring(shapes[i])) return plain && ring_holds(shapes[i], vectors);
+    if (is_held(shapes[i])) return plain && vectors >= kLeastHeld && can_hold(shapes[i], vectors);
     return (i > 0 || small) && has_clusters_for(shapes[i]);
   };
-  size_t usual = rings ? least_ring(kShapes.shapes, ring_takes) : std::size(kShapes.shapes);
+  size_t usual = kFirstPlain;
+  while (usual < std::size(kShapes.shapes) && !can_take(usual)) ++usual;
   if (usual == std::size(kShapes.shapes)) {
     usual = small ? 0 : 1;
     while (!small && pass == LossPass::kForwardBackward && limits.clusters &&
-           usual + 1 < kFirstRing &&
+           usual + 1 < kFirstPlain &&
            row_bytes > static_cast<size_t>(shapes[usual].cluster) *
                            room(limits, shapes[usual].blocks_per_sm))
       ++usual;
@@ -237,6 +238,10 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
           kShape, 1, a.rows, stream,
           loss_ring_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
           a);
+    else if constexpr (is_held(kShape))
+      return launch_held(kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, stream,
+                         loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
+                         a);
     else
       return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
   });

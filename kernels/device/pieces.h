@@ -1,6 +1,7 @@
 // A piece of a row: the elements that one access moves. 16 bytes where rows are aligned, else one
 // element, so that a kernel is written once for both.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -76,6 +77,26 @@ TIGON_DEVICE void round_piece(float (&f)[kWidth]) {
     f[0] = to_float(from_float<T>(f[0]));
   else
     unpack(pack<T>(f), f);
+}
+
+// Of `so_far` and the piece's elements; a NaN counts for nothing. Two elements at a time where
+// there is an instruction for it.
+template <class T, int kWidth>
+TIGON_DEVICE Piece<T, kWidth> larger_elements(const Piece<T, kWidth>& so_far,
+                                              const Piece<T, kWidth>& piece) {
+#if TIGON_GPU
+  if constexpr (kWidth == 8) {
+    Piece<T, kWidth> r;
+    TIGON_UNROLL
+    for (int w = 0; w < 4; ++w) r.words[w] = device::max_pair<T>(so_far.words[w], piece.words[w]);
+    return r;
+  }
+#endif
+  float a[kWidth], b[kWidth];
+  unpack_piece(so_far, a);
+  unpack_piece(piece, b);
+  for (int j = 0; j < kWidth; ++j) a[j] = fmaxf(a[j], b[j]);
+  return pack_piece<T>(a);
 }
 
 // For pieces that are read only where they have been loaded, which g++ cannot see: a zero in every

@@ -130,6 +130,17 @@ TIGON_DEVICE T block_reduce_in_turn(T v, Op op, int turn) {
   return device::join_warps<kThreads / 32>(v, op, scratch[planted("reduce.one_turn") ? 0 : turn]);
 }
 
+// join(a, b) joins two values, join.warp(v) those of a warp; T{} changes no value that it is joined
+// with. Through one barrier; `warps` must not be read any more from a call before.
+template <int kThreads, class T, class Join>
+TIGON_DEVICE T block_join(T v, const Join& join, T (&warps)[kThreads / 32]) {
+  const unsigned lane = threadIdx.x % 32;
+  v = join.warp(v);
+  if (lane == 0) warps[threadIdx.x / 32] = v;
+  if (!planted("block_join.no_barrier")) __syncthreads();
+  return join.warp(lane < kThreads / 32 ? warps[lane] : T{});
+}
+
 template <int kThreads, class T>
 TIGON_DEVICE T block_sum(T v) {
   return block_reduce<kThreads>(v, Sum{});

@@ -125,6 +125,17 @@ TIGON_DEVICE uint32_t round_pair(float low, float high) {
   return r;
 }
 
+// The larger of both halves; of a number and a NaN the number.
+template <class T>
+TIGON_DEVICE uint32_t max_pair(uint32_t a, uint32_t b) {
+  uint32_t r;
+  if constexpr (std::is_same_v<T, bf16>)
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  else
+    asm("max.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+
 // A bf16 is the upper half of its float: one instruction per value when taken from whole words.
 template <class T>
 TIGON_DEVICE void unpack2(const Vec<T>& v, float (&f)[8]) {
