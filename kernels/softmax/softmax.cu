@@ -22,21 +22,10 @@
 namespace tigon::softmax {
 namespace {
 
-// kForwardAlone pieces are the most that a block takes alone. Two blocks per multiprocessor work
-// while the other one waits for its cluster; 128 KB of registers hold their rows. The last shape is
-// for rows that clusters of the one before do not hold.
-constexpr RowTable<11> kForwardVectors = {"softmax.forward.vectors",
-                                          {{32, 1, 8},
-                                           {32, 4, 8},
-                                           {128, 8, 6},
-                                           {512, 8, 2},
-                                           {128, 8, 6, 1, 4},
-                                           {512, 8, 2, 1, 2},
-                                           {128, 8, 6, 1, 8},
-                                           {512, 8, 2, 1, 4},
-                                           {512, 8, 2, 1, 8},
-                                           {512, 8, 1},
-                                           {512, 8, 1, 1, 8}}};
+// Of rows that are narrower than those below, and of rows that are wider than all of them.
+constexpr RowTable<5> kForwardVectors = {
+    "softmax.forward.vectors",
+    {{32, 1, 8}, {32, 4, 8}, {128, 8, 6}, {512, 8, 1}, {512, 8, 1, 1, 8}}};
 constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
                                           {{32, 8, 8},
                                            {128, 8, 8},
@@ -44,7 +33,7 @@ constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
                                            {512, 8, 2, 1, 2},
                                            {512, 8, 2, 1, 4},
                                            {512, 8, 2, 1, 8}}};
-constexpr int64_t kForwardAlone = 4096;
+constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
 // Of rows of kLeastHeld vectors and more; and of those that a block does not hold.
 constexpr ShapeTable<4> kForwardHeld = {"softmax.forward.held",
                                         {{256, 8, 4}, {320, 8, 3}, {512, 8, 2}, {1024, 8, 1}}};
