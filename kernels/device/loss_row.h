@@ -42,12 +42,13 @@ struct RowFactors {
   float weight;      // of the target's class
   float z_loss;      // so that the division by the weights is one by the rows
   float class_mean;  // mean of all class weights, for smoothing
+  float per_class;   // what smoothing takes off each class; of the gradient
 };
 
 template <LossForm kForm, class T>
 TIGON_DEVICE RowFactors factors_of(const LossRows<T>& a, int64_t row, int64_t target) {
   const bool mean = a.options.reduction == Reduction::kMean;
-  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f};
+  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f, 0.0f};
   const bool per_row =
       a.options.reduction == Reduction::kNone && !planted("loss.dloss_of_first_row");
   if (a.dloss != nullptr && !planted("loss.dloss_ignored"))
@@ -92,7 +93,7 @@ TIGON_DEVICE void write_results(const LossRows<T>& a, int64_t row,
 template <LossForm kForm, class T>
 TIGON_DEVICE void write_row(const LossRows<T>& a, int64_t row, const Statistics<kForm>& s,
                             float lse, int y, float x_y) {
-  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f};
+  RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f, 0.0f};
   if (kForm == LossForm::kGeneral && y >= 0) f = factors_of<kForm>(a, row, y);
   store(a.lse + row, lse);
   store(a.loss + row, row_loss(a, f, s, lse, x_y));
@@ -119,24 +120,24 @@ struct RowGradient {
 // Of the gradient of a row. y is the target, or -1: NaN everywhere.
 template <LossForm kForm, class T>
 TIGON_DEVICE RowFactors gradient_factors(const LossRows<T>& a, int64_t row, int y) {
-  RowFactors f = {NAN, 1.0f, 0.0f, 0.0f};
+  RowFactors f = {NAN, 1.0f, 0.0f, 0.0f, 0.0f};
   if (y >= 0) f = factors_of<kForm>(a, row, y);
   if (planted("loss.weight_not_in_gradient")) f.weight = 1.0f;
   if (planted("loss.invalid_target_ignored") && y < 0) f.upstream = 0.0f;
+  f.per_class = a.options.label_smoothing / static_cast<float>(a.classes);
   return f;
 }
 template <LossForm kForm, class T>
 TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, const RowFactors& f, float lse) {
   const float g = f.upstream, smoothing = a.options.label_smoothing;
   const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : f.z_loss;
-  const float per_class = smoothing == 0.0f ? 0.0f : smoothing / static_cast<float>(a.classes);
   const bool weighted = kForm == LossForm::kGeneral && a.class_weight != nullptr;
   const float probability =
       weighted ? (1.0f - smoothing) * f.weight + smoothing * f.class_mean : 1.0f;
   return {{{a.options.softcap, 1.0f / a.options.softcap},
            lse,
            g * (probability + 2.0f * z_loss * lse),
-           g * (planted("loss.smoothing_slope_missing") ? 0.0f : per_class),
+           g * (planted("loss.smoothing_slope_missing") ? 0.0f : f.per_class),
            smoothing_weights(a)},
           g * f.weight * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing)};
 }
