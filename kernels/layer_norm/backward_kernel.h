@@ -9,6 +9,7 @@
 #pragma once
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_queue.h"
+#include "kernels/device/rows_ahead.h"
 #include "kernels/layer_norm/layer_norm.h"
 
 namespace tigon::layer_norm {
@@ -115,6 +116,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     x_queue.request(mine, slot);
     dy_queue.request(mine, slot);
     Queue::close();
+    if (kLong && !kRest && lane == 0) prefetch_rows(next + step, args.x, args.dy);
   };
   const auto load_statistic = [&](const auto& statistic, int64_t of) {
     return of < rows ? load(statistic.data + of) : 0.0f;

@@ -10,6 +10,7 @@
 #pragma once
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_queue.h"
+#include "kernels/device/rows_ahead.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rms_norm/row.h"
 
@@ -91,6 +92,8 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
     }
     upstream.request(mine, slot);
     Queue::close();
+    if (kAnew && !kRest && is_long({kLanes, kPieces, 1}) && lane == 0)
+      prefetch_rows(next + step, args.x, args.dy);
   };
   int64_t row = Queue::first_row();
   const auto load_rstd = [&](int64_t of) { return of < rows ? load(args.rstd.data + of) : 0.0f; };
