@@ -233,7 +233,7 @@ std::vector<Mutant> wide_access() {
        .catalogue = 40,
        .what = "what shared memory holds of a row is read before its copy has landed",
        .targets = held,
-       .hint = "V=(40001|100003)",
+       .hint = "V=(40001|70001|100003)",
        .host_only = kRace},
       {.name = "block_join.no_barrier",
        .catalogue = 40,
