@@ -38,7 +38,7 @@ def _row(target, case, records):
             "cells": len(cells), "worst": worst[target["share"]], "worst_at": units.axes_text(worst["axes"]),
             "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached,
             "beside": None if None in beside else min(beside), "arena": arena, "allowed": allowed,
-            "why": "" if reached else target["why"].get(case, "cause not measured"),
+            "why": "" if reached else target.get("why", {}).get(case, "cause not measured"),
             "where": f"{worst['run'].device}, {worst['run'].date}"}
 
 
