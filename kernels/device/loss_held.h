@@ -5,7 +5,8 @@
 // maximum in fp32. The thread that holds the target does so now.
 #pragma once
 #include "kernels/device/held_row.h"
-#include "kernels/device/loss_ring.h"
+#include "kernels/device/loss_row.h"
+#include "kernels/device/loss_sweep.h"
 
 namespace tigon {
 

@@ -8,28 +8,6 @@
 
 namespace tigon {
 
-// An ignored row is not read.
-struct NotIgnored {
-  const int64_t* target;
-  int64_t ignored;
-  TIGON_DEVICE int64_t ask(uint32_t row) const { return load(target + row); }
-  TIGON_DEVICE bool wanted(int64_t t) const {
-    return t != ignored || planted("loss.ignore_index_unused");
-  }
-};
-
-// The sum of logits is joined where smoothing needs it.
-struct JoinPlain {
-  bool sums;
-  using Sums = Statistics<LossForm::kPlain>;
-  TIGON_DEVICE Sums operator()(const Sums& a, const Sums& b) const {
-    return JoinStatistics<LossForm::kPlain>{}(a, b);
-  }
-  TIGON_DEVICE Sums warp(const Sums& v) const {
-    return {JoinExpSums{}.warp(v.exp), sums ? warp_sum(v.sum) : 0.0f};
-  }
-};
-
 // Does this thread store the row's loss? One of the block that will overwrite the target's logit,
 // which it reads before; and one that has no column before or after the vectors. The first block
 // takes every target that no other one holds.

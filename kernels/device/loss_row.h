@@ -1,5 +1,5 @@
-// What loss_rows.cu and loss_columns.cu make of one row: its loss and results from its statistics,
-// and the form of its gradient.
+// What the kernels of losses make of one row: its loss and results from its statistics, and the
+// form of its gradient.
 #pragma once
 #include <cmath>
 
@@ -141,5 +141,27 @@ TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, const RowFact
            smoothing_weights(a)},
           g * f.weight * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing)};
 }
+
+// An ignored row is not read.
+struct NotIgnored {
+  const int64_t* target;
+  int64_t ignored;
+  TIGON_DEVICE int64_t ask(uint32_t row) const { return load(target + row); }
+  TIGON_DEVICE bool wanted(int64_t t) const {
+    return t != ignored || planted("loss.ignore_index_unused");
+  }
+};
+
+// The sum of logits is joined where smoothing needs it.
+struct JoinPlain {
+  bool sums;
+  using Sums = Statistics<LossForm::kPlain>;
+  TIGON_DEVICE Sums operator()(const Sums& a, const Sums& b) const {
+    return JoinStatistics<LossForm::kPlain>{}(a, b);
+  }
+  TIGON_DEVICE Sums warp(const Sums& v) const {
+    return {JoinExpSums{}.warp(v.exp), sums ? warp_sum(v.sum) : 0.0f};
+  }
+};
 
 }  // namespace tigon

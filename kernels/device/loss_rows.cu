@@ -16,6 +16,7 @@
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/loss_held.h"
+#include "kernels/device/loss_ring.h"
 #include "kernels/device/loss_row.h"
 #include "kernels/device/loss_sweep.h"
 
