@@ -49,7 +49,11 @@ void be_first_to_go() {
 // Every case needs the megabytes again that the case before has freed: given back to the system and
 // cleared by it anew, they are an eighth of the time of linear_cross_entropy's checks.
 void keep_freed_memory() {
+#ifdef TIGON_CUDA
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most there is; what is larger is given back
+#else
+  mallopt(M_MMAP_MAX, 0);  // of any size: cross_entropy's checks take a tenth less time
+#endif
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
