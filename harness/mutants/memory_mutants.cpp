@@ -208,8 +208,8 @@ std::vector<Mutant> softmax_access() {
 std::vector<Mutant> wide_access() {
   const std::vector<MutantTarget> rings = {{"softmax", {"forward", "backward"}},
                                            {"cross_entropy", {"forward_backward"}}},
-                                  held = {{"softmax", {"forward"}},
-                                          {"cross_entropy", {"forward_backward"}}};
+                                  one_input = {{"softmax", {"forward"}},
+                                               {"cross_entropy", {"forward_backward"}}};
   return {
       {.name = "row_ring.not_awaited",
        .catalogue = 40,
@@ -226,19 +226,19 @@ std::vector<Mutant> wide_access() {
       {.name = "cluster_exchange.not_awaited",
        .catalogue = 40,
        .what = "values of other blocks are read before they have landed",
-       .targets = held,
+       .targets = one_input,
        .hint = "V=200003",
        .host_only = kRace},
       {.name = "held_row.not_awaited",
        .catalogue = 40,
        .what = "what shared memory holds of a row is read before its copy has landed",
-       .targets = held,
+       .targets = one_input,
        .hint = "V=(40001|70001|100003)",
        .host_only = kRace},
       {.name = "block_join.no_barrier",
        .catalogue = 40,
        .what = "a block's values are joined before every warp has written its own",
-       .targets = held,
+       .targets = one_input,
        .hint = "V=(32001|40001)",
        .host_only = kRace},
   };

@@ -27,7 +27,12 @@ inline size_t held_bytes(const LaunchShape& shape, int64_t vectors) {
   const int64_t each = (vectors + shape.lanes - 1) / shape.lanes;
   return static_cast<size_t>(std::max<int64_t>(each - shape.pieces, 0) * shape.lanes) * 16;
 }
+// Of narrower rows it has not been measured; 1,125 vectors (V = 9,000 in 16 bits) are 1.5 times as
+// fast so on an H200 as before.
+inline constexpr int64_t kLeastHeld = 1025;
+// Are rows of so many vectors to be held, and can they be in this shape?
 inline bool can_hold(const LaunchShape& shape, int64_t vectors) {
+  if (vectors < kLeastHeld) return false;
   const size_t bytes = held_bytes(shape, vectors);
   return bytes == 0 || (shape.blocks_per_sm == 1 &&
                         bytes + kHeldStaticShared <= device_limits().shared_per_block);

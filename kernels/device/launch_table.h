@@ -99,6 +99,12 @@ size_t chosen_shape(int64_t size, size_t usual, const CanTake& can_take,
   return launch_table().shape(name, size, kTable.shapes, std::size(kTable.shapes), usual, can_take);
 }
 
+// Index of the first shape from `first` on that can_take(index); their number: none.
+template <const auto& kTable, class CanTake>
+size_t first_shape(const CanTake& can_take, size_t first = 0) {
+  while (first < std::size(kTable.shapes) && !can_take(first)) ++first;
+  return first;
+}
 // Returns run.operator()<shape>() of shape `index` of the table.
 template <const auto& kTable, size_t kIndex = 0, class Run>
 auto with_shape(size_t index, const Run& run) {

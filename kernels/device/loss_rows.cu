@@ -41,7 +41,6 @@ constexpr ShapeTable<11> kShapes = {"loss_rows",
                                      ring_shape(4),
                                      ring_shape(8)}};
 constexpr size_t kFirstPlain = 5;  // for the plain form only
-constexpr int64_t kLeastHeld = 1025;
 // Of 2, 4 and 6 MiB, 4 were the fastest on an H200 or within 1% at eight row lengths from 16,384 to
 // 151,936 columns in 16 bits; 2 were 4% slower with 50,304.
 constexpr int64_t kBytesAhead = int64_t{4} << 20;
@@ -180,11 +179,10 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   const auto can_take = [&](size_t i) {
     if (a.rows > INT_MAX / shapes[i].cluster) return false;
     if (is_ring(shapes[i])) return plain && ring_holds(shapes[i], vectors);
-    if (is_held(shapes[i])) return plain && vectors >= kLeastHeld && can_hold(shapes[i], vectors);
+    if (is_held(shapes[i])) return plain && can_hold(shapes[i], vectors);
     return (i > 0 || small) && has_clusters_for(shapes[i]);
   };
-  size_t usual = kFirstPlain;
-  while (usual < std::size(kShapes.shapes) && !can_take(usual)) ++usual;
+  size_t usual = first_shape<kShapes>(can_take, kFirstPlain);
   if (usual == std::size(kShapes.shapes)) {
     usual = small ? 0 : 1;
     while (!small && pass == LossPass::kForwardBackward && limits.clusters &&

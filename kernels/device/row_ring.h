@@ -46,14 +46,6 @@ inline bool ring_holds(const LaunchShape& shape, int64_t vectors, const RingUse&
          vectors >= use.least && vectors <= (shape.stages - use.slots_ahead) * round;
 }
 
-// Index of the first of these shapes that is a ring for which holds(shape); kCount: none.
-template <size_t kCount, class Holds>
-size_t least_ring(const LaunchShape (&shapes)[kCount], const Holds& holds) {
-  size_t i = 0;
-  while (i < kCount && !(is_ring(shapes[i]) && holds(shapes[i]))) ++i;
-  return i;
-}
-
 // Rows of all inputs start at the same place between two 16-byte boundaries.
 template <class T, int kInputs>
 struct RingRows {

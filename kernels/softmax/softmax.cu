@@ -36,10 +36,9 @@ constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
                                            {512, 8, 2, 1, 4},
                                            {512, 8, 2, 1, 8}}};
 constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
-// Of rows of kLeastHeld vectors and more; and of those that a block does not hold.
+// Of rows that a block is to hold, and of wider ones.
 constexpr ShapeTable<4> kForwardHeld = {"softmax.forward.held",
                                         {{256, 8, 4}, {320, 8, 3}, {512, 8, 2}, {1024, 8, 1}}};
-constexpr int64_t kLeastHeld = 1025;
 // 4 MiB are up to 1.3% slower on an H200.
 constexpr int64_t kBytesAhead = int64_t{2} << 20;
 constexpr ShapeTable<2> kForwardRings = {"softmax.forward.rings", {ring_shape(4), ring_shape(8)}};
@@ -278,24 +277,17 @@ Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alon
   return run_row_shape<kTable>(shape, run);
 }
 
-// Index of the ring to take for rows of so many vectors; the number of rings: none.
-template <const auto& kTable>
-size_t ring_of(int64_t vectors, const RingUse& use) {
-  const auto holds = [&](const LaunchShape& shape) { return ring_holds(shape, vectors, use); };
-  const size_t usual = least_ring(kTable.shapes, holds);
-  if (usual == std::size(kTable.shapes)) return usual;
-  return chosen_shape<kTable>(vectors, usual, [&](size_t i) { return holds(kTable.shapes[i]); });
+// Index of the shape to take for rows of so many vectors, of those that `holds`; the number of
+// shapes: none.
+template <const auto& kTable, class Holds>
+size_t shape_of(int64_t vectors, const Holds& holds) {
+  const auto can_take = [&](size_t i) { return holds(kTable.shapes[i], vectors); };
+  const size_t usual = first_shape<kTable>(can_take);
+  return usual == std::size(kTable.shapes) ? usual : chosen_shape<kTable>(vectors, usual, can_take);
 }
 
-// Index of the shape for a block that holds rows of so many vectors; the number of shapes: none.
-template <const auto& kTable>
-size_t held_shape_of(int64_t vectors) {
-  const auto can_take = [&](size_t i) {
-    return vectors >= kLeastHeld && can_hold(kTable.shapes[i], vectors);
-  };
-  size_t usual = 0;
-  while (usual < std::size(kTable.shapes) && !can_take(usual)) ++usual;
-  return usual == std::size(kTable.shapes) ? usual : chosen_shape<kTable>(vectors, usual, can_take);
+auto rings_of(const RingUse& use) {
+  return [use](const LaunchShape& s, int64_t vectors) { return ring_holds(s, vectors, use); };
 }
 
 // Rows of both start at the same place between two 16-byte boundaries, every one of them.
@@ -333,14 +325,14 @@ Status forward(const Forward<P>& args, Stream stream) {
   };
   if (!same_misplacement(args.x, args.y)) return run.template operator()<1, kForwardElements>();
   const int64_t vectors = v / kVec<T>;
-  if (const size_t shape = held_shape_of<kForwardHeld>(vectors);
+  if (const size_t shape = shape_of<kForwardHeld>(vectors, can_hold);
       shape < std::size(kForwardHeld.shapes))
     return with_shape<kForwardHeld>(shape, [&]<LaunchShape kShape> {
       return launch_held(kShape, t, vectors, kBytesAhead, stream,
                          forward_held_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
                          args);
     });
-  if (const size_t shape = ring_of<kForwardRings>(vectors, {});
+  if (const size_t shape = shape_of<kForwardRings>(vectors, rings_of({}));
       shape < std::size(kForwardRings.shapes))
     return with_shape<kForwardRings>(shape, [&]<LaunchShape kShape> {
       return launch_ring(
@@ -369,7 +361,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (!same_misplacement(args.y, args.dy) || !same_misplacement(args.y, args.dx))
     return run.template operator()<1, kBackwardElements>(kBackwardAlone);
   const int64_t vectors = v / kVec<T>;
-  if (const size_t shape = ring_of<kBackwardRings>(vectors, kBackwardUse);
+  if (const size_t shape = shape_of<kBackwardRings>(vectors, rings_of(kBackwardUse));
       shape < std::size(kBackwardRings.shapes))
     return with_shape<kBackwardRings>(shape, [&]<LaunchShape kShape> {
       return launch_ring(
