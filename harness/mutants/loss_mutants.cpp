@@ -22,8 +22,8 @@ const std::vector<MutantTarget> kLinear = {
     {"linear_cross_entropy", {"forward", "forward_backward"}}};
 const std::vector<MutantTarget> kLinearGradient = {{"linear_cross_entropy", {"forward_backward"}}};
 
-// Shapes whose rows need a cluster of blocks and do not fit a ring.
-constexpr const char* kWideRows = "V=700001";
+// Shapes whose rows need a cluster of blocks and are not held.
+constexpr const char* kWideRows = "V=800003";
 
 std::vector<Mutant> shared_mutants() {
   return {

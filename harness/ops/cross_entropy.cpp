@@ -70,11 +70,11 @@ OpSpec contract() {
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256}}},
-      // Rows off 16 bytes: two that a block holds, in shared memory, too, five of a ring of clusters,
-      // and one that is too wide for both.
+      // Rows off 16 bytes: two that a block holds, in shared memory, too, five of clusters, and one
+      // that is too wide for both.
       .further_shapes = {{{"T", 2}, {"V", 70001}},
                          {{"T", 5}, {"V", 200003}},
-                         {{"T", 1}, {"V", 700001}}},
+                         {{"T", 1}, {"V", 800003}}},
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
       .huge_options = {{"reduction", "none"}},

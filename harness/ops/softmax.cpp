@@ -72,14 +72,13 @@ OpSpec contract() {
                 .sweep = {32000, 50257, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256}}},
-      // Forward: rows that a block holds, with and without shared memory, those of a ring of
-      // clusters, several each, and rows too wide for both. In every dtype the backward ring takes
-      // rows of 28,609.
+      // Forward: rows that a block holds, with and without shared memory, those that a cluster
+      // holds, and rows too wide for both. In every dtype the backward ring takes rows of 28,609.
       .further_shapes = {{{"T", 3}, {"V", 28609}},
                          {{"T", 3}, {"V", 40001}},
                          {{"T", 5}, {"V", 100003}},
                          {{"T", 5}, {"V", 200003}},
-                         {{"T", 1}, {"V", 700001}}},
+                         {{"T", 3}, {"V", 800003}}},
       .inputs = all_inputs(),
       .option_sets = {{}},
       .policies = dtypes_of(policies),

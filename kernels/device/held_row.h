@@ -1,15 +1,18 @@
-// A row that a block holds whole: of each thread as many 16-byte vectors in registers as fit, and
-// the others in shared memory. Who loads a vector is the only one to read it. A block has one row
-// and ends; the latency of its loads and of its reduction is covered by rows of blocks to come,
-// which are on their way to L2 meanwhile.
+// A row that a block, or a cluster of blocks (sm_90), holds whole: of each thread as many 16-byte
+// vectors in registers as fit, and the others in shared memory. Who loads a vector is the only one
+// to read it. A cluster has one row and ends; the latency of its loads and of its reduction is
+// covered by the other blocks of the multiprocessor, and by rows of blocks to come, which are on
+// their way to L2 meanwhile.
 //
-// Blocks that stay for further rows (row_ring.h) have no rows ahead but what shared memory holds:
-// with V = 32,000 in 16 bits softmax had 90% of a copy's speed on an H200 so, and has 98% now. But
-// rows of several blocks are faster so: clusters of this kind had 77% with V = 262,144.
+// Two blocks and more for each multiprocessor are what matters: of 262,144 columns in 16 bits cross
+// entropy had on an H200 95% of a copy's speed in clusters of four, two blocks for each
+// multiprocessor, and 82% in clusters of two, one block for each. Clusters that stay for further
+// rows, which wait in shared memory, had 87%.
 #pragma once
 #include <algorithm>
 
 #include "kernels/device/async.h"
+#include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/exp_sum.h"
 #include "kernels/device/pieces.h"
@@ -17,38 +20,50 @@
 
 namespace tigon {
 
-// lanes: threads of a block; pieces: vectors of a thread in registers. Blocks that share a
-// multiprocessor have registers only.
-constexpr bool is_held(const LaunchShape& shape) { return shape.pieces > 0 && shape.stages == 1; }
+// lanes: threads of a block; pieces: vectors of a thread in registers.
+constexpr bool is_held(const LaunchShape& shape) { return shape.pieces > 0; }
 inline constexpr size_t kHeldStaticShared = 1024;  // upper bound, beside the vectors
+inline constexpr size_t kSystemShared = 1024;      // that CUDA takes for itself per block
 
-// Shared memory for rows of so many vectors.
+// Shared memory of a block, for rows of so many vectors.
 inline size_t held_bytes(const LaunchShape& shape, int64_t vectors) {
-  const int64_t each = (vectors + shape.lanes - 1) / shape.lanes;
+  const int64_t part = ceil_div(vectors, int64_t{shape.cluster});
+  const int64_t each = ceil_div(part, int64_t{shape.lanes});
   return static_cast<size_t>(std::max<int64_t>(each - shape.pieces, 0) * shape.lanes) * 16;
 }
 // Of narrower rows it has not been measured; 1,125 vectors (V = 9,000 in 16 bits) are 1.5 times as
 // fast so on an H200 as before.
 inline constexpr int64_t kLeastHeld = 1025;
-// Are rows of so many vectors to be held, and can they be in this shape?
+// Are rows of so many vectors to be held, and can they be in this shape? Where three rows and more
+// share a multiprocessor they are in registers only: two that have shared memory, too, are faster
+// (50,304 columns in 16 bits: 98% of a copy's speed, three had 96%).
 inline bool can_hold(const LaunchShape& shape, int64_t vectors) {
-  if (vectors < kLeastHeld) return false;
+  if (vectors < kLeastHeld || !has_clusters_for(shape)) return false;
   const size_t bytes = held_bytes(shape, vectors);
-  return bytes == 0 || (shape.blocks_per_sm == 1 &&
-                        bytes + kHeldStaticShared <= device_limits().shared_per_block);
+  if (bytes == 0) return true;
+  if (shape.cluster == 1 && shape.blocks_per_sm > 2) return false;
+  const DeviceLimits limits = device_limits();
+  const size_t block = bytes + kHeldStaticShared;
+  return block <= limits.shared_per_block &&
+         (block + kSystemShared) * static_cast<size_t>(shape.blocks_per_sm) <=
+             limits.shared_per_multiprocessor;
 }
 
-// Rows from one to the one that its block prefetches, where `bytes` are to be on their way to L2 at
+// Rows from one to the one that its blocks prefetch, where `bytes` are to be on their way to L2 at
 // any time.
 constexpr int64_t held_rows_ahead(int64_t vectors, int64_t bytes) {
   return std::max<int64_t>(bytes / (vectors * 16), 1);
 }
 
-// The row at x, asked to be in L2 by one thread.
+// The row of this cluster.
+TIGON_DEVICE int64_t held_row() { return blockIdx.x >> __popc(cluster_size() - 1); }
+
+// The block's part of the row at x, asked to be in L2 by one thread.
 template <class T>
 TIGON_DEVICE void prefetch_held(const T* x, int columns) {
-  const Slice s = slice_of<kVec<T>>(x, columns, 0, 1);
-  if (s.last > 0) prefetch_bulk(x + s.head, static_cast<unsigned>(s.last) * 16);
+  const Slice s = slice_of<kVec<T>>(x, columns, cluster_rank(), cluster_size());
+  if (s.last > s.first)
+    prefetch_bulk(x + s.head + s.first * kVec<T>, static_cast<unsigned>(s.last - s.first) * 16);
 }
 
 template <class T, int kThreads, int kPieces>
@@ -58,11 +73,11 @@ class HeldRow {
  public:
   using RowPiece = Piece<T, kWidth>;
 
-  // Asks for the row at x. slots: held_bytes() of shared memory.
+  // Asks for the slice of the row at x. slots: held_bytes() of shared memory.
   TIGON_DEVICE HeldRow(const T* x, const Slice& s, RowPiece* slots)
       : slots_(slots + threadIdx.x),
-        column_(s.head + static_cast<int>(threadIdx.x) * kWidth),
-        left_(s.last - static_cast<int>(threadIdx.x)) {
+        column_(s.head + (s.first + static_cast<int>(threadIdx.x)) * kWidth),
+        left_(s.last - s.first - static_cast<int>(threadIdx.x)) {
     leave_unset(kept_);
     const T* const from = x + column_;
     TIGON_UNROLL
@@ -102,9 +117,10 @@ class HeldRow {
     for (const float v : values) max = fmaxf(max, v);
     return max;
   }
-  // The thread that holds a vector's column.
+  // The thread that holds a vector's column; -1 where another block does.
   static TIGON_DEVICE int holder_of(int column, const Slice& s) {
-    return (column - s.head) / kWidth % kThreads;
+    const int vector = (column - s.head) / kWidth;
+    return vector >= s.first && vector < s.last ? (vector - s.first) % kThreads : -1;
   }
 
  private:
@@ -123,7 +139,7 @@ class HeldRow {
 
   RowPiece* const slots_;
   const int column_;  // of the thread's first vector
-  const int left_;    // vectors of the row from there on
+  const int left_;    // vectors of the slice from there on
   RowPiece kept_[kPieces];
 };
 
@@ -145,14 +161,17 @@ TIGON_DEVICE ExpSum held_exp_sum(Row& row, bool has_end, float end) {
   return all;
 }
 
-// Launches kernel(args, rows ahead) with a block for each row of so many vectors.
+// Launches kernel(args, rows ahead) with a block or a cluster for each row of so many vectors.
+// dependent: as LaunchConfig has it.
 template <class Kernel, class Args>
 Status launch_held(const LaunchShape& shape, int64_t rows, int64_t vectors, int64_t bytes_ahead,
-                   Stream stream, Kernel kernel, const Args& args) {
-  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(rows)),
+                   bool dependent, Stream stream, Kernel kernel, const Args& args) {
+  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(rows * shape.cluster)),
                             .block = dim3(static_cast<unsigned>(shape.lanes)),
                             .shared_bytes = held_bytes(shape, vectors),
-                            .stream = stream};
+                            .stream = stream,
+                            .cluster = static_cast<unsigned>(shape.cluster),
+                            .dependent = dependent};
   return launch(config, kernel, args, held_rows_ahead(vectors, bytes_ahead));
 }
 

@@ -1,9 +1,9 @@
-// Loss and gradient of wide rows in the plain form: the formulas of loss_rows.cu, by a block per
-// row, which holds it (held_row.h). Every instruction that all threads execute for a row counts:
-// with V = 50,304 in 16 bits on an H200, rows took 16% longer when each thread found the factors of
-// the gradient and the logarithm for itself and compared its columns with the target, and found the
-// maximum in fp32. The thread that holds the target does the former now, and the maximum is found
-// two elements at a time.
+// Loss and gradient of wide rows in the plain form: the formulas of loss_rows.cu, by a block or a
+// cluster per row, which holds it (held_row.h). Every instruction that all threads execute for a
+// row counts: with V = 50,304 in 16 bits on an H200, rows took 16% longer when each thread found
+// the factors of the gradient and the logarithm for itself and compared its columns with the
+// target, and found the maximum in fp32. The thread that holds the target does the former now, and
+// the maximum is found two elements at a time.
 #pragma once
 #include "kernels/device/held_row.h"
 #include "kernels/device/loss_row.h"
@@ -12,12 +12,13 @@
 namespace tigon {
 
 // The thread that will overwrite the target's logit, which it reads before; the first one where
-// there is none.
+// there is none. -1: it is in another block.
 template <class Row>
 TIGON_DEVICE int target_holder(int y, const Slice& s) {
+  if (y >= s.head && y < s.tail) return Row::holder_of(y, s);
+  if (cluster_rank() != 0) return -1;
   if (y < 0) return 0;
-  if (y < s.head) return y;
-  return y < s.tail ? Row::holder_of(y, s) : s.head + y - s.tail;
+  return y < s.head ? y : s.head + y - s.tail;
 }
 
 template <class T, int kThreads, int kPieces, int kBlocksPerSm>
@@ -27,35 +28,39 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
   using Row = HeldRow<T, kThreads, kPieces>;
   using RowPiece = typename Row::RowPiece;
   using Sums = Statistics<kForm>;
+  using Scratch = ExchangeScratch<Sums, kThreads>;
   TIGON_DYNAMIC_SHARED(RowPiece, slots);
-  TIGON_SHARED(Sums, warps, [kThreads / 32]);
+  TIGON_SHARED(Scratch, scratch, [1]);
   TIGON_SHARED(RowFactors, factors, [1]);
-  static_assert(sizeof warps + sizeof factors <= kHeldStaticShared);
-  const int64_t row = blockIdx.x;
+  static_assert(sizeof scratch + sizeof factors <= kHeldStaticShared);
+  const int64_t row = held_row();
+  const unsigned rank = cluster_rank();
   const int columns = static_cast<int>(a.columns);
   T* const x = a.logits + row * a.stride;
-  const NotIgnored not_ignored = {a.target, a.options.ignore_index};
+  dependency_launch();  // of the losses' sum, which waits for all rows
   const int64_t target = load(a.target + row);
   if (threadIdx.x == 0 && row + ahead < a.rows &&
-      not_ignored.wanted(not_ignored.ask(static_cast<uint32_t>(row + ahead))))
+      !is_ignored(load(a.target + row + ahead), a.options))
     prefetch_held(x + ahead * a.stride, columns);
 
-  const Slice slice = slice_of<kVec<T>>(x, columns, 0, 1);
-  if (!not_ignored.wanted(target)) {
-    if (!planted("loss.ignored_gradient_kept")) fill_zero<T, kThreads>(x, slice, columns, 0);
-    if (threadIdx.x == 0) write_ignored_row<kForm>(a, row);
+  const Slice slice = slice_of<kVec<T>>(x, columns, rank, cluster_size());
+  if (is_ignored(target, a.options)) {
+    if (!planted("loss.ignored_gradient_kept")) fill_zero<T, kThreads>(x, slice, columns, rank);
+    if (rank == 0 && threadIdx.x == 0) write_ignored_row<kForm>(a, row);
+    dependency_wait();
     return;
   }
   Row held(x, slice, slots);
   const int y = target >= 0 && target < columns ? static_cast<int>(target) : -1;
-  const bool has_target = static_cast<int>(threadIdx.x) == target_holder<Row>(y, slice);
+  const int holder = target_holder<Row>(y, slice), thread = static_cast<int>(threadIdx.x);
+  const bool has_target = thread == holder;
   int end = -1;  // a column before or after the vectors that is this thread's
-  for_each_end<kThreads>(slice, columns, 0, threadIdx.x, [&](int column) { end = column; });
+  for_each_end<kThreads>(slice, columns, rank, thread, [&](int column) { end = column; });
   float x_end[1] = {end >= 0 ? to_float(load(x + end)) : 0.0f}, x_y[1] = {NAN};
-  if (has_target) {
-    if (y >= 0) x_y[0] = to_float(load(x + y));
-    factors[0] = gradient_factors<kForm>(a, row, y);
-  }
+  if (has_target && y >= 0) x_y[0] = to_float(load(x + y));
+  dependency_wait();  // the totals
+  if (thread == max(holder, 0)) factors[0] = gradient_factors<kForm>(a, row, y);
+  begin_exchange(scratch[0]);
 
   const bool smooth = a.options.label_smoothing != 0.0f;
   Sums s;
@@ -66,7 +71,7 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
       for (const float v : f) s.sum += v;
     });
   }
-  s = block_join<kThreads>(s, JoinPlain{smooth}, warps);
+  s = cluster_exchange<kThreads>(s, JoinPlain{smooth}, scratch[0]);
   const RowFactors of_row = factors[0];
   const float lse =
       has_target || of_row.z_loss != 0.0f || end >= 0 ? s.exp.max + logf(s.exp.sum) : 0.0f;

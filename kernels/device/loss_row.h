@@ -143,14 +143,9 @@ TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, const RowFact
 }
 
 // An ignored row is not read.
-struct NotIgnored {
-  const int64_t* target;
-  int64_t ignored;
-  TIGON_DEVICE int64_t ask(uint32_t row) const { return load(target + row); }
-  TIGON_DEVICE bool wanted(int64_t t) const {
-    return t != ignored || planted("loss.ignore_index_unused");
-  }
-};
+TIGON_DEVICE bool is_ignored(int64_t target, const LossOptions& options) {
+  return target == options.ignore_index && !planted("loss.ignore_index_unused");
+}
 
 // The sum of logits is joined where smoothing needs it.
 struct JoinPlain {

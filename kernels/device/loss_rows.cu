@@ -6,7 +6,7 @@
 // A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
 // shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
 // SM), and its gradient is written once over it. Statistics are fp32 and online. Wide rows in the
-// plain form have kernels of their own (loss_held.h, loss_ring.h).
+// plain form have a kernel of their own (loss_held.h).
 #include "kernels/device/loss_rows.h"
 
 #include <algorithm>
@@ -16,7 +16,6 @@
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/loss_held.h"
-#include "kernels/device/loss_ring.h"
 #include "kernels/device/loss_row.h"
 #include "kernels/device/loss_sweep.h"
 
@@ -26,9 +25,8 @@ namespace {
 // 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
 // are one that loads while others reduce and store; in three blocks they leave 40 registers, which
 // spill. A row is kept in shared memory, no pieces in registers. Then those of loss_held.h, for
-// rows of kLeastHeld vectors and more, and those of loss_ring.h, for rows that a block does not
-// hold.
-constexpr ShapeTable<11> kShapes = {"loss_rows",
+// rows of kLeastHeld vectors and more, the last one for devices without clusters.
+constexpr ShapeTable<12> kShapes = {"loss_rows",
                                     {{128, 0, 1},
                                      {512, 0, 3},
                                      {512, 0, 3, 1, 2},
@@ -37,16 +35,16 @@ constexpr ShapeTable<11> kShapes = {"loss_rows",
                                      {256, 8, 4},
                                      {320, 8, 3},
                                      {512, 8, 2},
-                                     {1024, 8, 1},
-                                     ring_shape(4),
-                                     ring_shape(8)}};
+                                     {512, 8, 2, 1, 2},
+                                     {512, 8, 2, 1, 4},
+                                     {512, 8, 2, 1, 8},
+                                     {1024, 8, 1}}};
 constexpr size_t kFirstPlain = 5;  // for the plain form only
 // Of 2, 4 and 6 MiB, 4 were the fastest on an H200 or within 1% at eight row lengths from 16,384 to
 // 151,936 columns in 16 bits; 2 were 4% slower with 50,304.
 constexpr int64_t kBytesAhead = int64_t{4} << 20;
 constexpr size_t kSmallRow = 16384;
-constexpr size_t kStaticShared = 512;   // upper bound of a block's shared memory beside the row
-constexpr size_t kSystemShared = 1024;  // that CUDA takes for itself per block
+constexpr size_t kStaticShared = 512;  // upper bound of a block's shared memory beside the row
 constexpr int kReduceThreads = 1024;
 
 // The statistics of all blocks of the cluster, joined in the same order in each of them.
@@ -122,6 +120,7 @@ TIGON_KERNEL(kReduceThreads)
 count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
                   const float* class_weight, int64_t columns, const float* normaliser,
                   LossTotals* totals) {
+  dependency_launch();
   if (planted("loss.normaliser_unused")) normaliser = nullptr;
   if (normaliser != nullptr) rows = 0;
   int64_t n = 0;
@@ -147,6 +146,7 @@ count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
 TIGON_KERNEL(kReduceThreads)
 reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
                    float* out) {
+  dependency_wait();
   float sum = 0.0f;
   for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) sum += load(values + i);
   sum = block_sum<kReduceThreads>(sum);
@@ -178,7 +178,6 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   const bool plain = pass == LossPass::kForwardBackward && form_of(a) == LossForm::kPlain;
   const auto can_take = [&](size_t i) {
     if (a.rows > INT_MAX / shapes[i].cluster) return false;
-    if (is_ring(shapes[i])) return plain && ring_holds(shapes[i], vectors);
     if (is_held(shapes[i])) return plain && can_hold(shapes[i], vectors);
     return (i > 0 || small) && has_clusters_for(shapes[i]);
   };
@@ -232,15 +231,10 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   const size_t row_bytes = static_cast<size_t>(a.columns) * sizeof(Elem);
   const size_t shape = shape_of(a, row_bytes);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
-    if constexpr (is_ring(kShape))
-      return launch_ring(
-          kShape, 1, a.rows, stream,
-          loss_ring_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
-          a);
-    else if constexpr (is_held(kShape))
-      return launch_held(kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, stream,
-                         loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
-                         a);
+    if constexpr (is_held(kShape))
+      return launch_held(
+          kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, a.after_count, stream,
+          loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>, a);
     else
       return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
   });
@@ -257,8 +251,9 @@ Status count_rows(const int64_t* target, int64_t rows, const LossOptions& option
 
 Status reduce_rows(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
                    float* out, Stream stream) {
-  return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
-                reduce_rows_kernel, values, rows, totals, divisor, out);
+  return launch(
+      {.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream, .dependent = true},
+      reduce_rows_kernel, values, rows, totals, divisor, out);
 }
 
 template Status loss_rows<float>(const LossRows<float>&, Stream);

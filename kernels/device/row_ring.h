@@ -1,72 +1,52 @@
-// Wide rows on their way to a kernel whose clusters of blocks walk over them (sm_90): each warp has
-// a ring of slots in shared memory, which bulk copies fill with its part of this row and of the
-// next ones. A warp asks for the next chunk as soon as it has read a slot for the last time, and
-// waits for no other warp: loads are always in flight, also during a row's reduction and stores.
-// Inputs of one shape (y and dy of softmax backward) share the slots.
+// Wide rows of two inputs of one shape on their way to a kernel whose blocks walk over them
+// (sm_90): each warp has a ring of slots in shared memory, which bulk copies fill with its part of
+// this row and of the next ones. A warp asks for the next chunk as soon as it has read a slot for
+// the last time, and waits for no other warp: loads are always in flight, also during a row's
+// reduction and stores.
 //
 // A warp's part of a row is whole slots side by side, and parts differ by one slot at most: all
 // warps wait for the last one at the row's reduction. Parts of equal numbers of vectors would leave
-// the last slot of every warp mostly empty where a row is a little more than whole slots: at V =
-// 50,257 that cost cross entropy a tenth of its speed on an H200. Parts that are strewn over the
-// row cost softmax a twentieth at V = 262,144.
+// the last slot of every warp mostly empty where a row is a little more than whole slots.
 #pragma once
 #include <algorithm>
 
 #include "kernels/device/async.h"
-#include "kernels/device/cluster_reduce.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/pieces.h"
 #include "kernels/device/row_slice.h"
 
 namespace tigon {
 
-// One block per multiprocessor, so that its whole shared memory holds few rows of few blocks: a
-// block that is given twice the part of a row joins its threads' results half as often. On an H200
-// as fast as 1,024 threads with two vectors each, or faster, at every row length.
-constexpr LaunchShape ring_shape(int cluster) { return {512, 4, 1, 7, cluster}; }
-constexpr bool is_ring(const LaunchShape& shape) { return shape.stages > 1; }
+inline constexpr int kRingInputs = 2;
 inline constexpr size_t kRingStaticShared = 3072;  // upper bound, beside the slots
+// Vectors of a row; fewer are faster in registers.
+inline constexpr int64_t kLeastInRing = 3500;
 
-// What a kernel asks of rows and of the device.
-struct RingUse {
-  int inputs = 1;
-  int64_t least = 5120;  // vectors of a row; 4,000 are faster in registers
-  int slots_ahead = 2;   // that a row must leave for the next one
-};
-
-constexpr size_t ring_bytes(const LaunchShape& shape, int inputs = 1) {
-  return static_cast<size_t>(shape.lanes) * shape.pieces * shape.stages * inputs * 16;
+constexpr size_t ring_bytes(const LaunchShape& shape) {
+  return static_cast<size_t>(shape.lanes) * shape.pieces * shape.stages * kRingInputs * 16;
 }
 // May rows of so many 16-byte vectors be walked over in this shape?
-inline bool ring_holds(const LaunchShape& shape, int64_t vectors, const RingUse& use = {}) {
+inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
   const DeviceLimits limits = device_limits();
-  const int64_t round = int64_t{shape.lanes} * shape.pieces * shape.cluster;
-  return limits.clusters &&
-         limits.shared_per_block >= ring_bytes(shape, use.inputs) + kRingStaticShared &&
-         vectors >= use.least && vectors <= (shape.stages - use.slots_ahead) * round;
+  return limits.clusters && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
+         vectors >= kLeastInRing && vectors <= int64_t{shape.lanes} * shape.pieces * shape.stages;
 }
 
-// Rows of all inputs start at the same place between two 16-byte boundaries.
-template <class T, int kInputs>
+// Rows of both inputs start at the same place between two 16-byte boundaries.
+template <class T>
 struct RingRows {
-  const T* data[kInputs];
-  int64_t stride[kInputs];
+  const T* data[kRingInputs];
+  int64_t stride[kRingInputs];
   uint32_t rows;
   int columns;
 };
 
-// What of rows is wanted: `ask` starts to find it out, a row earlier.
-struct EveryRow {
-  TIGON_DEVICE int64_t ask(uint32_t) const { return 0; }
-  TIGON_DEVICE bool wanted(int64_t) const { return true; }
-};
-
-// All threads of the block call the same functions. For each wanted row, in order: read(), then
-// take().
-template <class T, int kInputs, int kThreads, int kPieces, int kSlots, class Wanted>
+// All threads of the block call the same functions. For each row, in order: read(), then take().
+template <class T, int kThreads, int kPieces, int kSlots>
 class RowRing {
+  static constexpr int kInputs = kRingInputs;
   static constexpr int kChunk = 32 * kPieces;     // vectors of an input in a slot
-  static constexpr int kSlot = kInputs * kChunk;  // of all inputs
+  static constexpr int kSlot = kInputs * kChunk;  // of both
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kWidth = kVec<T>;
 
@@ -76,15 +56,13 @@ class RowRing {
   static constexpr int kBarriers = kWarps * kSlots;
 
   // Requests the first chunks. slots: ring_bytes() of them.
-  TIGON_DEVICE RowRing(const RingRows<T, kInputs>& rows, const Wanted& wanted, RowPiece* slots,
-                       Mbarrier* full)
+  TIGON_DEVICE RowRing(const RingRows<T>& rows, RowPiece* slots, Mbarrier* full)
       : rows_(rows),
-        wanted_(wanted),
         slots_(slots),
         full_(full),
         place_(warp() * kSlots * kSlot + lane()),
         barrier_(warp() * kSlots),
-        next_row_(first_row()) {
+        next_row_(blockIdx.x) {
     keep_computed(place_);
     keep_computed(barrier_);
     if (lane() == 0) {
@@ -92,21 +70,16 @@ class RowRing {
       mbarrier_fence_init();
     }
     __syncwarp();
-    if (next_row_ < rows_.rows) next_answer_ = wanted_.ask(next_row_);
     begin_next_row();
     for (int s = 0; s < kSlots; ++s) request(s);
   }
 
-  // Rows of this cluster.
-  static TIGON_DEVICE uint32_t first_row() { return blockIdx.x >> __popc(cluster_size() - 1); }
-  static TIGON_DEVICE uint32_t step() { return gridDim.x >> __popc(cluster_size() - 1); }
   TIGON_DEVICE Slice slice(uint32_t row) const {
-    return slice_of<kWidth>(rows_.data[0] + row * rows_.stride[0], rows_.columns, cluster_rank(),
-                            cluster_size());
+    return slice_of<kWidth>(rows_.data[0] + row * rows_.stride[0], rows_.columns, 0, 1);
   }
 
-  // add(f) of the values of all pieces of the row: f is float[kValues] of each input, or less at
-  // the row's end.
+  // add(f, g) of the values of all pieces of the row: float[kValues] of each input, or less at the
+  // row's end.
   template <class Add>
   TIGON_DEVICE void read(const Slice& s, const Add& add) const {
     int slot = slot_;
@@ -123,7 +96,7 @@ class RowRing {
           for (int p = 0; p < kPieces; ++p) pieces[p] = from[i * kChunk + p * 32];
           unpack_all(pieces, f[i]);
         }
-        call(add, f);
+        add(f[0], f[1]);
       } else {
         TIGON_UNROLL
         for (int p = 0; p < kPieces; ++p)
@@ -131,21 +104,19 @@ class RowRing {
             float f[kInputs][kWidth];
             TIGON_UNROLL
             for (int i = 0; i < kInputs; ++i) unpack_piece(from[i * kChunk + p * 32], f[i]);
-            call(add, f);
+            add(f[0], f[1]);
           }
       }
       advance(slot, parity);
     }
   }
 
-  // use(f, column) of all pieces of the row, which leaves the ring: what f of the first input has
-  // become is written to the row `to`. f is float[kValues] of each input; element j is of the
-  // column column + column_of(j).
+  // use(f, g) of all pieces of the row, which leaves the ring: what f, float[kValues] of the first
+  // input, has become is written to the row `to`.
   template <class Use>
   TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
     const Part part = part_of(s);
-    int column = s.head + (part.first + lane()) * kWidth;
-    to += column;
+    to += s.head + (part.first + lane()) * kWidth;
     for (int left = part.vectors - lane(); left + lane() > 0; left -= kChunk) {
       if (planted("row_ring.requested_early")) request(slot_);
       const RowPiece* const from = slots_ + place_ + slot_ * kSlot;
@@ -162,7 +133,7 @@ class RowRing {
       float f[kInputs][kValues];
       TIGON_UNROLL
       for (int i = 0; i < kInputs; ++i) unpack_all(kept[i], f[i]);
-      call(use, f, column);
+      use(f[0], f[1]);
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
         if (p * 32 < left) {
@@ -172,12 +143,9 @@ class RowRing {
           store_piece(to + p * 32 * kWidth, piece);
         }
       advance(slot_, parity_);
-      column += kChunk * kWidth;
       to += kChunk * kWidth;
     }
   }
-  static TIGON_DEVICE int column_of(int j) { return j / kWidth * 32 * kWidth + j % kWidth; }
-  static constexpr int kColumns = kChunk * kWidth;  // of all lanes, from lane 0's `column` on
 
  private:
   static TIGON_DEVICE void unpack_all(const RowPiece (&pieces)[kPieces], float (&f)[kValues]) {
@@ -188,15 +156,6 @@ class RowRing {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) f[p * kWidth + j] = piece[j];
     }
-  }
-  // With the values of each input as an argument of its own.
-  template <class F, int kCount, class... Rest>
-  static TIGON_DEVICE void call(const F& function, float (&f)[kInputs][kCount], Rest... rest) {
-    static_assert(kInputs <= 2);
-    if constexpr (kInputs == 1)
-      function(f[0], rest...);
-    else
-      function(f[0], f[1], rest...);
   }
   static TIGON_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
   static TIGON_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
@@ -234,45 +193,38 @@ class RowRing {
   }
   TIGON_DEVICE void begin_next_row() {
     while (request_left_ <= 0 && next_row_ < rows_.rows) {
-      const uint32_t row = next_row_;
-      const bool wanted = wanted_.wanted(next_answer_);
-      next_row_ += step();
-      if (next_row_ < rows_.rows) next_answer_ = wanted_.ask(next_row_);
-      if (!wanted) continue;
-      const Slice s = slice(row);
+      const Slice s = slice(next_row_);
       const Part part = part_of(s);
       request_left_ = part.vectors;
       TIGON_UNROLL
       for (int i = 0; i < kInputs; ++i)
-        request_from_[i] = rows_.data[i] + row * rows_.stride[i] + s.head + part.first * kWidth;
+        request_from_[i] =
+            rows_.data[i] + next_row_ * rows_.stride[i] + s.head + part.first * kWidth;
+      next_row_ += gridDim.x;
     }
   }
 
-  const RingRows<T, kInputs> rows_;
-  const Wanted wanted_;
+  const RingRows<T> rows_;
   RowPiece* const slots_;
   Mbarrier* const full_;
   int place_, barrier_;  // the thread's in slot 0
   int slot_ = 0;         // of the oldest chunk
   unsigned parity_ = 0;
   uint32_t next_row_;  // to request when this one's last chunk has been
-  int64_t next_answer_ = 0;
   const T* request_from_[kInputs] = {};
   int request_left_ = 0;
 };
 
-// Launches kernel(args) over rows, of which a cluster takes one at a time.
+// Launches kernel(args) over rows, of which a block takes one at a time.
 template <class Kernel, class Args>
-Status launch_ring(const LaunchShape& shape, int inputs, int64_t rows, Stream stream, Kernel kernel,
+Status launch_ring(const LaunchShape& shape, int64_t rows, Stream stream, Kernel kernel,
                    const Args& args) {
-  const auto cluster = static_cast<unsigned>(shape.cluster);
-  LaunchConfig config{.grid = dim3(cluster),
+  LaunchConfig config{.grid = dim3(1),
                       .block = dim3(static_cast<unsigned>(shape.lanes)),
-                      .shared_bytes = ring_bytes(shape, inputs),
-                      .stream = stream,
-                      .cluster = cluster};
+                      .shared_bytes = ring_bytes(shape),
+                      .stream = stream};
   const int64_t resident = resident_blocks(config, kernel);
-  config.grid = dim3(static_cast<unsigned>(std::min(rows * shape.cluster, resident)));
+  config.grid = dim3(static_cast<unsigned>(std::min(rows, resident)));
   return launch(config, kernel, args);
 }
 

@@ -1,16 +1,11 @@
-// softmax backward of wide rows: dx = y * (dy - sum_V y * dy), by clusters that walk over rows
-// which arrive through a ring (kernels/device/row_ring.h).
+// softmax backward of wide rows: dx = y * (dy - sum_V y * dy), by blocks that walk over rows which
+// arrive through a ring (kernels/device/row_ring.h).
 #pragma once
-#include "kernels/device/cluster_exchange.h"
+#include "kernels/device/reduce.h"
 #include "kernels/device/row_ring.h"
 #include "kernels/softmax/softmax.h"
 
 namespace tigon::softmax {
-
-struct JoinSums {
-  TIGON_DEVICE float operator()(float a, float b) const { return a + b; }
-  TIGON_DEVICE float warp(float v) const { return warp_sum(v); }
-};
 
 // Rows of y, dy and dx start at the same place between two 16-byte boundaries.
 template <class P, int kThreads, int kPieces, int kBlocksPerSm, int kSlots>
@@ -18,35 +13,30 @@ TIGON_KERNEL(kThreads, kBlocksPerSm)
 backward_ring_kernel(Backward<P> args) {
   using T = typename P::Elem;
   if constexpr (kHasBulkCopy) {
-    using Ring = RowRing<T, 2, kThreads, kPieces, kSlots, EveryRow>;
-    using Scratch = ExchangeScratch<float, kThreads>;
+    using Ring = RowRing<T, kThreads, kPieces, kSlots>;
     using RowPiece = typename Ring::RowPiece;
     TIGON_DYNAMIC_SHARED(RowPiece, slots);
     TIGON_SHARED(Mbarrier, full, [Ring::kBarriers]);
-    TIGON_SHARED(Mbarrier, landed, [2]);
-    TIGON_SHARED(Scratch, scratch, [1]);
-    static_assert(sizeof full + sizeof landed + sizeof scratch <= kRingStaticShared);
+    static_assert(sizeof full + 2 * (kThreads / 32) * sizeof(float) <= kRingStaticShared);
     const auto rows = static_cast<uint32_t>(args.y.shape[0]);
     const int columns = static_cast<int>(args.y.shape[1]);
 
-    if (threadIdx.x == 0) init_exchange(landed);
     Ring ring({{args.y.data, args.dy.data}, {args.y.stride[0], args.dy.stride[0]}, rows, columns},
-              {}, slots, full);
-    cluster_begin();
+              slots, full);
     // A column before or after the vectors that is this thread's, or -1, and its values.
     int end = -1;
     T y_end{}, dy_end{};
     const auto look_ahead = [&](uint32_t row) {
       end = -1;
-      for_each_end<kThreads>(ring.slice(row), columns, cluster_rank(), threadIdx.x,
+      for_each_end<kThreads>(ring.slice(row), columns, 0, threadIdx.x,
                              [&](int column) { end = column; });
       if (end < 0) return;
       y_end = load(args.y.data + row * args.y.stride[0] + end);
       dy_end = load(args.dy.data + row * args.dy.stride[0] + end);
     };
-    uint32_t row = Ring::first_row();
+    uint32_t row = blockIdx.x;
     if (row < rows) look_ahead(row);
-    for (unsigned calls = 0; row < rows; ++calls) {
+    for (int turn = 0; row < rows; turn ^= 1) {
       const Slice slice = ring.slice(row);
       float sum = 0.0f;
       ring.read(slice, [&]<int kCount>(float(&y)[kCount], float(&dy)[kCount]) {
@@ -56,15 +46,15 @@ backward_ring_kernel(Backward<P> args) {
         sum += products;
       });
       if (end >= 0) sum += to_float(y_end) * to_float(dy_end);
-      sum = cluster_exchange<kThreads>(sum, JoinSums{}, scratch[0], landed, calls);
+      sum = block_reduce_in_turn<kThreads>(sum, Sum{}, turn);
 
       T* const dx = args.dx.data + row * args.dx.stride[0];  // [V]
-      ring.take(slice, dx, [&]<int kCount>(float(&y)[kCount], float(&dy)[kCount], int) {
+      ring.take(slice, dx, [&]<int kCount>(float(&y)[kCount], float(&dy)[kCount]) {
         TIGON_UNROLL
         for (int j = 0; j < kCount; ++j) y[j] *= dy[j] - sum;
       });
       if (end >= 0) store(dx + end, from_float<T>(to_float(y_end) * (to_float(dy_end) - sum)));
-      row += Ring::step();
+      row += gridDim.x;
       if (row < rows) look_ahead(row);
     }
   }

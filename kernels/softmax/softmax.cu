@@ -2,8 +2,8 @@
 // softmax backward   dx = y * (dy - sum_V y * dy)
 //
 // Rows are read from memory once and written once: narrow ones and those that are not aligned alike
-// by row_walk.h, wide ones by forward_held.h and the rings. Statistics are fp32. Bytes: forward
-// 2*T*V*elem, backward 3*T*V*elem.
+// by row_walk.h, wide ones by forward_held.h and backward_ring.h. Statistics are fp32. Bytes:
+// forward 2*T*V*elem, backward 3*T*V*elem.
 //
 // Floor at the rate of a copy on an H200 -> measured (share of a copy of as many bytes), bf16,
 // 8192 x 128256: forward 1.00 -> 1.05 ms (93%), backward 1.50 -> 1.52 ms (97%); 8192 x 32000:
@@ -18,7 +18,6 @@
 #include "kernels/signature/checks.h"
 #include "kernels/softmax/backward_ring.h"
 #include "kernels/softmax/forward_held.h"
-#include "kernels/softmax/forward_ring.h"
 #include "kernels/softmax/row_walk.h"
 
 namespace tigon::softmax {
@@ -36,12 +35,19 @@ constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
                                            {512, 8, 2, 1, 4},
                                            {512, 8, 2, 1, 8}}};
 constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
-// Of rows that a block is to hold, and of wider ones.
-constexpr ShapeTable<4> kForwardHeld = {"softmax.forward.held",
-                                        {{256, 8, 4}, {320, 8, 3}, {512, 8, 2}, {1024, 8, 1}}};
+// Of rows that a block or a cluster is to hold; the last one is for devices without clusters. With
+// 128,256 columns in 16 bits clusters of four had on an H200 97% of a copy's speed, two blocks of
+// 512 threads 96%, one of 1,024 threads 94%.
+constexpr ShapeTable<7> kForwardHeld = {"softmax.forward.held",
+                                        {{256, 8, 4},
+                                         {320, 8, 3},
+                                         {512, 8, 2},
+                                         {256, 8, 4, 1, 4},
+                                         {256, 8, 4, 1, 8},
+                                         {512, 8, 2, 1, 8},
+                                         {1024, 8, 1}}};
 // 4 MiB are up to 1.3% slower on an H200.
 constexpr int64_t kBytesAhead = int64_t{2} << 20;
-constexpr ShapeTable<2> kForwardRings = {"softmax.forward.rings", {ring_shape(4), ring_shape(8)}};
 // Wide rows are faster in few big blocks: of 151,936 columns in 16 bits on an H200, a cluster of
 // four such blocks takes 6/7 of the time of a cluster of eight.
 constexpr RowTable<13> kBackwardVectors = {"softmax.backward.vectors",
@@ -70,7 +76,6 @@ constexpr int64_t kBackwardAloneWide = 5120;  // of rows that are wider than the
 // One block takes up to all seven slots of each warp: V = 50,257 in 16 bits leaves hardly one for
 // the next row, and is still as fast as in a cluster of two with three to spare.
 constexpr ShapeTable<1> kBackwardRings = {"softmax.backward.rings", {{512, 2, 1, 7}}};
-constexpr RingUse kBackwardUse = {.inputs = 2, .least = 3500, .slots_ahead = 0};
 
 template <class T>
 TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
@@ -286,10 +291,6 @@ size_t shape_of(int64_t vectors, const Holds& holds) {
   return usual == std::size(kTable.shapes) ? usual : chosen_shape<kTable>(vectors, usual, can_take);
 }
 
-auto rings_of(const RingUse& use) {
-  return [use](const LaunchShape& s, int64_t vectors) { return ring_holds(s, vectors, use); };
-}
-
 // Rows of both start at the same place between two 16-byte boundaries, every one of them.
 template <class A, class B>
 bool same_misplacement(const View<A, 2>& a, const View<B, 2>& b) {
@@ -328,17 +329,9 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (const size_t shape = shape_of<kForwardHeld>(vectors, can_hold);
       shape < std::size(kForwardHeld.shapes))
     return with_shape<kForwardHeld>(shape, [&]<LaunchShape kShape> {
-      return launch_held(kShape, t, vectors, kBytesAhead, stream,
+      return launch_held(kShape, t, vectors, kBytesAhead, false, stream,
                          forward_held_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
                          args);
-    });
-  if (const size_t shape = shape_of<kForwardRings>(vectors, rings_of({}));
-      shape < std::size(kForwardRings.shapes))
-    return with_shape<kForwardRings>(shape, [&]<LaunchShape kShape> {
-      return launch_ring(
-          kShape, 1, t, stream,
-          forward_ring_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
-          args);
     });
   return run.template operator()<kVec<T>, kForwardVectors>();
 }
@@ -361,11 +354,11 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (!same_misplacement(args.y, args.dy) || !same_misplacement(args.y, args.dx))
     return run.template operator()<1, kBackwardElements>(kBackwardAlone);
   const int64_t vectors = v / kVec<T>;
-  if (const size_t shape = shape_of<kBackwardRings>(vectors, rings_of(kBackwardUse));
+  if (const size_t shape = shape_of<kBackwardRings>(vectors, ring_holds);
       shape < std::size(kBackwardRings.shapes))
     return with_shape<kBackwardRings>(shape, [&]<LaunchShape kShape> {
       return launch_ring(
-          kShape, 2, t, stream,
+          kShape, t, stream,
           backward_ring_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
           args);
     });

@@ -162,21 +162,19 @@ TEST(Device, Clusters) {
 }
 
 TEST(Device, ClusterExchange) {
-  constexpr int kRounds = 5;
   const DeviceInfo device = device_info();
-  if (device.kind == "cuda" && device.compute_major < 9) GTEST_SKIP() << "no mbarriers";
+  const bool clusters = device.kind != "cuda" || device.compute_major >= 9;
   for (const unsigned cluster : {1u, 2u, 4u, 8u}) {
-    DeviceArray<int> out(kRounds * 16);
-    ASSERT_STATUS(exchanged_sums(16, cluster, kRounds, out.data()));
+    if (cluster > 1 && !clusters) continue;
+    DeviceArray<int> out(16);
+    ASSERT_STATUS(exchanged_sums(16, cluster, out.data()));
     const std::vector<int> got = out.get();
-    for (int k = 0; k < kRounds; ++k)
-      for (unsigned b = 0; b < 16; ++b) {
-        int want = 0;
-        for (unsigned r = 0; r < cluster; ++r)
-          want += 64 * (static_cast<int>(b / cluster * cluster + r) + k);
-        EXPECT_EQ(got[static_cast<size_t>(k) * 16 + b], want)
-            << "round " << k << ", block " << b << ", clusters of " << cluster;
-      }
+    for (unsigned b = 0; b < 16; ++b) {
+      int want = 0;
+      for (unsigned r = 0; r < cluster; ++r)
+        want += 64 * static_cast<int>(b / cluster * cluster + r);
+      EXPECT_EQ(got[b], want) << "block " << b << ", clusters of " << cluster;
+    }
   }
 }
 

@@ -98,21 +98,12 @@ struct JoinInts {
   TIGON_DEVICE int warp(int v) const { return warp_sum(v); }
 };
 
-TIGON_KERNEL(64) exchange_kernel(int rounds, int* out) {
-  if constexpr (kHasBulkCopy) {
-    using Scratch = ExchangeScratch<int, 64>;
-    TIGON_SHARED(Scratch, scratch, [1]);
-    TIGON_SHARED(Mbarrier, landed, [2]);
-    if (threadIdx.x == 0) init_exchange(landed);
-    cluster_begin();
-    for (int k = 0; k < rounds; ++k) {
-      const int sum = cluster_exchange<64>(static_cast<int>(blockIdx.x) + k, JoinInts{}, scratch[0],
-                                           landed, static_cast<unsigned>(k));
-      if (threadIdx.x == 63) out[k * static_cast<int>(gridDim.x) + blockIdx.x] = sum;
-    }
-  } else {
-    (void)rounds, (void)out;
-  }
+TIGON_KERNEL(64) exchange_kernel(int* out) {
+  using Scratch = ExchangeScratch<int, 64>;
+  TIGON_SHARED(Scratch, scratch, [1]);
+  begin_exchange(scratch[0]);
+  const int sum = cluster_exchange<64>(static_cast<int>(blockIdx.x), JoinInts{}, scratch[0]);
+  if (threadIdx.x == 63) out[blockIdx.x] = sum;
 }
 
 TIGON_KERNEL(128) atomics_kernel(unsigned* out, float* sum) {
@@ -285,9 +276,9 @@ Status cluster_sums(int blocks, unsigned cluster, int* out) {
                 cluster_kernel, out);
 }
 
-Status exchanged_sums(int blocks, unsigned cluster, int rounds, int* out) {
+Status exchanged_sums(int blocks, unsigned cluster, int* out) {
   return launch({.grid = static_cast<unsigned>(blocks), .block = 64, .cluster = cluster},
-                exchange_kernel, rounds, out);
+                exchange_kernel, out);
 }
 
 Status atomics(int blocks, unsigned* out, float* sum) {

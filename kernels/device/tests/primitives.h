@@ -28,7 +28,7 @@ Status online_softmax(const float* x, int n, float* maximum, float* sum);
 Status cluster_sums(int blocks, unsigned cluster, int* out);
 // The same without a barrier of the cluster, `rounds` times: in round k every thread of block b
 // adds b + k to its cluster's sum. out [rounds, blocks].
-Status exchanged_sums(int blocks, unsigned cluster, int rounds, int* out);
+Status exchanged_sums(int blocks, unsigned cluster, int* out);
 
 // Adds, minima, maxima, exchanges and compare-and-swaps by all threads on out[8].
 Status atomics(int blocks, unsigned* out, float* sum);
