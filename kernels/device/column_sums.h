@@ -12,20 +12,23 @@ namespace tigon {
 // As many blocks as run at once on the 132 SMs of an H200, whatever the device.
 inline constexpr int kColumnSumMultiprocessors = 132;
 // Rows of a group of lanes; with fewer, partial sums would be the traffic: of 2048 x 2048 with
-// four, layer_norm's backward had on an H200 43% of the rate of a copy, with eight 57%. But there
-// are to be two blocks for each multiprocessor, and two rows to each group are enough for that: of
-// 2048 x 1024 rms_norm's backward had 58% so, and 47% with eight rows.
+// four, layer_norm's backward had on an H200 43% of the rate of a copy, with eight 57%. But two
+// rows are enough where there would be fewer blocks than these: of 2048 x 1024 rms_norm's backward
+// had 58% so, and 47% with eight rows. (264 blocks, two for each multiprocessor, had 2 to 6% less
+// of wider rows, of which there were 256.)
 inline constexpr int kUsualRowsPerGroup = 8, kMinRowsPerGroup = 2;
+inline constexpr int64_t kEnoughColumnSumBlocks = 256;
 inline constexpr int kPartialSumThreads = 512;
 
 // Blocks of the grid that walks over the rows.
 template <int kLanes, int kBlocksPerSm>
 unsigned column_sum_blocks(int64_t rows) {
   constexpr int64_t kMost = kBlocksPerSm * kColumnSumMultiprocessors,
-                    kEnough = 2 * kColumnSumMultiprocessors, kGroups = kRowsPerBlock<kLanes>;
+                    kGroups = kRowsPerBlock<kLanes>;
   const int64_t usual = ceil_div(rows, kUsualRowsPerGroup * kGroups),
                 most = ceil_div(rows, kMinRowsPerGroup * kGroups);
-  return static_cast<unsigned>(std::min(kMost, std::max(usual, std::min(most, kEnough))));
+  return static_cast<unsigned>(
+      std::min(kMost, std::max(usual, std::min(most, kEnoughColumnSumBlocks))));
 }
 
 template <int kWidth>
