@@ -308,6 +308,19 @@ class GpuPathsTest(unittest.TestCase):
         self.assertGreater(min(cuda.slept), 2e4)  # 20 us
         self.assertGreaterEqual(StandInForCuda.CUDAGraph.replays, 4)
 
+    def test_long_calls_follow_each_other(self):
+        cuda = StandInForCuda()
+        bench = self.bench(cuda)
+        bench._once = lambda: 1.0
+        ran = []
+        for i, call in enumerate(bench.calls):
+            call.run = lambda i=i: ran.append(i)
+        count = len(bench.basis("cold")["samples"])
+        self.assertEqual(cuda.slept, [])
+        timed = ran[5:]  # behind those that the host's time is measured by
+        self.assertEqual(len(timed), 2 * (count + 1))  # with one to warm up
+        self.assertTrue(all(before != after for before, after in zip(timed[::2], timed[1::2])))
+
     def test_what_cannot_be_captured(self):
         bench = self.bench(StandInForCuda(refuses=True))
         timing = bench.basis("graph")
