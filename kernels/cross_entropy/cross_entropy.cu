@@ -119,6 +119,7 @@ Status run(LossPass pass, const Args& a, Stream stream) {
     const Status s = count_rows(a.target.data, rows.rows, a, a.class_weight.data, rows.columns,
                                 a.normaliser.data, l.totals, stream);
     if (!s.ok()) return s;
+    rows.after_count = true;
   }
   if (const Status s = loss_rows(rows, stream); !s.ok()) return s;
   if constexpr (WritesLoss<Args>) {

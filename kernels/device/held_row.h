@@ -162,14 +162,16 @@ TIGON_DEVICE ExpSum held_exp_sum(Row& row, bool has_end, float end) {
 }
 
 // Launches kernel(args, rows ahead) with a block or a cluster for each row of so many vectors.
+// dependent: as LaunchConfig has it.
 template <class Kernel, class Args>
 Status launch_held(const LaunchShape& shape, int64_t rows, int64_t vectors, int64_t bytes_ahead,
-                   Stream stream, Kernel kernel, const Args& args) {
+                   bool dependent, Stream stream, Kernel kernel, const Args& args) {
   const LaunchConfig config{.grid = dim3(static_cast<unsigned>(rows * shape.cluster)),
                             .block = dim3(static_cast<unsigned>(shape.lanes)),
                             .shared_bytes = held_bytes(shape, vectors),
                             .stream = stream,
-                            .cluster = static_cast<unsigned>(shape.cluster)};
+                            .cluster = static_cast<unsigned>(shape.cluster),
+                            .dependent = dependent};
   return launch(config, kernel, args, held_rows_ahead(vectors, bytes_ahead));
 }
 

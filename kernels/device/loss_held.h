@@ -37,6 +37,7 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
   const unsigned rank = cluster_rank();
   const int columns = static_cast<int>(a.columns);
   T* const x = a.logits + row * a.stride;
+  dependency_launch();  // of the losses' sum, which waits for all rows
   const int64_t target = load(a.target + row);
   if (threadIdx.x == 0 && row + ahead < a.rows &&
       !is_ignored(load(a.target + row + ahead), a.options))
@@ -46,6 +47,7 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
   if (is_ignored(target, a.options)) {
     if (!planted("loss.ignored_gradient_kept")) fill_zero<T, kThreads>(x, slice, columns, rank);
     if (rank == 0 && threadIdx.x == 0) write_ignored_row<kForm>(a, row);
+    dependency_wait();
     return;
   }
   Row held(x, slice, slots);
@@ -56,6 +58,7 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
   for_each_end<kThreads>(slice, columns, rank, thread, [&](int column) { end = column; });
   float x_end[1] = {end >= 0 ? to_float(load(x + end)) : 0.0f}, x_y[1] = {NAN};
   if (has_target && y >= 0) x_y[0] = to_float(load(x + y));
+  dependency_wait();  // the totals
   if (thread == max(holder, 0)) factors[0] = gradient_factors<kForm>(a, row, y);
   begin_exchange(scratch[0]);
 

@@ -120,6 +120,7 @@ TIGON_KERNEL(kReduceThreads)
 count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
                   const float* class_weight, int64_t columns, const float* normaliser,
                   LossTotals* totals) {
+  dependency_launch();
   if (planted("loss.normaliser_unused")) normaliser = nullptr;
   if (normaliser != nullptr) rows = 0;
   int64_t n = 0;
@@ -145,6 +146,7 @@ count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
 TIGON_KERNEL(kReduceThreads)
 reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
                    float* out) {
+  dependency_wait();
   float sum = 0.0f;
   for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) sum += load(values + i);
   sum = block_sum<kReduceThreads>(sum);
@@ -230,9 +232,9 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   const size_t shape = shape_of(a, row_bytes);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     if constexpr (is_held(kShape))
-      return launch_held(kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, stream,
-                         loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
-                         a);
+      return launch_held(
+          kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, a.after_count, stream,
+          loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>, a);
     else
       return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
   });
@@ -249,8 +251,9 @@ Status count_rows(const int64_t* target, int64_t rows, const LossOptions& option
 
 Status reduce_rows(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
                    float* out, Stream stream) {
-  return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
-                reduce_rows_kernel, values, rows, totals, divisor, out);
+  return launch(
+      {.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream, .dependent = true},
+      reduce_rows_kernel, values, rows, totals, divisor, out);
 }
 
 template Status loss_rows<float>(const LossRows<float>&, Stream);

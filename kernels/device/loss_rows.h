@@ -31,6 +31,7 @@ struct LossRows {
   const int64_t* target = nullptr;        // [T]
   const float* class_weight = nullptr;    // [V]; nullptr: 1 each
   const LossTotals* totals = nullptr;     // [1], from count_rows(), where needs_totals()
+  bool after_count = false;               // the pass may overlap that, the kernel before it
   const float* dloss = nullptr;           // [T] with reduction none, else [1]; nullptr: 1
   float* loss = nullptr;                  // [T], not divided by the number of rows
   float* lse = nullptr;                   // [T]

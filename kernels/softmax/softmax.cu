@@ -329,7 +329,7 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (const size_t shape = shape_of<kForwardHeld>(vectors, can_hold);
       shape < std::size(kForwardHeld.shapes))
     return with_shape<kForwardHeld>(shape, [&]<LaunchShape kShape> {
-      return launch_held(kShape, t, vectors, kBytesAhead, stream,
+      return launch_held(kShape, t, vectors, kBytesAhead, false, stream,
                          forward_held_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
                          args);
     });
