@@ -165,7 +165,7 @@ TIGON_DEVICE ExpSum held_exp_sum(Row& row, bool has_end, float end) {
 // dependent: as LaunchConfig has it.
 template <class Kernel, class Args>
 Status launch_held(const LaunchShape& shape, int64_t rows, int64_t vectors, int64_t bytes_ahead,
-                   bool dependent, Stream stream, Kernel kernel, const Args& args) {
+                   Stream stream, Kernel kernel, const Args& args, bool dependent = false) {
   const LaunchConfig config{.grid = dim3(static_cast<unsigned>(rows * shape.cluster)),
                             .block = dim3(static_cast<unsigned>(shape.lanes)),
                             .shared_bytes = held_bytes(shape, vectors),

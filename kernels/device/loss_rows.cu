@@ -232,9 +232,9 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   const size_t shape = shape_of(a, row_bytes);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     if constexpr (is_held(kShape))
-      return launch_held(
-          kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, a.after_count, stream,
-          loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>, a);
+      return launch_held(kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, stream,
+                         loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
+                         a, a.after_count);
     else
       return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
   });

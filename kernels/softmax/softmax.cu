@@ -6,8 +6,8 @@
 // forward 2*T*V*elem, backward 3*T*V*elem.
 //
 // Floor at the rate of a copy on an H200 -> measured (share of a copy of as many bytes), bf16,
-// 8192 x 128256: forward 1.00 -> 1.05 ms (93%), backward 1.50 -> 1.52 ms (97%); 8192 x 32000:
-// forward 0.25 -> 0.25 ms (99%).
+// 8192 x 128256: forward 1.00 -> 1.01 ms (97%), backward 1.50 -> 1.52 ms (97%); 4096 x 262144:
+// forward 1.01 -> 1.05 ms (96%).
 #include "kernels/softmax/softmax.h"
 
 #include <algorithm>
@@ -38,12 +38,14 @@ constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a 
 // Of rows that a block or a cluster is to hold; the last one is for devices without clusters. With
 // 128,256 columns in 16 bits clusters of four had on an H200 97% of a copy's speed, two blocks of
 // 512 threads 96%, one of 1,024 threads 94%.
-constexpr ShapeTable<7> kForwardHeld = {"softmax.forward.held",
+constexpr ShapeTable<9> kForwardHeld = {"softmax.forward.held",
                                         {{256, 8, 4},
                                          {320, 8, 3},
                                          {512, 8, 2},
                                          {256, 8, 4, 1, 4},
                                          {256, 8, 4, 1, 8},
+                                         {512, 8, 2, 1, 2},
+                                         {512, 8, 2, 1, 4},
                                          {512, 8, 2, 1, 8},
                                          {1024, 8, 1}}};
 // 4 MiB are up to 1.3% slower on an H200.
@@ -329,7 +331,7 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (const size_t shape = shape_of<kForwardHeld>(vectors, can_hold);
       shape < std::size(kForwardHeld.shapes))
     return with_shape<kForwardHeld>(shape, [&]<LaunchShape kShape> {
-      return launch_held(kShape, t, vectors, kBytesAhead, false, stream,
+      return launch_held(kShape, t, vectors, kBytesAhead, stream,
                          forward_held_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
                          args);
     });

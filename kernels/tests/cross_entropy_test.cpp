@@ -306,8 +306,7 @@ TYPED_TEST(CrossEntropy, LongRows) {
   }
 }
 
-// Rows that a small block holds, a large one or several, more of them than
-// there are clusters.
+// Rows that a small block holds, a large one or several.
 TYPED_TEST(CrossEntropy, WideRowsOneAfterTheOther) {
   const int64_t least = static_cast<int64_t>(50000 / sizeof(typename TypeParam::Elem));
   for (const int64_t columns :
