@@ -26,8 +26,7 @@ Status online_softmax(const float* x, int n, float* maximum, float* sum);
 
 // out[block] = sum over the cluster's blocks of (block index + 1), read from their shared memory.
 Status cluster_sums(int blocks, unsigned cluster, int* out);
-// The same without a barrier of the cluster, `rounds` times: in round k every thread of block b
-// adds b + k to its cluster's sum. out [rounds, blocks].
+// The same by an exchange: every thread of block b adds b to its cluster's sum. out [blocks].
 Status exchanged_sums(int blocks, unsigned cluster, int* out);
 
 // Adds, minima, maxima, exchanges and compare-and-swaps by all threads on out[8].
