@@ -29,6 +29,8 @@ std::vector<Mutant> row_access() {
                                               {"add_rms_norm", {"backward"}}};
   const std::vector<MutantTarget> sums = {
       {"rms_norm", {"backward"}}, {"add_rms_norm", {"backward"}}, {"layer_norm", {"backward"}}};
+  std::vector<MutantTarget> sums_in_turn = sums;
+  sums_in_turn.push_back({"softmax", {"backward"}});
   return {
       {.name = "rms_norm.tail_unmasked",
        .catalogue = 1,
@@ -128,8 +130,8 @@ std::vector<Mutant> row_access() {
       {.name = "reduce.one_turn",
        .catalogue = 40,
        .what = "the next row's sum overwrites what this row's still reads",
-       .targets = sums,
-       .hint = "H=4099,inputs=normal",
+       .targets = sums_in_turn,
+       .hint = "(H=4099|V=28609),inputs=normal",
        .host_only = kRace},
   };
 }
