@@ -237,6 +237,11 @@ std::vector<Mutant> linear_mutants() {
        .what = "the second sweep works on what the first one left",
        .targets = kLinearGradient,
        .hint = "split=vocabulary"},
+      {.name = "linear_cross_entropy.last_piece_first",
+       .what = "pieces of the logits lie in the memory of dw in reverse: the first is overwritten "
+               "before its turn",
+       .targets = kLinearGradient,
+       .hint = "split=vocabulary"},
       {.name = "loss.columns_of_last_part",
        .catalogue = 18,
        .what = "a part of the columns forgets the parts before",

@@ -1,6 +1,7 @@
 // How linear_cross_entropy cuts its logits, and the scratch that it works in.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
 #include "kernels/device/device.h"
@@ -33,27 +34,57 @@ int64_t chunk_rows(const Args& a) {
   return std::clamp<int64_t>(chunk, 1, std::max<int64_t>(1, rows));
 }
 
-template <class Args>
-int64_t chunk_columns(const Args& a) {
-  const int64_t column_bytes =
-      std::max<int64_t>(1, a.x.shape[0]) * static_cast<int64_t>(sizeof(typename Args::Elem));
-  return chunk_columns(a.w.shape[0], column_bytes, a.logits_bytes);
+// Memory that is written when all logits are there, and may hold some of them until then.
+struct Spare {
+  void* data = nullptr;   // nullptr also where only sizes are asked for
+  int64_t row_bytes = 0;  // of a row for each column of the logits; 0: no such memory
+};
+
+template <class T>
+Spare spare_of(const View<T, 2>& dw) {
+  if (!dw || dw.stride[0] != dw.shape[1]) return {};  // what is between its rows is not ours
+  return {dw.data, dw.shape[1] * static_cast<int64_t>(sizeof(T))};
 }
 
-// The part of the logits [T, V] that is held at once.
+template <class Args>
+Spare spare_memory(const Args& a) {
+  if constexpr (WritesGradients<Args>) return a.dw ? spare_of(a.dw) : spare_of(a.dw_fp32);
+  return {};
+}
+
+// nullptr stays that.
+template <class Elem>
+Elem* first_piece(void* memory) {
+  return reinterpret_cast<Elem*>(round_up(reinterpret_cast<intptr_t>(memory), kPieceAlignment));
+}
+
+template <class Args>
+VocabularyCut cut_vocabulary(const Args& a) {
+  const int64_t column_bytes =
+      std::max<int64_t>(1, a.x.shape[0]) * static_cast<int64_t>(sizeof(typename Args::Elem));
+  return cut_vocabulary(a.w.shape[0], column_bytes, a.logits_bytes, spare_memory(a).row_bytes);
+}
+
+// A part of the logits [T, V] and where it is held.
+template <class Elem>
 struct Chunk {
   int64_t row, rows, column, columns;
+  Elem* logits;    // [rows, stride]; nullptr where only sizes are asked for
+  int64_t stride;  // columns of memory for each row
 };
 
 // The scratch and how the logits are cut.
 template <class Elem>
 struct Plan {
-  int64_t chunk = 0, chunks = 0, stride = 0;  // rows or columns per chunk
-  LossTotals* totals = nullptr;               // [1], where needs_totals()
+  int64_t chunks = 0;
+  int64_t chunk = 0;             // most rows, or columns, of a chunk in the scratch
+  VocabularyCut cut;             // where the vocabulary is cut
+  LossTotals* totals = nullptr;  // [1], where needs_totals()
   // [T] each, where they are reduced.
   float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
   LossState* state = nullptr;  // [T], where the vocabulary is cut
-  Elem* logits = nullptr;      // [rows of a chunk, stride]
+  Elem* logits = nullptr;      // the chunk in the scratch
+  Elem* pieces = nullptr;      // the chunks in the memory of dw
   // Where it is summed over chunks and is not fp32 itself.
   float* dw_sum = nullptr;  // [V, H]
   float* dx_sum = nullptr;  // [T, H]
@@ -67,15 +98,29 @@ template <class Args>
 using PlanOf = Plan<typename Args::Elem>;
 
 template <class Args>
-Chunk chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
-  const int64_t rows = a.x.shape[0], columns = a.w.shape[0];
-  if (a.split == Split::kVocabulary) {
-    const Columns c = columns_of(columns, p.chunk, index);
+using ChunkOf = Chunk<typename Args::Elem>;
+
+// A chunk of columns: in the scratch, or as a piece in the memory of dw.
+template <class Args>
+ChunkOf<Args> columns_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
+  const int64_t rows = a.x.shape[0], piece = index - p.cut.chunks_in_scratch();
+  const Columns c = p.cut.at(index);
+  if (piece < 0) {
     const bool whole = index == 0 && planted("linear_cross_entropy.first_columns_whole");
-    return {0, rows, c.first, whole ? p.chunk : c.count};
+    return {0, rows, c.first, whole ? p.chunk : c.count, p.logits, round_up(p.chunk, kPadding)};
   }
-  const int64_t first = index * p.chunk;
-  return {first, std::min(p.chunk, rows - first), 0, columns};
+  const bool reversed = planted("linear_cross_entropy.last_piece_first");
+  const int64_t place = reversed ? p.cut.pieces() - 1 - piece : piece;
+  auto* const logits = p.pieces != nullptr ? p.pieces + place * rows * p.cut.piece : nullptr;
+  return {0, rows, c.first, c.count, logits, p.cut.piece};
+}
+
+template <class Args>
+ChunkOf<Args> chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
+  if (a.split == Split::kVocabulary) return columns_at(a, p, index);
+  const int64_t rows = a.x.shape[0], columns = a.w.shape[0], first = index * p.chunk;
+  return {first,    std::min(p.chunk, rows - first), 0, columns,
+          p.logits, round_up(columns, kPadding)};
 }
 
 }  // namespace tigon::linear_cross_entropy

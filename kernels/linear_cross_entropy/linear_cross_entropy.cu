@@ -5,8 +5,9 @@
 //   dw [V, H] += dlogits^T x     GEMM; in fp32 and rounded once when there are several chunks
 //   dbias [V] += sum_c dlogits   another sweep, where it is wanted
 // or, where the vocabulary is cut, for each chunk of its columns c: logits [T, c] and their
-// statistics (kernels/device/loss_columns.cu), then for each again logits, dlogits, dx [T, H] +=
-// dlogits w in fp32 and dw [c, H] = dlogits^T x. One chunk of logits is all that is ever held.
+// statistics (kernels/device/loss_columns.cu), then for each, from the last one on: dlogits, dx
+// [T, H] += dlogits w in fp32 and dw [c, H] = dlogits^T x. The memory of dw holds logits until it
+// is written; what neither it nor the scratch has room for is computed a second time.
 // Nothing waits for the host: the number of rows that are not ignored is counted on the device
 // first.
 //
@@ -33,9 +34,10 @@ PlanOf<Args> plan(const Args& a, void* data) {
   const int64_t rows = a.x.shape[0];
   PlanOf<Args> p;
   const bool by_columns = a.split == Split::kVocabulary;
-  p.chunk = by_columns ? chunk_columns(a) : chunk_rows(a);
-  p.chunks = by_columns && rows > 0 ? ceil_div(a.w.shape[0], p.chunk) : ceil_div(rows, p.chunk);
-  p.stride = round_up(by_columns ? p.chunk : a.w.shape[0], kPadding);
+  if (by_columns) p.cut = cut_vocabulary(a);
+  p.chunk = by_columns ? p.cut.chunk : chunk_rows(a);
+  p.chunks = by_columns && rows > 0 ? p.cut.chunks() : ceil_div(rows, p.chunk);
+  p.pieces = first_piece<Elem>(spare_memory(a).data);
   ScratchParts parts(data);
   if (needs_totals(a, static_cast<bool>(a.class_weight))) p.totals = parts.take<LossTotals>(1);
   const auto take = [&](bool wanted) { return wanted ? parts.take<float>(rows) : nullptr; };
@@ -46,7 +48,10 @@ PlanOf<Args> plan(const Args& a, void* data) {
     p.entropy = take(static_cast<bool>(a.entropy));
   }
   if (by_columns) p.state = parts.take<LossState>(rows);
-  if (rows > 0) p.logits = parts.take<Elem>((by_columns ? rows : p.chunk) * p.stride);
+  if (rows > 0) {
+    const auto first = chunk_at(a, p, 0);
+    p.logits = parts.take<Elem>((by_columns ? rows : p.chunk) * first.stride);
+  }
   if constexpr (WritesGradients<Args>) {
     const bool sums = p.chunks > 1 && !std::is_same_v<Elem, float>;
     p.sums_dw = sums && a.dw && !by_columns && !planted("linear_cross_entropy.dw_summed_as_stored");
@@ -60,11 +65,11 @@ PlanOf<Args> plan(const Args& a, void* data) {
     gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
     return Status{};
   };
-  // Those between are like the second.
-  for (const int64_t i : {int64_t{0}, int64_t{1}, p.chunks - 1}) {
+  // Those between are like the second, or like the first piece.
+  for (const int64_t i : {int64_t{0}, int64_t{1}, p.chunks - p.cut.pieces(), p.chunks - 1}) {
     if (i < 0 || i >= p.chunks) continue;
-    const Chunk c = chunk_at(a, p, i);
-    widen(logits_gemm(a, p, c));
+    const auto c = chunk_at(a, p, i);
+    widen(logits_gemm(a, c));
     for_gradient_gemms(a, p, c, widen);
     bias_sums = std::max(bias_sums, bias_groups<Elem>(c.rows, c.columns) * c.columns);
   }
@@ -133,7 +138,7 @@ bool wants_gradients(const Args& a) {
 
 // What the sweep over a chunk works on.
 template <class Args>
-LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chunk c) {
+LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
   const bool none = a.reduction == Reduction::kNone;
   const auto at = [&](float* reduced, const View<float, 1>& out) {
     float* const first = none ? out.data : reduced;
@@ -146,8 +151,8 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
       .classes = a.w.shape[0],
       .first_column = c.column,
       .columns = c.columns,
-      .logits = p.logits,
-      .stride = planted("linear_cross_entropy.padding_ignored") ? c.columns : p.stride,
+      .logits = c.logits,
+      .stride = planted("linear_cross_entropy.padding_ignored") ? c.columns : c.stride,
       .target =
           a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.row),
       .class_weight = a.class_weight.data,
@@ -168,11 +173,11 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
 
 // What becomes of a chunk's dlogits.
 template <class Args>
-Status use_gradient(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
+Status use_gradient(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
   if constexpr (WritesGradients<Args>) {
     if (a.dbias) {
       const bool adds = c.row != 0 && !planted("linear_cross_entropy.dbias_of_last_chunk");
-      const Status s = add_bias_gradient(p.logits, c.rows, c.columns, p.stride, adds, p.bias_sums,
+      const Status s = add_bias_gradient(c.logits, c.rows, c.columns, c.stride, adds, p.bias_sums,
                                          a.dbias.data + c.column, stream);
       if (!s.ok()) return s;
     }
@@ -181,8 +186,8 @@ Status use_gradient(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream
 }
 
 template <class Args>
-Status compute_logits(const Args& a, const PlanOf<Args>& p, Chunk c, Stream stream) {
-  return gemm(logits_gemm(a, p, c), p.gemm, stream);
+Status compute_logits(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
+  return gemm(logits_gemm(a, c), p.gemm, stream);
 }
 
 template <class Args>
@@ -190,7 +195,7 @@ Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
   const bool loses_rest =
       planted("linear_cross_entropy.last_chunk_lost") && a.x.shape[0] % p.chunk != 0;
   for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
-    const Chunk c = chunk_at(a, p, i);
+    const auto c = chunk_at(a, p, i);
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
     if (const Status s = use_gradient(a, p, c, stream); !s.ok()) return s;
@@ -198,12 +203,13 @@ Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
   return {};
 }
 
-// The second time from the end: the logits of the last chunk, the widest, are still there.
+// The second time from the end: logits of the pieces, and of the last chunk in the scratch, which
+// is one of the widest, are still there.
 template <class Args>
 Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
   if (p.chunks == 0) return {};
   for (int64_t i = 0; i < p.chunks; ++i) {
-    const Chunk c = chunk_at(a, p, i);
+    const auto c = chunk_at(a, p, i);
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     if (const Status s = add_loss_columns(rows_of(a, p, c), p.state, i == 0, stream); !s.ok())
       return s;
@@ -211,9 +217,10 @@ Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
   const LossRows<typename Args::Elem> all = rows_of(a, p, chunk_at(a, p, 0));
   if (const Status s = finish_loss(all, p.state, stream); !s.ok()) return s;
   if (!wants_gradients(a)) return {};
+  const int64_t computed_again = p.cut.chunks_in_scratch() - 1;
   for (int64_t i = p.chunks - 1; i >= 0; --i) {
-    const Chunk c = chunk_at(a, p, i);
-    if (i != p.chunks - 1 && !planted("linear_cross_entropy.logits_of_other_columns")) {
+    const auto c = chunk_at(a, p, i);
+    if (i < computed_again && !planted("linear_cross_entropy.logits_of_other_columns")) {
       if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     }
     if (const Status s = loss_columns_gradient(rows_of(a, p, c), stream); !s.ok()) return s;
@@ -259,7 +266,7 @@ Status run_all(const Args& a, Stream stream) {
   if (!chunks.ok()) return chunks;
   if (const Status s = write_gradients(a, p, stream); !s.ok()) return s;
   if (a.reduction == Reduction::kNone) return {};
-  return reduce_results(a, rows_of(a, p, {0, rows, 0, 0}), stream);
+  return reduce_results(a, rows_of(a, p, {0, rows, 0, 0, nullptr, 0}), stream);
 }
 
 template <class Args>
@@ -287,8 +294,8 @@ Status tune_all(const Args& given) {
   const Args a = gathers(given) ? gathered(given, given.scratch.data).call : given;
   const PlanOf<Args> p = plan(a, a.scratch.data);
   for (int64_t i = 0; i < p.chunks; ++i) {
-    const Chunk c = chunk_at(a, p, i);
-    if (const Status s = gemm_tune(logits_gemm(a, p, c)); !s.ok()) return s;
+    const auto c = chunk_at(a, p, i);
+    if (const Status s = gemm_tune(logits_gemm(a, c)); !s.ok()) return s;
     if (const Status s = for_gradient_gemms(a, p, c, gemm_tune); !s.ok()) return s;
   }
   return {};

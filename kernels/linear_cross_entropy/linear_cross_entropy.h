@@ -8,9 +8,11 @@ namespace tigon::linear_cross_entropy {
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabulary size"};
 
 // What is cut into chunks. Rows: a chunk's logits are computed once, and dw is summed over chunks.
-// The vocabulary: a chunk of its columns for all rows, for the least memory; logits are computed
-// twice but for those of one chunk of full size, dw is rounded once without a sum, and dx is summed
-// in fp32.
+// The vocabulary: a chunk of its columns for all rows, for the least memory; dw is rounded once
+// without a sum, and dx is summed in fp32. Logits lie in one chunk of scratch and, until they are
+// overwritten, in the memory of dw or dw_fp32 where its rows have no gaps; of bf16 or f16 it has
+// room for all if H is not below T. Those of other columns are computed twice. Where columns are
+// cut, and with it the last bits of the loss, depends on whether dw is given.
 enum class Split : int { kRows, kVocabulary };
 
 // logits_bytes: most bytes of logits held at once; at least one row, or eight columns, are always

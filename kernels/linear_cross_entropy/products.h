@@ -12,7 +12,7 @@ T* row_of(const View<T, 2>& v, int64_t row) {
 }
 
 template <class Args>
-Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+Gemm logits_gemm(const Args& a, ChunkOf<Args> c) {
   constexpr DType kType = dtype_of<typename Args::Elem>;
   return {.m = c.rows,
           .n = c.columns,
@@ -21,12 +21,12 @@ Gemm logits_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .out_type = kType,
           .a = row_of(a.x, c.row),
           .b = row_of(a.w, c.column),
-          .c = p.logits,
+          .c = c.logits,
           .bias = a.bias && !planted("linear_cross_entropy.bias_unused") ? a.bias.data + c.column
                                                                          : nullptr,
           .lda = a.x.stride[0],
           .ldb = a.w.stride[0],
-          .ldc = p.stride,
+          .ldc = c.stride,
           .transpose_b = true};
 }
 
@@ -43,7 +43,7 @@ Target target_of(const View<T, 2>& v, int64_t row) {
 }
 
 template <class Args>
-Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
   const int64_t row = planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.row;
   const Target to = p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, row);
   // The last columns come first.
@@ -54,10 +54,10 @@ Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .k = c.columns,
           .in_type = dtype_of<typename Args::Elem>,
           .out_type = to.type,
-          .a = p.logits,
+          .a = c.logits,
           .b = row_of(a.w, c.column),
           .c = to.data,
-          .lda = p.stride,
+          .lda = c.stride,
           .ldb = a.w.stride[0],
           .ldc = to.stride,
           .beta = adds ? 1.0f : 0.0f};
@@ -78,7 +78,7 @@ Target dw_target(const Args& a, const PlanOf<Args>& p, int64_t row) {
 }
 
 template <class Args>
-Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
+Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
   const int64_t row = planted("linear_cross_entropy.dw_of_first_columns") ? 0 : c.column;
   const Target to = dw_target(a, p, row);
   const bool to_given = a.dw_accum && !planted("linear_cross_entropy.dw_accum_overwritten");
@@ -89,10 +89,10 @@ Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
           .k = c.rows,
           .in_type = dtype_of<typename Args::Elem>,
           .out_type = to.type,
-          .a = p.logits,
+          .a = c.logits,
           .b = row_of(a.x, c.row),
           .c = to.data,
-          .lda = p.stride,
+          .lda = c.stride,
           .ldb = a.x.stride[0],
           .ldc = to.stride,
           .transpose_a = true,
@@ -101,7 +101,7 @@ Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, Chunk c) {
 
 // Calls f(gemm) for the gradients' GEMMs of a chunk until one fails. The row sweep comes before.
 template <class Args, class F>
-Status for_gradient_gemms(const Args& a, const PlanOf<Args>& p, Chunk c, F f) {
+Status for_gradient_gemms(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, F f) {
   if constexpr (WritesGradients<Args>) {
     if (a.dx) {
       if (const Status s = f(dx_gemm(a, p, c)); !s.ok()) return s;

@@ -34,6 +34,74 @@ TEST(VocabularyCut, TheLastChunkIsWhole) {
   }
 }
 
+struct Bytes {
+  int64_t first, end;
+  bool meets(const Bytes& other) const { return first < other.end && other.first < end; }
+};
+
+// Where piece `i` lies in the memory of dw.
+Bytes piece_bytes(const VocabularyCut& cut, int64_t i, int64_t column_bytes) {
+  const int64_t size = cut.piece * column_bytes;
+  return {kPieceAlignment + i * size, kPieceAlignment + (i + 1) * size};
+}
+
+// No piece meets the rows of dw that are written before its turn is over, or another piece.
+void expect_pieces_apart(const VocabularyCut& cut, int64_t column_bytes, int64_t dw_row_bytes) {
+  const int64_t before = cut.chunks_in_scratch();
+  for (int64_t i = 0; i < cut.pieces(); ++i) {
+    const Bytes here = piece_bytes(cut, i, column_bytes);
+    EXPECT_LE(here.end, cut.columns * dw_row_bytes);
+    for (int64_t j = i; j < cut.pieces(); ++j) {
+      const Columns c = cut.at(before + j);
+      const Bytes rows = {c.first * dw_row_bytes, (c.first + c.count) * dw_row_bytes};
+      EXPECT_FALSE(here.meets(rows)) << "piece " << i << ", rows of " << j;
+      EXPECT_TRUE(i == j || !here.meets(piece_bytes(cut, j, column_bytes)));
+    }
+  }
+}
+
+TEST(VocabularyCut, PiecesEndBeforeTheRowsThatAreWritten) {
+  for (const int64_t columns : {8, 33, 50, 255, 700, 2048, 50257, 128256}) {
+    for (const int64_t most : {1, 8, 100, 256, 3000, 50000}) {
+      for (const int64_t column_bytes : {2, 26, 1000, 8192, 32768}) {
+        for (const int64_t dw_row_bytes : {2, 48, 1000, 8192}) {
+          SCOPED_TRACE(testing::Message()
+                       << "V " << columns << " budget of " << most << " columns of " << column_bytes
+                       << " bytes, rows of dw " << dw_row_bytes);
+          const VocabularyCut cut =
+              cut_vocabulary(columns, column_bytes, most * column_bytes, dw_row_bytes);
+          expect_pieces_apart(cut, column_bytes, dw_row_bytes);
+          int64_t next = 0;
+          for (int64_t i = 0; i < cut.chunks(); ++i) {
+            const Columns c = cut.at(i);
+            EXPECT_EQ(c.first, next);
+            EXPECT_EQ(c.first % kPadding, 0);
+            EXPECT_GT(c.count, 0);
+            EXPECT_LE(c.count, i < cut.chunks_in_scratch() ? cut.chunk : cut.piece);
+            next = c.first + c.count;
+          }
+          EXPECT_EQ(next, columns);
+        }
+      }
+    }
+  }
+}
+
+// Tokens, hidden size, vocabulary, MiB of logits in the scratch; bf16.
+int64_t columns_computed_again(int64_t rows, int64_t hidden, int64_t columns, int64_t mebibytes) {
+  const VocabularyCut cut = cut_vocabulary(columns, 2 * rows, mebibytes << 20, 2 * hidden);
+  return cut.in_scratch - cut.chunk;
+}
+
+// With as many tokens as the hidden size the memory of dw has room for the logits.
+TEST(VocabularyCut, FewColumnsAreComputedTwice) {
+  EXPECT_EQ(columns_computed_again(4096, 4096, 128256, 280), 0);
+  EXPECT_EQ(columns_computed_again(2048, 4096, 128256, 32), 0);
+  EXPECT_EQ(columns_computed_again(8192, 2304, 256000, 2960), 0);
+  EXPECT_LT(columns_computed_again(8192, 4096, 128256, 220), 55000);
+  EXPECT_LT(columns_computed_again(16384, 4096, 128256, 88), 100000);
+}
+
 TYPED_TEST(LinearCrossEntropyChunks, VocabularyInChunks) {
   LossOptions plain, all{.label_smoothing = 0.1f, .z_loss = 1e-2f, .softcap = 5.0f};
   for (LossOptions o : {plain, all}) {
@@ -48,6 +116,13 @@ TYPED_TEST(LinearCrossEntropyChunks, VocabularyInChunks) {
   // Whole tiles and a rest.
   this->make({.rows = 7, .hidden = 5, .columns = 700, .columns_per_chunk = 300});
   this->expect_right();
+  // The memory of dw has room for some of the chunks.
+  for (const Dw dw : {Dw::kElem, Dw::kFp32}) {
+    this->make({.rows = 60, .hidden = 8, .columns = 100, .columns_per_chunk = 16, .dw = dw});
+    this->expect_right();
+    this->make({.rows = 24, .hidden = 8, .columns = 501, .columns_per_chunk = 70, .dw = dw});
+    this->expect_right();
+  }
   for (const Dw dw : {Dw::kNone, Dw::kFp32, Dw::kAccum}) {
     this->make({.columns_per_chunk = 16, .dx = dw == Dw::kFp32, .dw = dw});
     this->expect_right();

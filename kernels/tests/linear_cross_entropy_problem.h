@@ -57,8 +57,16 @@ class LinearCrossEntropy : public testing::Test {
     const Outputs both = run_forward_backward(), alone = run_forward();
     if (testing::Test::HasFatalFailure()) return;
     compare(both);
-    EXPECT_EQ(both.loss, alone.loss);
-    EXPECT_EQ(both.lse, alone.lse);
+    // Columns are cut elsewhere where the memory of dw holds some, and their sums join in fp32.
+    const float step = p_.columns_per_chunk > 0 ? 1e-6f : 0.0f;
+    expect_near(both.loss, alone.loss, step);
+    expect_near(both.lse, alone.lse, step);
+  }
+
+  static void expect_near(const std::vector<float>& a, const std::vector<float>& b, float step) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i], b[i], step * (1 + std::abs(b[i]))) << "at " << i;
   }
 
   template <class Args>
