@@ -59,10 +59,10 @@ Elem* first_piece(void* memory) {
 }
 
 template <class Args>
-VocabularyCut cut_vocabulary(const Args& a) {
+LogitsRoom logits_room(const Args& a) {
   const int64_t column_bytes =
       std::max<int64_t>(1, a.x.shape[0]) * static_cast<int64_t>(sizeof(typename Args::Elem));
-  return cut_vocabulary(a.w.shape[0], column_bytes, a.logits_bytes, spare_memory(a).row_bytes);
+  return {column_bytes, a.logits_bytes, spare_memory(a).row_bytes};
 }
 
 // A part of the logits [T, V] and where it is held.
@@ -76,15 +76,15 @@ struct Chunk {
 // The scratch and how the logits are cut.
 template <class Elem>
 struct Plan {
-  int64_t chunks = 0;
   int64_t chunk = 0;             // most rows, or columns, of a chunk in the scratch
-  VocabularyCut cut;             // where the vocabulary is cut
+  int64_t chunks = 0;            // where rows are cut
+  LogitsRoom room = {};          // where the vocabulary is cut
   LossTotals* totals = nullptr;  // [1], where needs_totals()
   // [T] each, where they are reduced.
   float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
   LossState* state = nullptr;  // [T], where the vocabulary is cut
   Elem* logits = nullptr;      // the chunk in the scratch
-  Elem* pieces = nullptr;      // the chunks in the memory of dw
+  Elem* pieces = nullptr;      // where pieces start in the memory of dw
   // Where it is summed over chunks and is not fp32 itself.
   float* dw_sum = nullptr;  // [V, H]
   float* dx_sum = nullptr;  // [T, H]
@@ -100,27 +100,60 @@ using PlanOf = Plan<typename Args::Elem>;
 template <class Args>
 using ChunkOf = Chunk<typename Args::Elem>;
 
-// A chunk of columns: in the scratch, or as a piece in the memory of dw.
+// Chunk `index` of rows.
 template <class Args>
-ChunkOf<Args> columns_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
-  const int64_t rows = a.x.shape[0], piece = index - p.cut.chunks_in_scratch();
-  const Columns c = p.cut.at(index);
-  if (piece < 0) {
-    const bool whole = index == 0 && planted("linear_cross_entropy.first_columns_whole");
-    return {0, rows, c.first, whole ? p.chunk : c.count, p.logits, round_up(p.chunk, kPadding)};
-  }
-  const bool reversed = planted("linear_cross_entropy.last_piece_first");
-  const int64_t place = reversed ? p.cut.pieces() - 1 - piece : piece;
-  auto* const logits = p.pieces != nullptr ? p.pieces + place * rows * p.cut.piece : nullptr;
-  return {0, rows, c.first, c.count, logits, p.cut.piece};
-}
-
-template <class Args>
-ChunkOf<Args> chunk_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
-  if (a.split == Split::kVocabulary) return columns_at(a, p, index);
+ChunkOf<Args> rows_at(const Args& a, const PlanOf<Args>& p, int64_t index) {
   const int64_t rows = a.x.shape[0], columns = a.w.shape[0], first = index * p.chunk;
   return {first,    std::min(p.chunk, rows - first), 0, columns,
           p.logits, round_up(columns, kPadding)};
+}
+
+// A chunk of the columns of a round.
+template <class Args>
+ChunkOf<Args> columns_at(const Args& a, const PlanOf<Args>& p, const Round& round, Columns c) {
+  const int64_t rows = a.x.shape[0], stride = round_up(c.count, kPadding);
+  if (c.first < round.in_dw) {
+    const bool whole = c.first == 0 && planted("linear_cross_entropy.first_columns_whole");
+    return {0, rows, c.first, whole ? p.chunk : c.count, p.logits, round_up(p.chunk, kPadding)};
+  }
+  int64_t before = c.first - round.in_dw;  // columns of other pieces
+  if (planted("linear_cross_entropy.last_piece_first"))
+    before = round_up(round.end, kPadding) - c.first - stride;
+  typename Args::Elem* const logits = p.pieces != nullptr ? p.pieces + rows * before : nullptr;
+  return {0, rows, c.first, c.count, logits, stride};
+}
+
+// Calls f(chunk) for the chunks of a round from the right until one fails.
+template <class Args, class F>
+Status for_columns(const Args& a, const PlanOf<Args>& p, const Round& round, F f) {
+  for (int64_t end = round.end; end > round.first;) {
+    const Columns c = chunk_before(end, round, p.room);
+    if (const Status s = f(columns_at(a, p, round, c)); !s.ok()) return s;
+    end = c.first;
+  }
+  return {};
+}
+
+// Calls f(round) for the rounds of the columns before `end` from the right until one fails.
+template <class F>
+Status for_rounds(int64_t end, const LogitsRoom& room, F f) {
+  while (end > 0) {
+    const Round round = round_before(end, room);
+    if (const Status s = f(round); !s.ok()) return s;
+    end = round.first;
+  }
+  return {};
+}
+
+// Calls f(chunk) for every chunk until one fails.
+template <class Args, class F>
+Status for_chunks(const Args& a, const PlanOf<Args>& p, F f) {
+  if (a.split == Split::kVocabulary && a.x.shape[0] > 0)
+    return for_rounds(a.w.shape[0], p.room,
+                      [&](const Round& round) { return for_columns(a, p, round, f); });
+  for (int64_t i = 0; i < p.chunks; ++i)
+    if (const Status s = f(rows_at(a, p, i)); !s.ok()) return s;
+  return {};
 }
 
 }  // namespace tigon::linear_cross_entropy

@@ -16,6 +16,7 @@
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <climits>
+#include <utility>
 
 #include "kernels/device/scratch_parts.h"
 #include "kernels/linear_cross_entropy/bias_gradient.h"
@@ -34,9 +35,9 @@ PlanOf<Args> plan(const Args& a, void* data) {
   const int64_t rows = a.x.shape[0];
   PlanOf<Args> p;
   const bool by_columns = a.split == Split::kVocabulary;
-  if (by_columns) p.cut = cut_vocabulary(a);
-  p.chunk = by_columns ? p.cut.chunk : chunk_rows(a);
-  p.chunks = by_columns && rows > 0 ? p.cut.chunks() : ceil_div(rows, p.chunk);
+  p.room = logits_room(a);
+  p.chunk = by_columns ? scratch_columns(a.w.shape[0], p.room) : chunk_rows(a);
+  p.chunks = ceil_div(rows, p.chunk);
   p.pieces = first_piece<Elem>(spare_memory(a).data);
   ScratchParts parts(data);
   if (needs_totals(a, static_cast<bool>(a.class_weight))) p.totals = parts.take<LossTotals>(1);
@@ -48,12 +49,12 @@ PlanOf<Args> plan(const Args& a, void* data) {
     p.entropy = take(static_cast<bool>(a.entropy));
   }
   if (by_columns) p.state = parts.take<LossState>(rows);
-  if (rows > 0) {
-    const auto first = chunk_at(a, p, 0);
-    p.logits = parts.take<Elem>((by_columns ? rows : p.chunk) * first.stride);
-  }
+  if (rows > 0)
+    p.logits = parts.take<Elem>(by_columns ? rows * round_up(p.chunk, kPadding)
+                                           : p.chunk * round_up(a.w.shape[0], kPadding));
   if constexpr (WritesGradients<Args>) {
-    const bool sums = p.chunks > 1 && !std::is_same_v<Elem, float>;
+    const bool cut = rows > 0 && p.chunk < (by_columns ? a.w.shape[0] : rows);
+    const bool sums = cut && !std::is_same_v<Elem, float>;
     p.sums_dw = sums && a.dw && !by_columns && !planted("linear_cross_entropy.dw_summed_as_stored");
     p.sums_dx = sums && a.dx && by_columns && !planted("linear_cross_entropy.dx_summed_as_stored");
     if (p.sums_dw) p.dw_sum = parts.take<float>(a.w.shape[0] * a.x.shape[1]);
@@ -65,14 +66,11 @@ PlanOf<Args> plan(const Args& a, void* data) {
     gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
     return Status{};
   };
-  // Those between are like the second, or like the first piece.
-  for (const int64_t i : {int64_t{0}, int64_t{1}, p.chunks - p.cut.pieces(), p.chunks - 1}) {
-    if (i < 0 || i >= p.chunks) continue;
-    const auto c = chunk_at(a, p, i);
+  for_chunks(a, p, [&](ChunkOf<Args> c) {
     widen(logits_gemm(a, c));
-    for_gradient_gemms(a, p, c, widen);
     bias_sums = std::max(bias_sums, bias_groups<Elem>(c.rows, c.columns) * c.columns);
-  }
+    return for_gradient_gemms(a, p, c, widen);
+  });
   if constexpr (WritesGradients<Args>)
     if (a.dbias) p.bias_sums = parts.take<float>(bias_sums);
   p.gemm.data = parts.template take<char>(static_cast<int64_t>(gemm_bytes));
@@ -195,7 +193,7 @@ Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
   const bool loses_rest =
       planted("linear_cross_entropy.last_chunk_lost") && a.x.shape[0] % p.chunk != 0;
   for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
-    const auto c = chunk_at(a, p, i);
+    const auto c = rows_at(a, p, i);
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
     if (const Status s = use_gradient(a, p, c, stream); !s.ok()) return s;
@@ -203,30 +201,36 @@ Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
   return {};
 }
 
-// The second time from the end: logits of the pieces, and of the last chunk in the scratch, which
-// is one of the widest, are still there.
+// Statistics of all columns, then the gradients of all from the right. The round on the right comes
+// last the first time: its logits are still there the second time, those of others are computed
+// again.
 template <class Args>
 Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
-  if (p.chunks == 0) return {};
-  for (int64_t i = 0; i < p.chunks; ++i) {
-    const auto c = chunk_at(a, p, i);
+  if (a.x.shape[0] == 0) return {};
+  const Round last = round_before(a.w.shape[0], p.room);
+  bool is_first = true;
+  const auto add = [&](ChunkOf<Args> c) {
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
-    if (const Status s = add_loss_columns(rows_of(a, p, c), p.state, i == 0, stream); !s.ok())
-      return s;
-  }
-  const LossRows<typename Args::Elem> all = rows_of(a, p, chunk_at(a, p, 0));
+    return add_loss_columns(rows_of(a, p, c), p.state, std::exchange(is_first, false), stream);
+  };
+  const auto add_round = [&](const Round& round) { return for_columns(a, p, round, add); };
+  if (const Status s = for_rounds(last.first, p.room, add_round); !s.ok()) return s;
+  if (const Status s = add_round(last); !s.ok()) return s;
+  const auto all = rows_of(a, p, columns_at(a, p, last, {last.first, 0}));
   if (const Status s = finish_loss(all, p.state, stream); !s.ok()) return s;
   if (!wants_gradients(a)) return {};
-  const int64_t computed_again = p.cut.chunks_in_scratch() - 1;
-  for (int64_t i = p.chunks - 1; i >= 0; --i) {
-    const auto c = chunk_at(a, p, i);
-    if (i < computed_again && !planted("linear_cross_entropy.logits_of_other_columns")) {
-      if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
-    }
+  const auto compute = [&](ChunkOf<Args> c) { return compute_logits(a, p, c, stream); };
+  const auto gradient = [&](ChunkOf<Args> c) {
     if (const Status s = loss_columns_gradient(rows_of(a, p, c), stream); !s.ok()) return s;
-    if (const Status s = use_gradient(a, p, c, stream); !s.ok()) return s;
-  }
-  return {};
+    return use_gradient(a, p, c, stream);
+  };
+  if (const Status s = for_columns(a, p, last, gradient); !s.ok()) return s;
+  return for_rounds(last.first, p.room, [&](const Round& round) {
+    if (!planted("linear_cross_entropy.logits_of_other_columns")) {
+      if (const Status s = for_columns(a, p, round, compute); !s.ok()) return s;
+    }
+    return for_columns(a, p, round, gradient);
+  });
 }
 
 // What is left when all chunks are done: rounding the sums, or zeros where there was no row.
@@ -293,12 +297,10 @@ Status tune_all(const Args& given) {
   if (const Status s = check(given); !s.ok()) return s;
   const Args a = gathers(given) ? gathered(given, given.scratch.data).call : given;
   const PlanOf<Args> p = plan(a, a.scratch.data);
-  for (int64_t i = 0; i < p.chunks; ++i) {
-    const auto c = chunk_at(a, p, i);
+  return for_chunks(a, p, [&](ChunkOf<Args> c) {
     if (const Status s = gemm_tune(logits_gemm(a, c)); !s.ok()) return s;
-    if (const Status s = for_gradient_gemms(a, p, c, gemm_tune); !s.ok()) return s;
-  }
-  return {};
+    return for_gradient_gemms(a, p, c, gemm_tune);
+  });
 }
 
 }  // namespace

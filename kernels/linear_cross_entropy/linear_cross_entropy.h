@@ -9,14 +9,14 @@ inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabular
 
 // What is cut into chunks. Rows: a chunk's logits are computed once, and dw is summed over chunks.
 // The vocabulary: a chunk of its columns for all rows, for the least memory; dw is rounded once
-// without a sum, and dx is summed in fp32. Logits lie in one chunk of scratch and, until they are
-// overwritten, in the memory of dw or dw_fp32 where its rows have no gaps; of bf16 or f16 it has
-// room for all if H is not below T. Those of other columns are computed twice. Where columns are
-// cut, and with it the last bits of the loss, depends on whether dw is given.
+// without a sum, and dx is summed in fp32. Logits lie in one chunk of scratch and, until it is
+// written, in the memory of dw or dw_fp32 if its rows have no gaps: that has room for nearly all of
+// them unless T is larger than H. Those of other columns are computed twice. Where columns are cut,
+// and with it the last bits of the loss, depends on whether dw is given.
 enum class Split : int { kRows, kVocabulary };
 
-// logits_bytes: most bytes of logits held at once; at least one row, or eight columns, are always
-// held.
+// logits_bytes: most bytes of logits in the scratch; at least one row, or eight columns, are always
+// held there.
 //
 // max_valid_rows: at least as many as rows are not ignored, so that ignored ones cost nothing: the
 // products are cut to that many rows. Only the caller knows it, because nothing here waits for the

@@ -1,11 +1,10 @@
-// How the columns of the logits [T, V] are cut into chunks, and which are kept in the memory of dw:
-// plain arithmetic.
+// Where logits [T, V] lie when the vocabulary is cut into chunks of columns: plain arithmetic.
 //
-// Chunks from the left take turns in the scratch, and all but the last of these are computed again
-// for their gradients. Those behind them, here pieces, lie in the memory of dw [V, H] until it is
-// written. Gradients are taken from the right: a piece's rows of dw, and all after them, are
-// written while it and the pieces before it are still there, so these must end where those rows
-// begin.
+// The memory of dw [V, H] is not written before all logits were looked at once, so some of them may
+// lie there. Rounds go from the right to the left; one holds as many columns as there is room for:
+// on the left a chunk in the scratch, behind it pieces in dw's memory, packed from its start.
+// Gradients go from the right to the left, too: when those of a piece are taken, its rows of dw and
+// all behind them are written, so that it and the pieces before it must end where its rows begin.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,94 +15,75 @@ namespace tigon::linear_cross_entropy {
 // without which the GEMM and the row sweep cannot use wide accesses.
 inline constexpr int64_t kPadding = 8;
 inline constexpr int64_t kColumnTile = 256;  // of the GEMM
+// Where pieces start in the memory of dw: sweeps over logits take 16 bytes at a time.
+inline constexpr int64_t kPieceAlignment = 16;
+// The more columns lie in dw's memory, the fewer of its rows are free behind them, and these are
+// what the last piece of a round may have. It gets a 16th of the columns, lest its products be
+// narrow; what has no room then is left to the next round.
+inline constexpr int64_t kLastPiecePart = 16;
 
 inline int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// Where pieces start in the memory of dw: sweeps over logits take 16 bytes at a time.
-inline constexpr int64_t kPieceAlignment = 16;
-// With more pieces their products would be small, and columns computed twice are not many fewer.
-inline constexpr int64_t kMostPieces = 32;
-
-// Columns per chunk when each takes `column_bytes` and a chunk at most `bytes`: as many as fit, in
-// whole tiles where that is one at least. One of them is not computed twice: a wide one pays.
-inline int64_t chunk_columns(int64_t columns, int64_t column_bytes, int64_t bytes) {
-  const int64_t most = std::max(kPadding, bytes / column_bytes / kPadding * kPadding);
-  if (most >= columns) return columns;
-  return most < kColumnTile ? most : most / kColumnTile * kColumnTile;
+// Whole tiles where that is one at least.
+inline int64_t whole_tiles(int64_t columns) {
+  return columns < kColumnTile ? columns : columns / kColumnTile * kColumnTile;
 }
+
+struct LogitsRoom {
+  int64_t column_bytes;   // of a column of logits
+  int64_t scratch_bytes;  // at least kPadding columns are held whatever this is
+  int64_t dw_row_bytes;   // of dw, which has a row for each column; 0: its memory must not be used
+};
 
 struct Columns {
   int64_t first, count;
 };
 
-// Chunk `index` of ceil(columns / chunk). The last one is whole, because its logits are computed
-// once; the first has the rest.
-inline Columns columns_of(int64_t columns, int64_t chunk, int64_t index) {
-  const int64_t others = (columns - 1) / chunk;  // behind the first
-  const int64_t rest = std::min(columns, round_up(columns - others * chunk, kPadding));
-  if (index == 0) return {0, rest};
-  const int64_t first = rest + (index - 1) * chunk;
-  return {first, std::min(chunk, columns - first)};
-}
-
-struct VocabularyCut {
-  int64_t columns = 0;     // all
-  int64_t chunk = 0;       // most columns of a chunk in the scratch
-  int64_t in_scratch = 0;  // columns whose chunks take turns there
-  int64_t piece = 0;       // columns of a piece behind these; the last may have fewer
-
-  int64_t chunks_in_scratch() const { return (in_scratch + chunk - 1) / chunk; }
-  int64_t pieces() const { return piece == 0 ? 0 : (columns - in_scratch + piece - 1) / piece; }
-  int64_t chunks() const { return chunks_in_scratch() + pieces(); }
-
-  // From left to right.
-  Columns at(int64_t index) const {
-    const int64_t before = chunks_in_scratch();
-    if (index < before) return columns_of(in_scratch, chunk, index);
-    const int64_t first = in_scratch + (index - before) * piece;
-    return {first, std::min(piece, columns - first)};
-  }
+// Columns [first, in_dw) are held in the scratch, [in_dw, end) in the memory of dw.
+struct Round {
+  int64_t first, in_dw, end;
 };
 
-// Whether the pieces fit, when a column of the logits has `column_bytes` and a row of dw
-// `dw_row_bytes`. From piece to piece both sides grow by a constant: the first and the last decide.
-inline bool pieces_fit(const VocabularyCut& cut, int64_t column_bytes, int64_t dw_row_bytes) {
-  for (const int64_t i : {int64_t{0}, cut.pieces() - 1}) {
-    const int64_t end = kPieceAlignment + (i + 1) * cut.piece * column_bytes;
-    if (end > (cut.in_scratch + i * cut.piece) * dw_row_bytes) return false;
-  }
-  return true;
+// Most columns of the scratch when there are `columns` in all.
+inline int64_t scratch_columns(int64_t columns, const LogitsRoom& room) {
+  const int64_t most =
+      std::max(kPadding, room.scratch_bytes / room.column_bytes / kPadding * kPadding);
+  return most >= columns ? columns : whole_tiles(most);
 }
 
-// As many columns in pieces of this many as there are behind one chunk, or as fit.
-inline VocabularyCut cut_pieces(VocabularyCut cut, int64_t piece, int64_t column_bytes,
-                                int64_t dw_row_bytes) {
-  cut.piece = piece;
-  for (int64_t n = (cut.columns - cut.chunk + piece - 1) / piece; n > 0; --n) {
-    cut.in_scratch = std::max(cut.chunk, round_up(cut.columns - n * piece, kPadding));
-    if (pieces_fit(cut, column_bytes, dw_row_bytes)) return cut;
-  }
-  cut.in_scratch = cut.columns;
-  return cut;
+// From which column on the memory of dw has room for those before `end`.
+inline int64_t first_in_dw(int64_t end, const LogitsRoom& room) {
+  if (room.dw_row_bytes == 0) return end;
+  const int64_t last_piece = std::max(2 * kPadding, whole_tiles(end / kLastPiecePart));
+  const int64_t bytes = (end - last_piece) * room.dw_row_bytes - kPieceAlignment;
+  const int64_t most = std::max<int64_t>(0, bytes) / room.column_bytes;
+  // From the very first on, it would have none: pieces begin behind kPieceAlignment.
+  return std::clamp(round_up(end, kPadding) - most / kPadding * kPadding,
+                    std::min(end, 2 * kPadding), end);
 }
 
-// A cut with at most `bytes` of logits in the scratch and with the fewest columns that are computed
-// twice, in the fewest pieces. dw_row_bytes is 0 where dw has no memory that may be used.
-inline VocabularyCut cut_vocabulary(int64_t columns, int64_t column_bytes, int64_t bytes,
-                                    int64_t dw_row_bytes) {
-  const int64_t chunk = chunk_columns(columns, column_bytes, bytes);
-  VocabularyCut best = {columns, chunk, columns, 0};
-  if (dw_row_bytes == 0) return best;
-  for (int64_t n = 1; n <= kMostPieces && best.in_scratch > chunk; ++n) {
-    const int64_t piece = (columns - chunk + n - 1) / n;
-    const int64_t whole = round_up(piece, piece < kColumnTile ? kPadding : kColumnTile);
-    const VocabularyCut cut =
-        cut_pieces({columns, chunk, columns, 0}, whole, column_bytes, dw_row_bytes);
-    if (cut.in_scratch < best.in_scratch) best = cut;
-  }
-  return best;
+// The round of the columns before `end`.
+inline Round round_before(int64_t end, const LogitsRoom& room) {
+  const int64_t scratch = scratch_columns(end, room);
+  const int64_t in_dw = std::max(scratch, first_in_dw(end, room));
+  return {round_up(in_dw - scratch, kPadding), in_dw, end};
+}
+
+// The piece of a round that ends at column `end`: as wide as its rows leave room for.
+inline Columns piece_before(int64_t end, const Round& round, const LogitsRoom& room) {
+  const int64_t padded_end = round_up(end, kPadding);
+  const int64_t bytes = kPieceAlignment + (padded_end - round.in_dw) * room.column_bytes;
+  const int64_t free_row = round_up((bytes + room.dw_row_bytes - 1) / room.dw_row_bytes, kPadding);
+  const int64_t first = std::max(round.in_dw, padded_end - whole_tiles(padded_end - free_row));
+  return {first, end - first};
+}
+
+// The columns of a round that end at `end` and are held, and computed, together.
+inline Columns chunk_before(int64_t end, const Round& round, const LogitsRoom& room) {
+  if (end > round.in_dw) return piece_before(end, round, room);
+  return {round.first, end - round.first};
 }
 
 }  // namespace tigon::linear_cross_entropy

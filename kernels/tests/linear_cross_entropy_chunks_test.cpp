@@ -9,97 +9,92 @@ template <class P>
 class LinearCrossEntropyChunks : public LinearCrossEntropy<P> {};
 TYPED_TEST_SUITE(LinearCrossEntropyChunks, Policies);
 
-// Chunks follow each other without a gap from aligned columns, none is over the budget, and only
-// the first is not whole.
-TEST(VocabularyCut, TheLastChunkIsWhole) {
-  constexpr int64_t kColumnBytes = 6;
-  for (const int64_t columns : {1, 8, 33, 50, 255, 700, 2048, 50257, 128256}) {
-    for (const int64_t most : {1, 8, 100, 255, 256, 700, 3000, 50000, 200000}) {
-      SCOPED_TRACE(testing::Message() << "V " << columns << " budget of " << most << " columns");
-      const int64_t chunk = chunk_columns(columns, kColumnBytes, most * kColumnBytes);
-      EXPECT_LE(chunk, std::max(most, kPadding));
-      const int64_t step = most < kColumnTile ? kPadding : kColumnTile;
-      EXPECT_GT(chunk, std::min(columns, most) - step);
-      int64_t next = 0;
-      for (int64_t i = 0; i < (columns + chunk - 1) / chunk; ++i) {
-        const Columns c = columns_of(columns, chunk, i);
-        EXPECT_EQ(c.first, next);
-        EXPECT_EQ(c.first % kPadding, 0);
-        EXPECT_LE(c.count, chunk);
-        EXPECT_GT(c.count, i == 0 ? 0 : chunk - kPadding);
-        next = c.first + c.count;
-      }
-      EXPECT_EQ(next, columns);
-    }
-  }
-}
-
 struct Bytes {
   int64_t first, end;
   bool meets(const Bytes& other) const { return first < other.end && other.first < end; }
 };
 
-// Where piece `i` lies in the memory of dw.
-Bytes piece_bytes(const VocabularyCut& cut, int64_t i, int64_t column_bytes) {
-  const int64_t size = cut.piece * column_bytes;
-  return {kPieceAlignment + i * size, kPieceAlignment + (i + 1) * size};
+// The chunks of a round from the right.
+std::vector<Columns> chunks_of(const Round& round, const LogitsRoom& room) {
+  std::vector<Columns> chunks;
+  for (int64_t end = round.end; end > round.first; end = chunks.back().first) {
+    chunks.push_back(chunk_before(end, round, room));
+    if (chunks.back().count <= 0) break;
+  }
+  return chunks;
 }
 
-// No piece meets the rows of dw that are written before its turn is over, or another piece.
-void expect_pieces_apart(const VocabularyCut& cut, int64_t column_bytes, int64_t dw_row_bytes) {
-  const int64_t before = cut.chunks_in_scratch();
-  for (int64_t i = 0; i < cut.pieces(); ++i) {
-    const Bytes here = piece_bytes(cut, i, column_bytes);
-    EXPECT_LE(here.end, cut.columns * dw_row_bytes);
-    for (int64_t j = i; j < cut.pieces(); ++j) {
-      const Columns c = cut.at(before + j);
-      const Bytes rows = {c.first * dw_row_bytes, (c.first + c.count) * dw_row_bytes};
-      EXPECT_FALSE(here.meets(rows)) << "piece " << i << ", rows of " << j;
-      EXPECT_TRUE(i == j || !here.meets(piece_bytes(cut, j, column_bytes)));
+// Where a piece lies in the memory of dw.
+Bytes piece_bytes(const Columns& c, const Round& round, const LogitsRoom& room) {
+  const int64_t first = kPieceAlignment + (c.first - round.in_dw) * room.column_bytes;
+  return {first, first + round_up(c.count, kPadding) * room.column_bytes};
+}
+
+// Chunks follow each other without a gap from aligned columns, and none is over the budget. No
+// piece meets rows of dw that are written before its turn is over, or another piece.
+void expect_right(const Round& round, const LogitsRoom& room) {
+  EXPECT_LT(round.first, round.end);
+  EXPECT_GE(round.first, 0);
+  const std::vector<Columns> chunks = chunks_of(round, room);
+  int64_t end = round.end;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const Columns& c = chunks[i];
+    EXPECT_EQ(c.first + c.count, end);
+    EXPECT_EQ(c.first % kPadding, 0);
+    ASSERT_GT(c.count, 0);
+    end = c.first;
+    if (c.first < round.in_dw) {
+      EXPECT_EQ(c.first, round.first);
+      EXPECT_LE(c.count * room.column_bytes,
+                std::max(room.scratch_bytes, kPadding * room.column_bytes));
+      continue;
+    }
+    const Bytes here = piece_bytes(c, round, room);
+    EXPECT_EQ(here.first % kPieceAlignment, 0);
+    for (size_t j = 0; j <= i; ++j) {  // itself and those on its right
+      const Columns& other = chunks[j];
+      const Bytes rows = {other.first * room.dw_row_bytes,
+                          (other.first + other.count) * room.dw_row_bytes};
+      EXPECT_FALSE(here.meets(rows)) << "column " << c.first << ", rows " << other.first;
+      EXPECT_TRUE(i == j || !here.meets(piece_bytes(other, round, room)));
     }
   }
+  EXPECT_EQ(end, round.first);
 }
 
 TEST(VocabularyCut, PiecesEndBeforeTheRowsThatAreWritten) {
-  for (const int64_t columns : {8, 33, 50, 255, 700, 2048, 50257, 128256}) {
-    for (const int64_t most : {1, 8, 100, 256, 3000, 50000}) {
-      for (const int64_t column_bytes : {2, 26, 1000, 8192, 32768}) {
-        for (const int64_t dw_row_bytes : {2, 48, 1000, 8192}) {
+  for (const int64_t columns : {1, 8, 33, 50, 255, 700, 2048, 50257, 128256}) {
+    for (const int64_t most : {0, 1, 8, 100, 256, 3000, 50000, 200000}) {
+      for (const int64_t column_bytes : {2, 26, 1008, 8192, 32768}) {
+        for (const int64_t dw_row_bytes : {0, 2, 48, 1000, 8192, 65536}) {
           SCOPED_TRACE(testing::Message()
                        << "V " << columns << " budget of " << most << " columns of " << column_bytes
                        << " bytes, rows of dw " << dw_row_bytes);
-          const VocabularyCut cut =
-              cut_vocabulary(columns, column_bytes, most * column_bytes, dw_row_bytes);
-          expect_pieces_apart(cut, column_bytes, dw_row_bytes);
-          int64_t next = 0;
-          for (int64_t i = 0; i < cut.chunks(); ++i) {
-            const Columns c = cut.at(i);
-            EXPECT_EQ(c.first, next);
-            EXPECT_EQ(c.first % kPadding, 0);
-            EXPECT_GT(c.count, 0);
-            EXPECT_LE(c.count, i < cut.chunks_in_scratch() ? cut.chunk : cut.piece);
-            next = c.first + c.count;
+          const LogitsRoom room = {column_bytes, most * column_bytes, dw_row_bytes};
+          int64_t end = columns;
+          for (int i = 0; i < 20 && end > 0 && !testing::Test::HasFailure(); ++i) {
+            const Round round = round_before(end, room);
+            expect_right(round, room);
+            end = round.first;
           }
-          EXPECT_EQ(next, columns);
         }
       }
     }
   }
 }
 
-// Tokens, hidden size, vocabulary, MiB of logits in the scratch; bf16.
-int64_t columns_computed_again(int64_t rows, int64_t hidden, int64_t columns, int64_t mebibytes) {
-  const VocabularyCut cut = cut_vocabulary(columns, 2 * rows, mebibytes << 20, 2 * hidden);
-  return cut.in_scratch - cut.chunk;
+// Columns that are computed twice, of bf16 and with this many MiB of logits in the scratch.
+int64_t computed_twice(int64_t rows, int64_t hidden, int64_t columns, int64_t mebibytes) {
+  return round_before(columns, {2 * rows, mebibytes << 20, 2 * hidden}).first;
 }
 
 // With as many tokens as the hidden size the memory of dw has room for the logits.
 TEST(VocabularyCut, FewColumnsAreComputedTwice) {
-  EXPECT_EQ(columns_computed_again(4096, 4096, 128256, 280), 0);
-  EXPECT_EQ(columns_computed_again(2048, 4096, 128256, 32), 0);
-  EXPECT_EQ(columns_computed_again(8192, 2304, 256000, 2960), 0);
-  EXPECT_LT(columns_computed_again(8192, 4096, 128256, 220), 55000);
-  EXPECT_LT(columns_computed_again(16384, 4096, 128256, 88), 100000);
+  EXPECT_EQ(computed_twice(4096, 4096, 128256, 280), 0);
+  EXPECT_EQ(computed_twice(2048, 4096, 128256, 32), 0);
+  EXPECT_EQ(computed_twice(8192, 2304, 256000, 2960), 0);
+  EXPECT_LT(computed_twice(8192, 4096, 128256, 220), 56000);
+  EXPECT_LT(computed_twice(16384, 4096, 128256, 88), 96000);
 }
 
 TYPED_TEST(LinearCrossEntropyChunks, VocabularyInChunks) {
