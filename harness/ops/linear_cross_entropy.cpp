@@ -88,14 +88,18 @@ std::vector<OptionSet> option_sets() {
       with_results({{"class_weight", "given"}, {"z_loss", "0.01"}, {"normaliser", "given"}}));
   const OptionSet by_columns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
   sets.push_back(by_columns);
-  sets.push_back(
-      together(by_columns,
-               {{"dw", "absent"}, {"dw_accum", "given"}, {"bias", "given"}, {"dbias", "given"}}));
+  // No memory of dw that holds logits: several chunks in the scratch, the first of fewer columns.
+  sets.push_back({{"split", "vocabulary"},
+                  {"logits_bytes", "3200"},
+                  {"dw", "absent"},
+                  {"dw_accum", "given"},
+                  {"bias", "given"},
+                  {"dbias", "given"}});
   sets.push_back(
       together(by_columns, {{"label_smoothing", "0.1"}, {"z_loss", "0.01"}, {"softcap", "10"}}));
   sets.push_back(together(
       with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}}),
-      {{"split", "vocabulary"}, {"logits_bytes", "3200"}}));  // a first chunk of fewer columns
+      {{"split", "vocabulary"}, {"logits_bytes", "3200"}}));
   // More than there are; fewer than some shapes have, which must be told.
   sets.push_back({{"max_valid_rows", "1000"}, {"logits_bytes", "2600"}});
   sets.push_back(with_results({{"max_valid_rows", "3"}, {"reduction", "none"}}));
@@ -119,7 +123,9 @@ constexpr const char* kChunks = "how logits are cut into chunks; properties chun
 const OptionSet kEverything =
     with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}});
 
-std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
+// `narrow`: with what every chunk has eight columns.
+std::vector<Property> row_properties(std::vector<std::string> sums_of_rows,
+                                     const OptionSet& narrow) {
   return {
       with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
                    row_independence("T", kAllRowTrials | kWithinBudgets)),
@@ -135,7 +141,7 @@ std::vector<Property> row_properties(std::vector<std::string> sums_of_rows) {
       on_inputs(
           "one_sided",
           with_options(
-              {{}, {{"z_loss", "10"}}},
+              {{}, together({{"z_loss", "10"}}, narrow)},
               same_results("columns", {},
                            {.options = {{"split", "vocabulary"}, {"logits_bytes", "200"}}}, {}))),
       row_gaps(false)};
@@ -214,7 +220,7 @@ OpSpec contract() {
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
                    .products = {logits},
-                   .properties = joined({row_properties({}), loss_properties()}),
+                   .properties = joined({row_properties({}, {}), loss_properties()}),
                    .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<ForwardBackward>(
                   "forward_backward",
@@ -261,7 +267,7 @@ OpSpec contract() {
                    .bytes = 2 * logits_bytes,
                    .products = {logits, dx, dw},
                    .upstream = "dloss",
-                   .properties = joined({row_properties({"dw"}),
+                   .properties = joined({row_properties({"dw"}, {{"dw", "absent"}}),
                                          loss_properties(),
                                          loss_gradient_properties(),
                                          {for_policies({DType::kF32, DType::kBF16},
