@@ -62,7 +62,8 @@ template <class Args>
 LogitsRoom logits_room(const Args& a) {
   const int64_t column_bytes =
       std::max<int64_t>(1, a.x.shape[0]) * static_cast<int64_t>(sizeof(typename Args::Elem));
-  return {column_bytes, a.logits_bytes, spare_memory(a).row_bytes};
+  return {column_bytes, scratch_columns(a.w.shape[0], column_bytes, a.logits_bytes),
+          spare_memory(a).row_bytes};
 }
 
 // A part of the logits [T, V] and where it is held.

@@ -36,7 +36,7 @@ PlanOf<Args> plan(const Args& a, void* data) {
   PlanOf<Args> p;
   const bool by_columns = a.split == Split::kVocabulary;
   p.room = logits_room(a);
-  p.chunk = by_columns ? scratch_columns(a.w.shape[0], p.room) : chunk_rows(a);
+  p.chunk = by_columns ? p.room.scratch_columns : chunk_rows(a);
   p.chunks = ceil_div(rows, p.chunk);
   p.pieces = first_piece<Elem>(spare_memory(a).data);
   ScratchParts parts(data);

@@ -32,9 +32,9 @@ inline int64_t whole_tiles(int64_t columns) {
 }
 
 struct LogitsRoom {
-  int64_t column_bytes;   // of a column of logits
-  int64_t scratch_bytes;  // at least kPadding columns are held whatever this is
-  int64_t dw_row_bytes;   // of dw, which has a row for each column; 0: its memory must not be used
+  int64_t column_bytes;     // of a column of logits
+  int64_t scratch_columns;  // that the scratch has room for: scratch_columns()
+  int64_t dw_row_bytes;     // of dw, with a row for each column; 0: its memory must not be used
 };
 
 struct Columns {
@@ -46,10 +46,9 @@ struct Round {
   int64_t first, in_dw, end;
 };
 
-// Most columns of the scratch when there are `columns` in all.
-inline int64_t scratch_columns(int64_t columns, const LogitsRoom& room) {
-  const int64_t most =
-      std::max(kPadding, room.scratch_bytes / room.column_bytes / kPadding * kPadding);
+// Columns in `bytes` of scratch, of `columns` in all; at least kPadding, or all.
+inline int64_t scratch_columns(int64_t columns, int64_t column_bytes, int64_t bytes) {
+  const int64_t most = std::max(kPadding, bytes / column_bytes / kPadding * kPadding);
   return most >= columns ? columns : whole_tiles(most);
 }
 
@@ -66,7 +65,7 @@ inline int64_t first_in_dw(int64_t end, const LogitsRoom& room) {
 
 // The round of the columns before `end`.
 inline Round round_before(int64_t end, const LogitsRoom& room) {
-  const int64_t scratch = scratch_columns(end, room);
+  const int64_t scratch = std::min(end, room.scratch_columns);
   const int64_t in_dw = std::max(scratch, first_in_dw(end, room));
   return {round_up(in_dw - scratch, kPadding), in_dw, end};
 }

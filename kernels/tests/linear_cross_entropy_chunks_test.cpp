@@ -45,8 +45,7 @@ void expect_right(const Round& round, const LogitsRoom& room) {
     end = c.first;
     if (c.first < round.in_dw) {
       EXPECT_EQ(c.first, round.first);
-      EXPECT_LE(c.count * room.column_bytes,
-                std::max(room.scratch_bytes, kPadding * room.column_bytes));
+      EXPECT_LE(c.count, room.scratch_columns);
       continue;
     }
     const Bytes here = piece_bytes(c, round, room);
@@ -70,7 +69,10 @@ TEST(VocabularyCut, PiecesEndBeforeTheRowsThatAreWritten) {
           SCOPED_TRACE(testing::Message()
                        << "V " << columns << " budget of " << most << " columns of " << column_bytes
                        << " bytes, rows of dw " << dw_row_bytes);
-          const LogitsRoom room = {column_bytes, most * column_bytes, dw_row_bytes};
+          const LogitsRoom room = {column_bytes,
+                                   scratch_columns(columns, column_bytes, most * column_bytes),
+                                   dw_row_bytes};
+          EXPECT_LE(room.scratch_columns, std::max(most, kPadding));
           int64_t end = columns;
           for (int i = 0; i < 20 && end > 0 && !testing::Test::HasFailure(); ++i) {
             const Round round = round_before(end, room);
@@ -85,7 +87,9 @@ TEST(VocabularyCut, PiecesEndBeforeTheRowsThatAreWritten) {
 
 // Columns that are computed twice, of bf16 and with this many MiB of logits in the scratch.
 int64_t computed_twice(int64_t rows, int64_t hidden, int64_t columns, int64_t mebibytes) {
-  return round_before(columns, {2 * rows, mebibytes << 20, 2 * hidden}).first;
+  const int64_t column_bytes = 2 * rows;
+  const int64_t held = scratch_columns(columns, column_bytes, mebibytes << 20);
+  return round_before(columns, {column_bytes, held, 2 * hidden}).first;
 }
 
 // With as many tokens as the hidden size the memory of dw has room for the logits.
@@ -110,6 +114,9 @@ TYPED_TEST(LinearCrossEntropyChunks, VocabularyInChunks) {
   }
   // Whole tiles and a rest.
   this->make({.rows = 7, .hidden = 5, .columns = 700, .columns_per_chunk = 300});
+  this->expect_right();
+  // The first chunk in the scratch could have as many columns as the budget, but not whole tiles.
+  this->make({.rows = 7, .hidden = 5, .columns = 800, .columns_per_chunk = 400});
   this->expect_right();
   // The memory of dw has room for some of the chunks.
   for (const Dw dw : {Dw::kElem, Dw::kFp32}) {
