@@ -39,6 +39,21 @@ exit $(cat "$FAKE/$name.code" 2>/dev/null || echo 0)
 """
 
 
+# Lists two ops, one without a fused kernel.
+PROGRAM = """#!/bin/bash
+[ "$1" != --device ] || shift 2
+[ "$1" != list ] || printf 'rms_norm forward fused bf16\\nrms_norm forward naive bf16\\nmine forward naive bf16\\n'
+"""
+# Runs nothing; what it finds is in $FAKE/TOOL.found.
+SANITIZER = """#!/bin/bash
+echo "$*" >> "$FAKE/calls"
+echo "3 passed, 0 failed, 0 skipped"
+found=$(cat "$FAKE/$2.found" 2>/dev/null || echo 0)
+[ "$found" = none ] || echo "========= ERROR SUMMARY: $found errors"
+exit $(cat "$FAKE/$2.code" 2>/dev/null || echo 0)
+"""
+
+
 def check(number, verdict="passed", op="rms_norm"):
     case = f"{op}/forward/fused/bf16/T={number}"
     return {
@@ -147,6 +162,28 @@ class Scripts(unittest.TestCase):
         self.give("run", 0, [])
         self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
         self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())
+
+    def sanitize(self):
+        for name, text in (("tigon", PROGRAM), ("compute-sanitizer", SANITIZER)):
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
+        return self.run_script(
+            "sanitize.sh", PATH=f"{self.folder}:{os.environ['PATH']}", TIGON_PROGRAM=str(self.tigon)
+        )
+
+    def test_sanitize_runs_four_tools_for_each_type_of_a_fused_op(self):
+        code, out, _, calls = self.sanitize()
+        self.assertEqual((code, len(calls)), (0, 12), out)
+        self.assertEqual(len({re.search(r"--tool (\w+).* --op rms_norm --dtype (\w+)", call).groups() for call in calls}), 12)
+        self.assertTrue(all(" --tier tiny" in call for call in calls), calls)
+        self.assertEqual(sum("--num-cuda-barriers" in call for call in calls), 3)
+
+    def test_sanitize_fails_with_an_error_without_a_summary_or_with_a_wrong_case(self):
+        for file, text in (("racecheck.found", "1"), ("memcheck.found", "none"), ("initcheck.code", "1")):
+            (self.folder / file).write_text(text)
+            code, out, _, _ = self.sanitize()
+            self.assertEqual((code, out.count("FAILED")), (1, 3), out)
+            (self.folder / file).unlink()
 
     def test_at_most_ten_annotations_the_worst_first(self):
         self.give(

@@ -12,7 +12,8 @@
 // first.
 //
 // Floor: the three products alone, 6*T*H*V flop. On an H200, 4096 x 4096 x 128256 in bf16 with all
-// logits held: 18.0 -> 18.5 ms (97%).
+// logits held: 18.0 -> 18.5 ms (97%); the vocabulary cut, with 384 MiB of scratch: 17.8 -> 19.2 ms
+// (93%).
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <climits>

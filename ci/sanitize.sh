@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# compute-sanitizer over the tiny cases of every fused kernel, on a machine with a GPU: memcheck, racecheck, initcheck and
+# synccheck for each op and element type, a process each and several at a time; 5 minutes on an H200 with 16 cores.
+#   ci/sanitize.sh
+#   ci/sanitize.sh --tier check --exclude '[VH]=[0-9]{5,}'    options of ./tigon check choose other cases
+# What cuBLASLt launches is not looked at. Exit code: 1 an error, a hazard or a wrong case, 4 no case, 5 nothing to run it
+# with. The logs are in results/ci/sanitize.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 5
+program=${TIGON_PROGRAM:-build/cuda/bin/tigon}  # one process of the launcher for each would build as often
+out=${TIGON_OUT:-results/ci/sanitize}
+cases=("$@")
+[ $# != 0 ] || cases=(--tier tiny)
+
+sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) || {
+  echo "ci: compute-sanitizer is not in PATH nor in /usr/local/cuda/bin; it comes with the CUDA Toolkit" >&2
+  exit 5
+}
+ops=$("${TIGON:-./tigon}" --device cuda list | awk '$3 == "fused" { print $1 }' | uniq)
+[ -n "$ops" ] || { echo "ci: ./tigon --device cuda list shows no fused kernel" >&2; exit 5; }
+rm -rf "$out"
+mkdir -p "$out" || exit 5
+
+# sanitize TOOL OP TYPE: one line, and a line of $out/codes.
+sanitize() {
+  local name=$1-$2-$3 flags=() code
+  # Barriers of clusters are in shared memory: wide rows of the losses have more of them than it expects.
+  [ "$1" != synccheck ] || flags=(--num-cuda-barriers 4096)
+  "$sanitizer" --tool "$1" ${flags[@]+"${flags[@]}"} --target-processes all --error-exitcode 9 \
+    --kernel-name-exclude kernel_substring=cutlass \
+    "$program" check --op "$2" --dtype "$3" --impl fused --jobs 1 --shrink 0 --out "$out/$name" "${cases[@]}" \
+    >"$out/$name.log" 2>&1
+  code=$?
+  grep -q 'SUMMARY: 0 ' "$out/$name.log" || [ $code = 4 ] || code=1
+  [ $code = 0 ] || [ $code = 4 ] || code=1
+  echo $code >>"$out/codes"
+  printf '%-6s %-10s %-22s %-5s %s; %s\n' "$([ $code = 1 ] && echo FAILED || echo ok)" "$1" "$2" "$3" \
+    "$(grep -E '[0-9]+ passed, [0-9]+ failed|^nothing' "$out/$name.log" | tail -1)" \
+    "$(sed -n 's/^=* *\(.*SUMMARY: .*\)/\1/p' "$out/$name.log" | tail -1)"
+}
+
+jobs=$(($(nproc) * 3 / 4))
+for type in bf16 f16 f32; do
+  for op in $ops; do
+    for tool in racecheck initcheck memcheck synccheck; do
+      while [ "$(jobs -rp | wc -l)" -ge $((jobs > 0 ? jobs : 1)) ]; do wait -n; done
+      sanitize "$tool" "$op" "$type" &
+    done
+  done
+done
+wait
+grep -qx 1 "$out/codes" && { echo "ci: failed; see $out" >&2; exit 1; }
+grep -qx 0 "$out/codes" || { echo "ci: no case was selected" >&2; exit 4; }
+echo "ci: no error and no hazard"
