@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # compute-sanitizer over the tiny cases of every fused kernel, on a machine with a GPU: memcheck, racecheck, initcheck and
-# synccheck for each op and element type, a process each and several at a time; 5 minutes on an H200 with 16 cores.
+# synccheck for each op and element type, a process each and several at a time; about 5 minutes on an H200 with 16 cores.
 #   ci/sanitize.sh
 #   ci/sanitize.sh --tier check --exclude '[VH]=[0-9]{5,}'    options of ./tigon check choose other cases
 # What cuBLASLt launches is not looked at. Exit code: 1 an error, a hazard or a wrong case, 4 no case, 5 nothing to run it
@@ -24,7 +24,7 @@ mkdir -p "$out" || exit 5
 # sanitize TOOL OP TYPE: one line, and a line of $out/codes.
 sanitize() {
   local name=$1-$2-$3 flags=() code
-  # Barriers of clusters are in shared memory: wide rows of the losses have more of them than it expects.
+  # Else it says that its table of barriers overflows, and launches of cross_entropy in clusters fail.
   [ "$1" != synccheck ] || flags=(--num-cuda-barriers 4096)
   "$sanitizer" --tool "$1" ${flags[@]+"${flags[@]}"} --target-processes all --error-exitcode 9 \
     --kernel-name-exclude kernel_substring=cutlass \

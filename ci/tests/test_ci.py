@@ -6,9 +6,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -49,6 +51,7 @@ SANITIZER = """#!/bin/bash
 echo "$*" >> "$FAKE/calls"
 echo "3 passed, 0 failed, 0 skipped"
 found=$(cat "$FAKE/$2.found" 2>/dev/null || echo 0)
+[ "$found" != hang ] || { echo $$ >> "$FAKE/pids"; exec sleep 60; }
 [ "$found" = none ] || echo "========= ERROR SUMMARY: $found errors"
 exit $(cat "$FAKE/$2.code" 2>/dev/null || echo 0)
 """
@@ -85,8 +88,7 @@ class Scripts(unittest.TestCase):
         if records is not None:
             (self.folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in [RUN, *records]))
 
-    def run_script(self, script, **variables):
-        """(exit code, stdout, summary, calls of ./tigon)."""
+    def environment(self, **variables):
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("TIGON_", "GITHUB_"))}
         environment.update(
             TIGON=str(self.tigon),
@@ -97,8 +99,17 @@ class Scripts(unittest.TestCase):
             GITHUB_STEP_SUMMARY=str(self.folder / "summary.md"),
             **variables,
         )
+        return environment
+
+    def run_script(self, script, *arguments, **variables):
+        """(exit code, stdout, summary, calls of ./tigon)."""
         done = subprocess.run(
-            [ROOT / "ci" / script], env=environment, capture_output=True, text=True, cwd="/", check=False
+            [ROOT / "ci" / script, *arguments],
+            env=self.environment(**variables),
+            capture_output=True,
+            text=True,
+            cwd="/",
+            check=False,
         )
         summary, calls = (self.folder / name for name in ("summary.md", "calls"))
         return (
@@ -163,13 +174,15 @@ class Scripts(unittest.TestCase):
         self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
         self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())
 
-    def sanitize(self):
+    def sanitizer(self):
+        """What the environment of sanitize.sh needs to find the stand-ins."""
         for name, text in (("tigon", PROGRAM), ("compute-sanitizer", SANITIZER)):
             (self.folder / name).write_text(text)
             (self.folder / name).chmod(0o755)
-        return self.run_script(
-            "sanitize.sh", PATH=f"{self.folder}:{os.environ['PATH']}", TIGON_PROGRAM=str(self.tigon)
-        )
+        return {"PATH": f"{self.folder}:{os.environ['PATH']}", "TIGON_PROGRAM": str(self.tigon)}
+
+    def sanitize(self, *arguments):
+        return self.run_script("sanitize.sh", *arguments, **self.sanitizer())
 
     def test_sanitize_runs_four_tools_for_each_type_of_a_fused_op(self):
         code, out, _, calls = self.sanitize()
@@ -184,6 +197,43 @@ class Scripts(unittest.TestCase):
             code, out, _, _ = self.sanitize()
             self.assertEqual((code, out.count("FAILED")), (1, 3), out)
             (self.folder / file).unlink()
+
+    def test_interrupted_sanitize_leaves_nothing_running(self):
+        for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+            (self.folder / f"{tool}.found").write_text("hang")
+        with subprocess.Popen(
+            [ROOT / "ci" / "sanitize.sh"],
+            env=self.environment(**self.sanitizer()),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+        ) as running:
+            pids = self.folder / "pids"
+            while not pids.exists() or not pids.read_text().endswith("\n"):
+                time.sleep(0.01)
+            os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does
+            try:
+                self.assertNotEqual(running.wait(20), 0)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
+                raise
+        deadline = time.monotonic() + 20
+        while left := [pid for pid in pids.read_text().split() if self.runs(pid)]:
+            self.assertLess(time.monotonic(), deadline, f"still running: {left}")
+            time.sleep(0.05)
+
+    @staticmethod
+    def runs(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except FileNotFoundError:
+            return False
+
+    def test_sanitize_passes_its_options_on_and_tells_when_they_choose_nothing(self):
+        for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+            (self.folder / f"{tool}.code").write_text("4")
+        code, out, _, calls = self.sanitize("--tier", "check", "--filter", "T=1 ")
+        self.assertEqual(code, 4, out)
+        self.assertTrue(all(call.endswith("--tier check --filter T=1 ") for call in calls), calls)
 
     def test_at_most_ten_annotations_the_worst_first(self):
         self.give(
