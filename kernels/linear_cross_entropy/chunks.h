@@ -101,6 +101,12 @@ using PlanOf = Plan<typename Args::Elem>;
 template <class Args>
 using ChunkOf = Chunk<typename Args::Elem>;
 
+// All rows, for what does not look at logits.
+template <class Args>
+ChunkOf<Args> no_logits(const Args& a) {
+  return {0, a.x.shape[0], 0, 0, nullptr, 0};
+}
+
 // Chunk `index` of rows.
 template <class Args>
 ChunkOf<Args> rows_at(const Args& a, const PlanOf<Args>& p, int64_t index) {

@@ -217,8 +217,7 @@ Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
   const auto add_round = [&](const Round& round) { return for_columns(a, p, round, add); };
   if (const Status s = for_rounds(last.first, p.room, add_round); !s.ok()) return s;
   if (const Status s = add_round(last); !s.ok()) return s;
-  const auto all = rows_of(a, p, columns_at(a, p, last, {last.first, 0}));
-  if (const Status s = finish_loss(all, p.state, stream); !s.ok()) return s;
+  if (const Status s = finish_loss(rows_of(a, p, no_logits(a)), p.state, stream); !s.ok()) return s;
   if (!wants_gradients(a)) return {};
   const auto compute = [&](ChunkOf<Args> c) { return compute_logits(a, p, c, stream); };
   const auto gradient = [&](ChunkOf<Args> c) {
@@ -271,7 +270,7 @@ Status run_all(const Args& a, Stream stream) {
   if (!chunks.ok()) return chunks;
   if (const Status s = write_gradients(a, p, stream); !s.ok()) return s;
   if (a.reduction == Reduction::kNone) return {};
-  return reduce_results(a, rows_of(a, p, {0, rows, 0, 0, nullptr, 0}), stream);
+  return reduce_results(a, rows_of(a, p, no_logits(a)), stream);
 }
 
 template <class Args>
