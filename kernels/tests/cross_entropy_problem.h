@@ -83,38 +83,29 @@ class CrossEntropy : public testing::Test {
     a.target = view(static_cast<const int64_t*>(target.data()), p_.rows);
   }
 
-  Outputs run_forward() {
+  template <class Args, class Pass>
+  Outputs run(Args a, Pass pass) {
     const DeviceArray<Elem> logits(logits_, p_.offset);
     const DeviceArray<int64_t> target(targets_);
     const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
     const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
-    Forward<P> a;
     bind(a, logits, target);
     a.loss = view(loss.data(), losses());
     a.lse = view(lse.data(), p_.rows);
     const Extras e = extras();
     bind(a, e);
-    launch(a, forward<P>);
+    launch(a, pass);
     return {loss.download(),       lse.download(),       e.z_part.download(),
             e.accuracy.download(), e.entropy.download(), logits.download()};
   }
 
+  Outputs run_forward() { return run(Forward<P>{}, forward<P>); }
+
   Outputs run_forward_backward() {
-    const DeviceArray<Elem> logits(logits_, p_.offset);
-    const DeviceArray<int64_t> target(targets_);
     const DeviceArray<float> dloss(upstream_);
-    const DeviceArray<float> loss(std::vector<float>(static_cast<size_t>(losses()), -1.0f));
-    const DeviceArray<float> lse(std::vector<float>(static_cast<size_t>(p_.rows), -1.0f));
     ForwardBackward<P> a;
-    bind(a, logits, target);
     if (p_.upstream) a.dloss = view(static_cast<const float*>(dloss.data()), losses());
-    a.loss = view(loss.data(), losses());
-    a.lse = view(lse.data(), p_.rows);
-    const Extras e = extras();
-    bind(a, e);
-    launch(a, forward_backward<P>);
-    return {loss.download(),       lse.download(),       e.z_part.download(),
-            e.accuracy.download(), e.entropy.download(), logits.download()};
+    return run(a, forward_backward<P>);
   }
 
   std::vector<Elem> run_backward(const std::vector<float>& saved_lse) {
