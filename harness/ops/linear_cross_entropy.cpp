@@ -88,13 +88,11 @@ std::vector<OptionSet> option_sets() {
       with_results({{"class_weight", "given"}, {"z_loss", "0.01"}, {"normaliser", "given"}}));
   const OptionSet by_columns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
   sets.push_back(by_columns);
-  // No memory of dw that holds logits: several chunks in the scratch, the first of fewer columns.
-  sets.push_back({{"split", "vocabulary"},
-                  {"logits_bytes", "3200"},
-                  {"dw", "absent"},
-                  {"dw_accum", "given"},
-                  {"bias", "given"},
-                  {"dbias", "given"}});
+  // No memory of dw that holds logits: many chunks in the scratch, or the first of fewer columns.
+  const OptionSet to_accum = {
+      {"dw", "absent"}, {"dw_accum", "given"}, {"bias", "given"}, {"dbias", "given"}};
+  sets.push_back(together(by_columns, to_accum));
+  sets.push_back(together({{"split", "vocabulary"}, {"logits_bytes", "3200"}}, to_accum));
   sets.push_back(
       together(by_columns, {{"label_smoothing", "0.1"}, {"z_loss", "0.01"}, {"softcap", "10"}}));
   sets.push_back(together(
@@ -119,13 +117,18 @@ std::vector<OptionSet> option_sets() {
 
 constexpr const char* kChunks = "how logits are cut into chunks; properties chunk_size, columns";
 
+// The memory of dw holds logits; without it there are many chunks of eight columns.
+const std::vector<OptionSet> kCut = {{}, {{"z_loss", "10"}}};
+const std::vector<OptionSet> kCutGradient = {
+    {}, {{"z_loss", "10"}}, {{"z_loss", "10"}, {"dw", "absent"}}};
+
 // Where a row lies in a product, and of how many rows it is, may change the order of its sums.
 const OptionSet kEverything =
     with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}});
 
-// `narrow`: with what every chunk has eight columns.
+// `cut`: with what the vocabulary is cut.
 std::vector<Property> row_properties(std::vector<std::string> sums_of_rows,
-                                     const OptionSet& narrow) {
+                                     std::vector<OptionSet> cut) {
   return {
       with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
                    row_independence("T", kAllRowTrials | kWithinBudgets)),
@@ -138,12 +141,11 @@ std::vector<Property> row_properties(std::vector<std::string> sums_of_rows,
       on_inputs("all_ignored", of_one_shape(same_results("no_valid_row", {},
                                                          {.options = {{"max_valid_rows", "0"}}}))),
       same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {}),
-      on_inputs(
-          "one_sided",
-          with_options(
-              {{}, together({{"z_loss", "10"}}, narrow)},
-              same_results("columns", {},
-                           {.options = {{"split", "vocabulary"}, {"logits_bytes", "200"}}}, {}))),
+      on_inputs("one_sided",
+                with_options(std::move(cut), same_results("columns", {},
+                                                          {.options = {{"split", "vocabulary"},
+                                                                       {"logits_bytes", "200"}}},
+                                                          {}))),
       row_gaps(false)};
 }
 
@@ -220,7 +222,7 @@ OpSpec contract() {
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
                    .products = {logits},
-                   .properties = joined({row_properties({}, {}), loss_properties()}),
+                   .properties = joined({row_properties({}, kCut), loss_properties()}),
                    .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<ForwardBackward>(
                   "forward_backward",
@@ -267,7 +269,7 @@ OpSpec contract() {
                    .bytes = 2 * logits_bytes,
                    .products = {logits, dx, dw},
                    .upstream = "dloss",
-                   .properties = joined({row_properties({"dw"}, {{"dw", "absent"}}),
+                   .properties = joined({row_properties({"dw"}, kCutGradient),
                                          loss_properties(),
                                          loss_gradient_properties(),
                                          {for_policies({DType::kF32, DType::kBF16},
