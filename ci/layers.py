@@ -8,15 +8,16 @@ import re
 import subprocess
 import sys
 
-# A layer may include itself and the layers listed. kernels/<op> is any op's folder. Tests may include anything below
-# what they test, so tests/ folders are exempt.
+# A layer may include itself and the layers listed. kernels/family is what the ops of a family share, kernels/op any op's
+# folder. Tests may include anything below what they test, so tests/ folders are exempt.
 ALLOWED = {
     "kernels/signature": set(),
     "kernels/device": {"kernels/signature", "kernels/simt"},  # device's host side is implemented by simt
     "kernels/simt": {"kernels/signature", "kernels/device"},
-    "kernels/op": {"kernels/signature", "kernels/device"},
-    "reference": {"kernels/signature", "kernels/op"},
-    "reference/naive": {"kernels/signature", "kernels/op", "kernels/device"},
+    "kernels/family": {"kernels/signature", "kernels/device"},
+    "kernels/op": {"kernels/signature", "kernels/device", "kernels/family"},
+    "reference": {"kernels/signature", "kernels/family", "kernels/op"},
+    "reference/naive": {"kernels/signature", "kernels/family", "kernels/op", "kernels/device"},
     "reference/cudnn": {"kernels/signature", "kernels/op", "kernels/device", "reference/naive"},
     "harness/spec": {"kernels/signature"},
     "harness/run": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/judge"},
@@ -36,9 +37,10 @@ ALLOWED = {
     "harness/cli": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",
                     "harness/judge", "harness/measure", "harness/record", "harness/plugin", "harness/peers",
                     "harness/mutants", "convergence"},
-    "convergence": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/op", "reference",
-                    "reference/naive", "harness/record"},
+    "convergence": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/family", "kernels/op",
+                    "reference", "reference/naive", "harness/record"},
 }
+FAMILIES = {"norm", "gated", "loss", "linear_head"}
 SOURCES = {".h", ".cpp", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:kernels|reference|harness|convergence)/[^"]+)"', re.M)
 
@@ -47,6 +49,8 @@ def layer(path):
     """The layer a path from the root belongs to, e.g. kernels/rms_norm/rms_norm.h -> kernels/op."""
     parts = pathlib.PurePosixPath(path).parts
     if parts[0] == "kernels":
+        if parts[1] in FAMILIES:
+            return "kernels/family"
         return "kernels/" + (parts[1] if parts[1] in ("signature", "device", "simt") else "op")
     if parts[0] == "reference":
         return "/".join(parts[:2]) if parts[1] in ("naive", "cudnn") else "reference"

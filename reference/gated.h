@@ -1,6 +1,6 @@
 // The tensors that swiglu and geglu read and write, whatever their layout, for the oracles.
 #pragma once
-#include "kernels/signature/gated.h"
+#include "kernels/gated/options.h"
 #include "reference/eigen_view.h"
 
 namespace tigon::reference {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/signature/loss.h"
+#include "kernels/loss/options.h"
 
 namespace tigon::convergence::next_action {
 

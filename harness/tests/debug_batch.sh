@@ -3,7 +3,7 @@
 set -eu
 command -v gdb >/dev/null || { echo "SKIPPED: no gdb; sudo apt-get install gdb"; exit 77; }
 cmake --build "$1" --target tigon-debug-rms_norm >/dev/null
-source=$(dirname "$0")/../../kernels/rms_norm/forward_rows.h
+source=$(dirname "$0")/../../kernels/norm/forward_rows.h
 line=$(grep -n 'if (lane == 0 && active) store' "$source" | cut -d: -f1)
 out=$("$1/bin/tigon" debug 'rms_norm/forward/fused/f32/T=9,H=33' --block 1,0,0 --thread 32 --line "forward_rows.h:$line" --batch 2>&1)
 for want in "forward_rows.h:$line" 'row = 5' 'lane = 0' 'h = 33' 'offset = 165'; do

@@ -8,16 +8,18 @@
 // 16384 x 4096: forward 128 -> 132 us (98%), backward 128 -> 144 us (91%).
 #include "kernels/add_rms_norm/add_rms_norm.h"
 
-#include "kernels/rms_norm/backward_rows.h"
-#include "kernels/rms_norm/forward_rows.h"
-#include "kernels/rms_norm/launch.h"
+#include "kernels/norm/backward_rows.h"
+#include "kernels/norm/forward_rows.h"
+#include "kernels/norm/launch.h"
 
 namespace tigon::add_rms_norm {
 namespace {
 
-using rms_norm::forward_grid;
-using rms_norm::in_vectors;
-using rms_norm::with_row_kernel;
+using norm::check_scratch;
+using norm::check_sizes;
+using norm::forward_grid;
+using norm::in_vectors;
+using norm::with_row_kernel;
 
 // As rms_norm's, with half the pieces a thread: there are two tensors in flight.
 constexpr RowTable<9> kForwardVectors = {"add_rms_norm.forward.vectors",
@@ -114,8 +116,8 @@ struct SummedRow {
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args, int64_t ahead) {
-  rms_norm::forward_rows<P, kWidth, kLanes, kPieces, kRest>(
-      norm_of(args), SummedRow<P, kWidth, kPieces>{args}, ahead);
+  norm::forward_rows<kWidth, kLanes, kPieces, kRest>(norm_of(args),
+                                                     SummedRow<P, kWidth, kPieces>{args}, ahead);
 }
 
 // dh, if there is one: on its way with x and dy, or read into registers while the row is reduced.
@@ -190,7 +192,7 @@ backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
   using Gradient = StreamGradient<P, kWidth, kLanes, kPieces, kStages>;
   using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, kStages>;
-  rms_norm::backward_rows<P, kWidth, kLanes, kPieces, kStages, kRest>(
+  norm::backward_rows<kWidth, kLanes, kPieces, kStages, kRest>(
       norm_of(args), partials, slots, Gradient(args.dh, slots + 2 * Queue::kVectors));
 }
 
@@ -201,7 +203,7 @@ backward_kernel(Backward<P> args, float* partials) {
 template <class P>
 Status forward(const Forward<P>& args, Stream stream) {
   const int64_t t = args.x.shape[0], h = args.x.shape[1];
-  if (Status bad = rms_norm::check_sizes(t, h); !bad.ok()) return bad;
+  if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
   if (!has_shape(args.x, t, h) || !has_shape(args.residual, t, h) || !has_shape(args.h, t, h) ||
       !has_shape(args.y, t, h))
     return invalid("x, residual, h and y must all be [T, H] with unit stride along H");
@@ -221,13 +223,13 @@ Status forward(const Forward<P>& args, Stream stream) {
 
 template <class P>
 size_t workspace(const Backward<P>& args) {
-  return rms_norm::partial_sum_bytes<kBackwardVectors, kBackwardElements>(norm_of(args));
+  return norm::partial_sum_bytes<kBackwardVectors, kBackwardElements>(norm_of(args));
 }
 
 template <class P>
 Status backward(const Backward<P>& args, Stream stream) {
   const int64_t t = args.h.shape[0], h = args.h.shape[1];
-  if (Status bad = rms_norm::check_sizes(t, h); !bad.ok()) return bad;
+  if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
   if (!has_shape(args.h, t, h) || !has_shape(args.dy, t, h) || !has_shape(args.dx, t, h))
     return invalid("dy, h and dx must all be [T, H] with unit stride along H");
   if (args.dh && !has_shape(args.dh, t, h))
@@ -238,10 +240,10 @@ Status backward(const Backward<P>& args, Stream stream) {
     return invalid("dy, h, dx or rstd is null: only dh, w and dw may be left out");
   if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
   if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
-  if (Status bad = rms_norm::check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
+  if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
   const bool vectors =
       in_vectors(args.w, args.dy, args.h, args.dx) && (!args.dh || in_vectors(args.w, args.dh));
-  return rms_norm::launch_backward<kBackwardVectors, kBackwardElements>(
+  return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       norm_of(args), vectors, stream,
       [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
         const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.pieces,

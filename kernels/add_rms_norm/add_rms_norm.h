@@ -4,7 +4,7 @@
 
 namespace tigon::add_rms_norm {
 
-using rms_norm::Casting;
+using norm::Casting;
 using rms_norm::H;
 using rms_norm::T;
 

@@ -1,5 +1,5 @@
 // cross_entropy on logits in memory: count the rows that are not ignored (mean only), one sweep of
-// kernels/device/loss_rows.cu over the rows, then a sum of their losses in a fixed order. Nothing
+// kernels/loss/rows.cu over the rows, then a sum of their losses in a fixed order. Nothing
 // waits for the host.
 //
 // With f16 logits and reduction mean, gradients below 2^-25 (p < 2^-25 T) round to 0 when they are
@@ -10,8 +10,8 @@
 // 8192 x 128256: 1.00 -> 1.02 ms (97%).
 #include "kernels/cross_entropy/cross_entropy.h"
 
-#include "kernels/device/loss_rows.h"
 #include "kernels/device/scratch_parts.h"
+#include "kernels/loss/rows.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::cross_entropy {

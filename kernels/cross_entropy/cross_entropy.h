@@ -1,7 +1,7 @@
 // cross_entropy: loss of logits against target classes; LossOptions has the formula. Losses and
 // statistics are fp32.
 #pragma once
-#include "kernels/signature/loss.h"
+#include "kernels/loss/options.h"
 
 namespace tigon::cross_entropy {
 

@@ -7,8 +7,8 @@
 // 8192 x 14336: forward 168 -> 168 us (102%), backward 280 -> 276 us (102%).
 #include "kernels/geglu/geglu.h"
 
-#include "kernels/device/gated.h"
 #include "kernels/device/stream_rows.h"
+#include "kernels/gated/halves.h"
 
 namespace tigon::geglu {
 namespace {

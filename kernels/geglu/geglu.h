@@ -1,7 +1,7 @@
 // geglu: y = d gelu(g a) b, gelu(x) = x Phi(x), with g and d the multipliers   (Shazeer 2020;
 // Hendrycks and Gimpel 2016)
 #pragma once
-#include "kernels/signature/gated.h"
+#include "kernels/gated/options.h"
 
 namespace tigon::geglu {
 

@@ -1,11 +1,11 @@
 // linear_cross_entropy: for each chunk of rows c of x [T, H], with w [V, H] the weight,
 //   logits [c, V] = x w^T + b    GEMM, rounded to the element type
-//   logits -> loss, dlogits      one sweep of kernels/device/loss_rows.cu, in place
+//   logits -> loss, dlogits      one sweep of kernels/loss/rows.cu, in place
 //   dx [c, H] = dlogits w        GEMM
 //   dw [V, H] += dlogits^T x     GEMM; in fp32 and rounded once when there are several chunks
 //   dbias [V] += sum_c dlogits   another sweep, where it is wanted
 // or, where the vocabulary is cut, for each chunk of its columns c: logits [T, c] and their
-// statistics (kernels/device/loss_columns.cu), then for each, from the last one on: dlogits, dx
+// statistics (kernels/loss/columns.cu), then for each, from the last one on: dlogits, dx
 // [T, H] += dlogits w in fp32 and dw [c, H] = dlogits^T x. The memory of dw holds logits until it
 // is written; what neither it nor the scratch has room for is computed a second time.
 // Nothing waits for the host: the number of rows that are not ignored is counted on the device
@@ -20,21 +20,46 @@
 #include <utility>
 
 #include "kernels/device/scratch_parts.h"
-#include "kernels/linear_cross_entropy/bias_gradient.h"
-#include "kernels/linear_cross_entropy/chunks.h"
-#include "kernels/linear_cross_entropy/products.h"
-#include "kernels/linear_cross_entropy/round_rows.h"
 #include "kernels/linear_cross_entropy/valid_rows.h"
+#include "kernels/linear_head/bias_gradient.h"
+#include "kernels/linear_head/chunks.h"
+#include "kernels/linear_head/products.h"
+#include "kernels/linear_head/round_rows.h"
+#include "kernels/loss/columns.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::linear_cross_entropy {
 namespace {
 
+using linear_head::add_bias_gradient;
+using linear_head::bias_groups;
+using linear_head::ChunkOf;
+using linear_head::first_piece;
+using linear_head::for_chunks;
+using linear_head::for_columns;
+using linear_head::for_rounds;
+using linear_head::kPadding;
+using linear_head::Round;
+using linear_head::round_rows;
+using linear_head::round_up;
+
+// The plan of the products, and the scratch of the loss.
+template <class Elem>
+struct LossPlan : linear_head::Plan<Elem> {
+  LossTotals* totals = nullptr;  // [1], where needs_totals()
+  // [T] each, where they are reduced.
+  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
+  LossState* state = nullptr;  // [T], where the vocabulary is cut
+};
+
 template <class Args>
-PlanOf<Args> plan(const Args& a, void* data) {
+using LossPlanOf = LossPlan<typename Args::Elem>;
+
+template <class Args>
+LossPlanOf<Args> plan(const Args& a, void* data) {
   using Elem = typename Args::Elem;
   const int64_t rows = a.x.shape[0];
-  PlanOf<Args> p;
+  LossPlanOf<Args> p;
   const bool by_columns = a.split == Split::kVocabulary;
   p.room = logits_room(a);
   p.chunk = by_columns ? p.room.scratch_columns : chunk_rows(a);
@@ -137,7 +162,7 @@ bool wants_gradients(const Args& a) {
 
 // What the sweep over a chunk works on.
 template <class Args>
-LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
+LossRows<typename Args::Elem> rows_of(const Args& a, const LossPlanOf<Args>& p, ChunkOf<Args> c) {
   const bool none = a.reduction == Reduction::kNone;
   const auto at = [&](float* reduced, const View<float, 1>& out) {
     float* const first = none ? out.data : reduced;
@@ -172,7 +197,7 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const PlanOf<Args>& p, Chun
 
 // What becomes of a chunk's dlogits.
 template <class Args>
-Status use_gradient(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
+Status use_gradient(const Args& a, const LossPlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
   if constexpr (WritesGradients<Args>) {
     if (a.dbias) {
       const bool adds = c.row != 0 && !planted("linear_cross_entropy.dbias_of_last_chunk");
@@ -185,12 +210,12 @@ Status use_gradient(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, Strea
 }
 
 template <class Args>
-Status compute_logits(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
+Status compute_logits(const Args& a, const LossPlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
   return gemm(logits_gemm(a, c), p.gemm, stream);
 }
 
 template <class Args>
-Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
+Status run_rows(const Args& a, const LossPlanOf<Args>& p, Stream stream) {
   const bool loses_rest =
       planted("linear_cross_entropy.last_chunk_lost") && a.x.shape[0] % p.chunk != 0;
   for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
@@ -206,7 +231,7 @@ Status run_rows(const Args& a, const PlanOf<Args>& p, Stream stream) {
 // last the first time: its logits are still there the second time, those of others are computed
 // again.
 template <class Args>
-Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
+Status run_columns(const Args& a, const LossPlanOf<Args>& p, Stream stream) {
   if (a.x.shape[0] == 0) return {};
   const Round last = round_before(a.w.shape[0], p.room);
   bool is_first = true;
@@ -235,7 +260,7 @@ Status run_columns(const Args& a, const PlanOf<Args>& p, Stream stream) {
 
 // What is left when all chunks are done: rounding the sums, or zeros where there was no row.
 template <class Args>
-Status write_gradients(const Args& a, const PlanOf<Args>& p, Stream stream) {
+Status write_gradients(const Args& a, const LossPlanOf<Args>& p, Stream stream) {
   if constexpr (WritesGradients<Args>) {
     const bool none = a.x.shape[0] == 0;
     if (p.sums_dx) {
@@ -256,7 +281,7 @@ Status write_gradients(const Args& a, const PlanOf<Args>& p, Stream stream) {
 
 template <class Args>
 Status run_all(const Args& a, Stream stream) {
-  const PlanOf<Args> p = plan(a, a.scratch.data);
+  const LossPlanOf<Args> p = plan(a, a.scratch.data);
   if (a.scratch.bytes < p.bytes || (p.bytes > 0 && a.scratch.data == nullptr))
     return invalid("linear_cross_entropy: scratch is smaller than workspace()");
   const int64_t rows = a.x.shape[0];
@@ -296,7 +321,7 @@ template <class Args>
 Status tune_all(const Args& given) {
   if (const Status s = check(given); !s.ok()) return s;
   const Args a = gathers(given) ? gathered(given, given.scratch.data).call : given;
-  const PlanOf<Args> p = plan(a, a.scratch.data);
+  const LossPlanOf<Args> p = plan(a, a.scratch.data);
   return for_chunks(a, p, [&](ChunkOf<Args> c) {
     if (const Status s = gemm_tune(logits_gemm(a, c)); !s.ok()) return s;
     return for_gradient_gemms(a, p, c, gemm_tune);

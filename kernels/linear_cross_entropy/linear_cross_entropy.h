@@ -1,38 +1,16 @@
 // linear_cross_entropy: cross_entropy(x w^T + bias, target) without ever holding all logits; rows,
 // or the vocabulary, go in chunks of a byte budget.
 #pragma once
-#include "kernels/signature/loss.h"
+#include "kernels/linear_head/options.h"
+#include "kernels/loss/options.h"
 
 namespace tigon::linear_cross_entropy {
 
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabulary size"};
 
-// What is cut into chunks. Rows: a chunk's logits are computed once, and dw is summed over chunks.
-// The vocabulary: a chunk of its columns for all rows, for the least memory; dw is rounded once
-// without a sum, and dx is summed in fp32. Logits lie in one chunk of scratch and, until it is
-// written, in the memory of dw or dw_fp32 if its rows have no gaps: that has room for nearly all of
-// them unless T is larger than H. Those of other columns are computed twice. Where columns are cut,
-// and with it the last bits of the loss, depends on whether dw is given.
-enum class Split : int { kRows, kVocabulary };
-
-// logits_bytes: most bytes of logits in the scratch; at least one row, or eight columns, are always
-// held there.
-//
-// max_valid_rows: at least as many as rows are not ignored, so that ignored ones cost nothing: the
-// products are cut to that many rows. Only the caller knows it, because nothing here waits for the
-// device: the data loader counts. Should more rows not be ignored, every result of the call is NaN,
-// dw_accum too. -1: not known, ignored rows are computed like others.
-struct ChunkOptions {
-  int64_t logits_bytes = int64_t{1} << 30;
-  Split split = Split::kRows;
-  int64_t max_valid_rows = -1;
-};
-
-inline auto chunk_options() {
-  return std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes"),
-                    option(&ChunkOptions::split, "split", {"rows", "vocabulary"}),
-                    option(&ChunkOptions::max_valid_rows, "max_valid_rows")};
-}
+using linear_head::chunk_options;
+using linear_head::ChunkOptions;
+using linear_head::Split;
 
 template <class P>
 struct Forward : LossOptions, ChunkOptions {

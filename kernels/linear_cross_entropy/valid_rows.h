@@ -8,10 +8,13 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/scratch_parts.h"
-#include "kernels/linear_cross_entropy/chunks.h"
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/linear_head/chunks.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::linear_cross_entropy {
+
+using linear_head::WritesGradients;
 
 inline constexpr int kListThreads = 1024;
 inline constexpr int kMoveThreads = 256;

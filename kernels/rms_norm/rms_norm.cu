@@ -1,19 +1,25 @@
 // rms_norm   y[t,h] = x[t,h] * rstd[t] * (offset + w[h]),  rstd[t] = rsqrt(mean_h x[t,h]^2 + eps)
 //
 // Lanes of a warp or a whole block per row; x is read once and kept in registers as stored. Bytes:
-// (2*T*H + H)*elem + 4*T. Sums in float. Backward: see backward_rows.h; (3*T*H + H)*elem + 4*T +
-// 4*H bytes, and the partial sums.
+// (2*T*H + H)*elem + 4*T. Sums in float. Backward: see norm/backward_rows.h; (3*T*H + H)*elem + 4*T
+// + 4*H bytes, and the partial sums.
 //
 // Floor at the rate of a copy on an H200 -> measured (share of a copy of as many bytes), bf16,
 // 16384 x 4096: forward 64 -> 68 us (100%), backward 96 -> 104 us (94%).
 #include "kernels/rms_norm/rms_norm.h"
 
-#include "kernels/rms_norm/backward_rows.h"
-#include "kernels/rms_norm/forward_rows.h"
-#include "kernels/rms_norm/launch.h"
+#include "kernels/norm/backward_rows.h"
+#include "kernels/norm/forward_rows.h"
+#include "kernels/norm/launch.h"
 
 namespace tigon::rms_norm {
 namespace {
+
+using norm::check_scratch;
+using norm::check_sizes;
+using norm::forward_grid;
+using norm::in_vectors;
+using norm::with_row_kernel;
 
 // Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
 // are enough bytes in flight and leave room for 1024 threads per SM: 95 to 97% of the rate of a
@@ -79,7 +85,7 @@ struct StoredRow {
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args, int64_t ahead) {
-  forward_rows<P, kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x}, ahead);
+  norm::forward_rows<kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x}, ahead);
 }
 
 // Nothing else has a gradient for the row.
@@ -97,7 +103,7 @@ template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kS
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
-  backward_rows<P, kWidth, kLanes, kPieces, kStages, kRest>(args, partials, slots, NoUpstream{});
+  norm::backward_rows<kWidth, kLanes, kPieces, kStages, kRest>(args, partials, slots, NoUpstream{});
 }
 
 }  // namespace
@@ -122,7 +128,7 @@ Status forward(const Forward<P>& args, Stream stream) {
 
 template <class P>
 size_t workspace(const Backward<P>& args) {
-  return partial_sum_bytes<kBackwardVectors, kBackwardElements>(args);
+  return norm::partial_sum_bytes<kBackwardVectors, kBackwardElements>(args);
 }
 
 template <class P>
@@ -138,7 +144,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
   if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
   if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
-  return launch_backward<kBackwardVectors, kBackwardElements>(
+  return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       args, in_vectors(args.w, args.dy, args.x, args.dx), stream,
       [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
         const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.pieces,

@@ -1,17 +1,14 @@
 // rms_norm: y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)   (Zhang and Sennrich
 // 2019)
 #pragma once
+#include "kernels/norm/casting.h"
 #include "kernels/signature/signature.h"
 
 namespace tigon::rms_norm {
 
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"};
 
-// Where forward rounds to the element type, beside y: llama x * rstd before it multiplies the
-// weight; gemma nowhere; none, which is steps in the element type without a cast to float, each
-// that it would store: rstd, x * rstd and offset + w. The sum is in float and the saved rstd not
-// rounded with any of them; eps and offset are taken as given.
-enum class Casting : int { kLlama, kGemma, kNone };
+using norm::Casting;
 
 template <class P>
 struct Forward {

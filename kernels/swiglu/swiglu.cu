@@ -7,8 +7,8 @@
 // 8192 x 14336: forward 168 -> 167 us (102%), backward 280 -> 277 us (102%).
 #include "kernels/swiglu/swiglu.h"
 
-#include "kernels/device/gated.h"
 #include "kernels/device/stream_rows.h"
+#include "kernels/gated/halves.h"
 
 namespace tigon::swiglu {
 namespace {

@@ -1,6 +1,6 @@
 // swiglu: y = d silu(g a) b, silu(x) = x sigmoid(x), with g and d the multipliers   (Shazeer 2020)
 #pragma once
-#include "kernels/signature/gated.h"
+#include "kernels/gated/options.h"
 
 namespace tigon::swiglu {
 

@@ -1,9 +1,11 @@
 // linear_cross_entropy: what is cut, what is left out, and the scratch that follows from it.
-#include "kernels/linear_cross_entropy/vocabulary_cut.h"
+#include "kernels/linear_head/vocabulary_cut.h"
 #include "kernels/tests/linear_cross_entropy_problem.h"
 
 namespace tigon::linear_cross_entropy {
 namespace {
+
+using namespace linear_head;
 
 template <class P>
 class LinearCrossEntropyChunks : public LinearCrossEntropy<P> {};

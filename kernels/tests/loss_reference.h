@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/device/runtime.h"
-#include "kernels/signature/loss.h"
+#include "kernels/loss/options.h"
 
 namespace tigon::testing_support {
 

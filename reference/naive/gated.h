@@ -1,6 +1,6 @@
 // The tensors that the chains of swiglu and geglu read and write, whatever their layout.
 #pragma once
-#include "kernels/signature/gated.h"
+#include "kernels/gated/options.h"
 #include "reference/naive/eager.h"
 
 namespace tigon::naive {

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/signature/loss.h"
+#include "kernels/loss/options.h"
 #include "reference/tests/call.h"
 
 namespace tigon::reference {

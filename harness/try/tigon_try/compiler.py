@@ -63,8 +63,8 @@ def host_object(build, signature, shown, text, name, folder, flavour, passes, dt
 def host_plugin(build, signature):
     """The object with the op's plug-in, which is compiled once for all files."""
     text = signatures.plugin(signature)
-    sources = [*sorted((build.root / "harness/try").glob("*.h")), *sorted((build.root / "kernels/signature").glob("*.h")),
-               build.root / signature.header, build.root / "harness/plugin/tigon_plugin.h"]
+    sources = [*sorted((build.root / "harness/try").glob("*.h")), *sorted((build.root / "kernels").glob("*/*.h")),
+               build.root / "harness/plugin/tigon_plugin.h"]
     digest = hashlib.sha256("\0".join([text, *(file.read_text() for file in sources)]).encode()).hexdigest()[:16]
     folder = build.folder / "try"
     object_file = folder / f"{signature.op}-{digest}.o"

@@ -3,8 +3,8 @@
 #pragma once
 #include <cmath>
 
-#include "kernels/device/loss_forms.h"
-#include "kernels/device/loss_rows.h"
+#include "kernels/loss/forms.h"
+#include "kernels/loss/rows.h"
 
 namespace tigon {
 

@@ -1,4 +1,4 @@
-// Loss and gradient of wide rows in the plain form: the formulas of loss_rows.cu, by a block or a
+// Loss and gradient of wide rows in the plain form: the formulas of rows.cu, by a block or a
 // cluster per row, which holds it (held_row.h). Every instruction that all threads execute for a
 // row counts: with V = 50,304 in 16 bits on an H200, rows took 16% longer when each thread found
 // the factors of the gradient and the logarithm for itself and compared its columns with the
@@ -6,8 +6,8 @@
 // the maximum is found two elements at a time.
 #pragma once
 #include "kernels/device/held_row.h"
-#include "kernels/device/loss_row.h"
-#include "kernels/device/loss_sweep.h"
+#include "kernels/loss/row.h"
+#include "kernels/loss/sweep.h"
 
 namespace tigon {
 

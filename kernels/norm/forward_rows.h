@@ -1,36 +1,36 @@
 // What a forward kernel that normalises rows does with one: rms_norm's, and add_rms_norm's, whose
-// rows are sums.
+// rows are sums. Args are rms_norm::Forward or have its members.
 #pragma once
 #include "kernels/device/rows_ahead.h"
-#include "kernels/rms_norm/rms_norm.h"
-#include "kernels/rms_norm/row.h"
+#include "kernels/norm/casting.h"
+#include "kernels/norm/weight.h"
 
-namespace tigon::rms_norm {
+namespace tigon::norm {
 
 // x becomes y, as llama's models cast.
-template <class P, int kWidth>
-TIGON_DEVICE void normalise_llama(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& w,
+template <class Args, int kWidth>
+TIGON_DEVICE void normalise_llama(const Args& args, const Piece<typename Args::Elem, kWidth>& w,
                                   float rstd, float (&x)[kWidth]) {
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
-  round_piece<typename P::Elem>(x);
+  round_piece<typename Args::Elem>(x);
   multiply_weight(args, w, x);
 }
 
 // x becomes y.
-template <class P, int kWidth>
-TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem, kWidth>& w,
+template <class Args, int kWidth>
+TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, kWidth>& w,
                             float rstd, float (&x)[kWidth]) {
   if (args.casting == Casting::kLlama) return normalise_llama(args, w, rstd, x);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
   if (args.casting != Casting::kGemma || planted("rms_norm.gemma_rounds_twice"))
-    round_piece<typename P::Elem>(x);
+    round_piece<typename Args::Elem>(x);
   if (args.casting != Casting::kNone) return multiply_weight(args, w, x);
   float gain[kWidth];
   for (float& g : gain) g = 1.0f;
   multiply_weight(args, w, gain);
-  round_piece<typename P::Elem>(gain);
+  round_piece<typename Args::Elem>(gain);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= gain[j];
 }
@@ -43,9 +43,9 @@ TIGON_DEVICE void normalise(const Forward<P>& args, const Piece<typename P::Elem
 //   read(at, f)            both, for a piece that does not fit into registers; it is in args.x then
 //   prefetch(row)          asks for that row to be in L2; by one lane
 // `ahead`: see rows_ahead().
-template <class P, int kWidth, int kLanes, int kPieces, bool kRest, class Input>
-TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input, int64_t ahead) {
-  using T = typename P::Elem;
+template <int kWidth, int kLanes, int kPieces, bool kRest, class Args, class Input>
+TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
+  using T = typename Args::Elem;
   constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
@@ -109,10 +109,10 @@ TIGON_DEVICE void forward_rows(const Forward<P>& args, Input input, int64_t ahea
     const T* x = args.x.data + row * args.x.stride[0] + lane * kWidth;
     for (int64_t i = kKept; i + lane < pieces; i += kLanes) {
       unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
-      normalise<P>(args, load_if_given<kWidth>(args.w.data, i + lane), rstd, f);
+      normalise(args, load_if_given<kWidth>(args.w.data, i + lane), rstd, f);
       store_piece(y + i * kWidth, f);
     }
   }
 }
 
-}  // namespace tigon::rms_norm
+}  // namespace tigon::norm

@@ -1,9 +1,9 @@
-// The GEMMs of a chunk of linear_cross_entropy.
+// The GEMMs of a chunk: logits, dx and dw.
 #pragma once
 #include "kernels/device/gemm.h"
-#include "kernels/linear_cross_entropy/chunks.h"
+#include "kernels/linear_head/chunks.h"
 
-namespace tigon::linear_cross_entropy {
+namespace tigon::linear_head {
 
 // The row of a matrix; nullptr where there is no memory, as when only sizes are asked for.
 template <class T>
@@ -111,4 +111,4 @@ Status for_gradient_gemms(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c,
   return {};
 }
 
-}  // namespace tigon::linear_cross_entropy
+}  // namespace tigon::linear_head

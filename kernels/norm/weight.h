@@ -1,8 +1,8 @@
-// What forward and backward of rms_norm do with a row alike.
+// The weight of a norm, as forward and backward multiply it.
 #pragma once
 #include "kernels/device/row_lanes.h"
 
-namespace tigon::rms_norm {
+namespace tigon::norm {
 
 // f *= offset + w, where there is a weight.
 template <class Args, int kWidth>
@@ -16,4 +16,4 @@ TIGON_DEVICE void multiply_weight(const Args& args, const Piece<typename Args::E
     f[j] *= planted("rms_norm.offset_ignored") ? scale[j] : args.offset + scale[j];
 }
 
-}  // namespace tigon::rms_norm
+}  // namespace tigon::norm

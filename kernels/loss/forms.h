@@ -1,4 +1,4 @@
-// What loss_rows.cu computes of one logit at a time, in three forms: a kernel has the instructions
+// What rows.cu computes of one logit at a time, in three forms: a kernel has the instructions
 // and registers of those options only that it is used for.
 #pragma once
 #include <climits>

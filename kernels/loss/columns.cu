@@ -1,12 +1,12 @@
-// The formulas of loss_rows.cu for rows of which some columns are held at a time. Two sweeps of a
+// The formulas of rows.cu for rows of which some columns are held at a time. Two sweeps of a
 // block per row and part: one reads the logits once and joins their statistics, online and in fp32,
 // to those of the parts before; the other reads them once and writes their gradient over them.
-#include "kernels/device/loss_columns.h"
+#include "kernels/loss/columns.h"
 
 #include <climits>
 
-#include "kernels/device/loss_row.h"
-#include "kernels/device/loss_sweep.h"
+#include "kernels/loss/row.h"
+#include "kernels/loss/sweep.h"
 
 namespace tigon {
 namespace {

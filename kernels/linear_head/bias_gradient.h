@@ -5,7 +5,7 @@
 #include "kernels/device/device.h"
 #include "kernels/signature/signature.h"
 
-namespace tigon::linear_cross_entropy {
+namespace tigon::linear_head {
 
 inline constexpr int kBiasThreads = 256;
 inline constexpr int64_t kBiasBlocks = 1056;  // 8 on each of the 132 SMs of an H200
@@ -87,4 +87,4 @@ Status add_bias_gradient(const T* d, int64_t rows, int64_t columns, int64_t stri
                 add_bias_sums_kernel, scratch, rows > 0 ? groups : 0, columns, adds, dbias);
 }
 
-}  // namespace tigon::linear_cross_entropy
+}  // namespace tigon::linear_head

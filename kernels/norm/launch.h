@@ -4,10 +4,9 @@
 
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_lanes.h"
-#include "kernels/rms_norm/rms_norm.h"
 #include "kernels/signature/checks.h"
 
-namespace tigon::rms_norm {
+namespace tigon::norm {
 
 // Block indices are 31 bits.
 inline Status check_sizes(int64_t t, int64_t h) {
@@ -56,12 +55,12 @@ LaunchConfig forward_grid(int64_t rows, Stream stream) {
 }
 
 // Calls run.operator()<as above>(grid, partials) and adds the partial sums of dw up.
-template <const auto& kVectors, const auto& kElements, class P, class Run>
-Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, const Run& run) {
+template <const auto& kVectors, const auto& kElements, class Args, class Run>
+Status launch_backward(const Args& args, bool vectors, Stream stream, const Run& run) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
   float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
   unsigned blocks = 0;
-  const Status status = with_row_kernel<kVectors, kElements, typename P::Elem>(
+  const Status status = with_row_kernel<kVectors, kElements, typename Args::Elem>(
       vectors, h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
         constexpr int kLanes = kShape.lanes;
         blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
@@ -75,17 +74,17 @@ Status launch_backward(const Backward<P>& args, bool vectors, Stream stream, con
 
 // Bytes of the partial sums: enough for aligned rows and for others, so that it does not depend on
 // addresses.
-template <const auto& kVectors, const auto& kElements, class P>
-size_t partial_sum_bytes(const Backward<P>& args) {
+template <const auto& kVectors, const auto& kElements, class Args>
+size_t partial_sum_bytes(const Args& args) {
   if (!args.dw) return 0;
   const int64_t t = args.x.shape[0], h = args.x.shape[1];
   const auto blocks = [&]<int, LaunchShape kShape, bool> {
     return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(t);
   };
-  using T = typename P::Elem;
+  using T = typename Args::Elem;
   const unsigned rows = std::max(with_row_kernel<kVectors, kElements, T>(true, h, blocks),
                                  with_row_kernel<kVectors, kElements, T>(false, h, blocks));
   return size_t{rows} * static_cast<size_t>(h) * sizeof(float);
 }
 
-}  // namespace tigon::rms_norm
+}  // namespace tigon::norm

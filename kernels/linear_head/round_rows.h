@@ -5,7 +5,7 @@
 #include "kernels/device/device.h"
 #include "kernels/signature/checks.h"
 
-namespace tigon::linear_cross_entropy {
+namespace tigon::linear_head {
 
 inline constexpr int kRoundThreads = 256;
 inline constexpr int64_t kMaxRoundBlocks = 4096;  // some rows each
@@ -50,4 +50,4 @@ Status round_rows(const float* sums, const View<T, 2>& to, Stream stream) {
                 aligned ? columns / kVec<T> : 0);
 }
 
-}  // namespace tigon::linear_cross_entropy
+}  // namespace tigon::linear_head

@@ -1,15 +1,14 @@
-// How linear_cross_entropy cuts its logits, and the scratch that it works in.
+// How the logits of a linear head are cut, and where the chunks lie.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/device/device.h"
-#include "kernels/device/loss_columns.h"
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
-#include "kernels/linear_cross_entropy/vocabulary_cut.h"
+#include "kernels/linear_head/options.h"
+#include "kernels/linear_head/vocabulary_cut.h"
 
-namespace tigon::linear_cross_entropy {
+namespace tigon::linear_head {
 
 template <class Args>
 concept WritesGradients = requires(const Args& a) {
@@ -74,18 +73,14 @@ struct Chunk {
   int64_t stride;  // columns of memory for each row
 };
 
-// The scratch and how the logits are cut.
+// How the logits are cut, and the scratch of the products.
 template <class Elem>
 struct Plan {
-  int64_t chunk = 0;             // most rows, or columns, of a chunk in the scratch
-  int64_t chunks = 0;            // where rows are cut
-  LogitsRoom room = {};          // where the vocabulary is cut
-  LossTotals* totals = nullptr;  // [1], where needs_totals()
-  // [T] each, where they are reduced.
-  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
-  LossState* state = nullptr;  // [T], where the vocabulary is cut
-  Elem* logits = nullptr;      // the chunk in the scratch
-  Elem* pieces = nullptr;      // where pieces start in the memory of dw
+  int64_t chunk = 0;       // most rows, or columns, of a chunk in the scratch
+  int64_t chunks = 0;      // where rows are cut
+  LogitsRoom room = {};    // where the vocabulary is cut
+  Elem* logits = nullptr;  // the chunk in the scratch
+  Elem* pieces = nullptr;  // where pieces start in the memory of dw
   // Where it is summed over chunks and is not fp32 itself.
   float* dw_sum = nullptr;  // [V, H]
   float* dx_sum = nullptr;  // [T, H]
@@ -163,4 +158,4 @@ Status for_chunks(const Args& a, const PlanOf<Args>& p, F f) {
   return {};
 }
 
-}  // namespace tigon::linear_cross_entropy
+}  // namespace tigon::linear_head

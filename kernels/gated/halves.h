@@ -2,8 +2,8 @@
 #pragma once
 #include "kernels/device/device.h"
 #include "kernels/device/mutant.h"
+#include "kernels/gated/options.h"
 #include "kernels/signature/checks.h"
-#include "kernels/signature/gated.h"
 
 namespace tigon {
 

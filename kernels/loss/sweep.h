@@ -1,8 +1,8 @@
 // The two sweeps over a row's logits, of a block: statistics and gradient.
 #pragma once
 #include "kernels/device/device.h"
-#include "kernels/device/loss_forms.h"
 #include "kernels/device/row_slice.h"
+#include "kernels/loss/forms.h"
 
 namespace tigon {
 

@@ -1,6 +1,6 @@
 # The row sweep of both losses: a static library, because those follow an op's object library into
 # whatever links it.
-tigon_add_kernel_library(tigon_loss_rows_objects SOURCES device/loss_rows.cu device/loss_columns.cu)
+tigon_add_kernel_library(tigon_loss_rows_objects SOURCES loss/rows.cu loss/columns.cu)
 
 function(tigon_add_loss_rows flavour runtime)
   if(NOT TARGET tigon_loss_rows_objects_${flavour})

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace tigon::linear_cross_entropy {
+namespace tigon::linear_head {
 
 // Columns start, and rows of logits are apart, by a multiple of this: 16 bytes of a 16-bit type,
 // without which the GEMM and the row sweep cannot use wide accesses.
@@ -85,4 +85,4 @@ inline Columns chunk_before(int64_t end, const Round& round, const LogitsRoom& r
   return {round.first, end - round.first};
 }
 
-}  // namespace tigon::linear_cross_entropy
+}  // namespace tigon::linear_head

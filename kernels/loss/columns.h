@@ -1,8 +1,8 @@
 // Cross entropy of rows of logits that come in parts of some columns: add every part, finish, then
 // take the gradient of each, whose logits must be there again.
 #pragma once
-#include "kernels/device/loss_forms.h"
-#include "kernels/device/loss_rows.h"
+#include "kernels/loss/forms.h"
+#include "kernels/loss/rows.h"
 
 namespace tigon {
 

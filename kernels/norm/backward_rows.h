@@ -1,5 +1,6 @@
 // What a backward kernel that normalises rows does with those of a block: rms_norm's, and
-// add_rms_norm's, which adds the gradient of the residual stream.
+// add_rms_norm's, which adds the gradient of the residual stream. Args are rms_norm::Backward or
+// have its members.
 //
 //   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),  dw = sum_T dy * x * rstd
 //
@@ -11,16 +12,15 @@
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_queue.h"
 #include "kernels/device/rows_ahead.h"
-#include "kernels/rms_norm/rms_norm.h"
-#include "kernels/rms_norm/row.h"
+#include "kernels/norm/weight.h"
 
-namespace tigon::rms_norm {
+namespace tigon::norm {
 
 // dx of a piece; pull = rstd^2 * mean_H(m * x).
-template <class P, int kWidth>
-TIGON_DEVICE void gradient(const Backward<P>& args, const Piece<typename P::Elem, kWidth>& x_piece,
-                           const Piece<typename P::Elem, kWidth>& dy_piece,
-                           const Piece<typename P::Elem, kWidth>& w, float rstd, float pull,
+template <class Args, int kWidth>
+TIGON_DEVICE void gradient(const Args& args, const Piece<typename Args::Elem, kWidth>& x_piece,
+                           const Piece<typename Args::Elem, kWidth>& dy_piece,
+                           const Piece<typename Args::Elem, kWidth>& w, float rstd, float pull,
                            float (&dx)[kWidth]) {
   float x[kWidth];
   unpack_piece(x_piece, x);
@@ -40,10 +40,10 @@ TIGON_DEVICE void gradient(const Backward<P>& args, const Piece<typename P::Elem
 //   start(row, lane)          starts to read this row
 //   add(i, p, slot, dx)       adds piece i, the thread's p-th
 //   add_at(i, dx)             adds a piece that is not kept
-template <class P, int kWidth, int kLanes, int kPieces, int kStages, bool kRest, class Upstream>
-TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
-                                Vec<typename P::Elem>* slots, Upstream upstream) {
-  using T = typename P::Elem;
+template <int kWidth, int kLanes, int kPieces, int kStages, bool kRest, class Args, class Upstream>
+TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename Args::Elem>* slots,
+                                Upstream upstream) {
+  using T = typename Args::Elem;
   constexpr int kKept = kLanes * kPieces;
   using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
   const int lane = threadIdx.x % kLanes;
@@ -188,4 +188,4 @@ TIGON_DEVICE void backward_rows(const Backward<P>& args, float* partials,
   if (partial != nullptr) store_partial<kLanes>(dw, pieces, partial);
 }
 
-}  // namespace tigon::rms_norm
+}  // namespace tigon::norm

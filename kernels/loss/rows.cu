@@ -6,8 +6,8 @@
 // A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
 // shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
 // SM), and its gradient is written once over it. Statistics are fp32 and online. Wide rows in the
-// plain form have a kernel of their own (loss_held.h).
-#include "kernels/device/loss_rows.h"
+// plain form have a kernel of their own (held.h).
+#include "kernels/loss/rows.h"
 
 #include <algorithm>
 #include <climits>
@@ -15,16 +15,16 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
-#include "kernels/device/loss_held.h"
-#include "kernels/device/loss_row.h"
-#include "kernels/device/loss_sweep.h"
+#include "kernels/loss/held.h"
+#include "kernels/loss/row.h"
+#include "kernels/loss/sweep.h"
 
 namespace tigon {
 namespace {
 
 // 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
 // are one that loads while others reduce and store; in three blocks they leave 40 registers, which
-// spill. A row is kept in shared memory, no pieces in registers. Then those of loss_held.h, for
+// spill. A row is kept in shared memory, no pieces in registers. Then those of held.h, for
 // rows of kLeastHeld vectors and more, the last one for devices without clusters.
 constexpr ShapeTable<12> kShapes = {"loss_rows",
                                     {{128, 0, 1},

@@ -1,7 +1,7 @@
 // Cross entropy of rows of logits, launched by cross_entropy on a whole tensor and by
 // linear_cross_entropy on one chunk of rows after the other.
 #pragma once
-#include "kernels/signature/loss.h"
+#include "kernels/loss/options.h"
 
 namespace tigon {
 
@@ -19,7 +19,7 @@ struct LossTotals {
 };
 
 // Rows of logits and what belongs to them, in device memory. T rows, V classes; all of the columns
-// are held but by loss_columns.h.
+// are held but by columns.h.
 template <class Elem>
 struct LossRows {
   LossPass pass = LossPass::kForward;
