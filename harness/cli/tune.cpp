@@ -110,7 +110,7 @@ void add_tune(CLI::App* app, Program* program) {
       "  ./tigon tune layer_norm --dtype f32 -a H=4096 --out h200.json\n"
       "  TIGON_LAUNCH_TABLE=h200.json ./tigon bench --op layer_norm\n"
       "A shape is the threads of a row and of a block, and with them the rows of a block; the\n"
-      "16-byte pieces that a thread keeps; blocks per multiprocessor; stages, the rows on their\n"
+      "16-byte vectors that a thread holds; blocks per multiprocessor; stages, the rows on their\n"
       "way while one is worked on; and the blocks of a cluster that share a row. Each kernel has\n"
       "a table of those that it is compiled in; not all of these matter to all kernels. The\n"
       "vector width is no choice: narrower accesses than 16 bytes are for tensors whose address\n"

@@ -17,21 +17,21 @@ using Json = nlohmann::ordered_json;
 
 Json to_json(const LaunchShape& s) {
   return {{"lanes", s.lanes},
-          {"pieces", s.pieces},
+          {"vectors", s.vectors},
           {"blocks_per_sm", s.blocks_per_sm},
           {"stages", s.stages},
           {"cluster", s.cluster}};
 }
 
 LaunchShape shape_of(const Json& j) {
-  return {j.at("lanes"), j.at("pieces"), j.at("blocks_per_sm"), j.at("stages"), j.at("cluster")};
+  return {j.at("lanes"), j.at("vectors"), j.at("blocks_per_sm"), j.at("stages"), j.at("cluster")};
 }
 
 }  // namespace
 
 std::string describe(const LaunchShape& s) {
   std::string text = fmt::format("{} lanes", s.lanes);
-  if (s.pieces > 0) text += fmt::format(" x {}", s.pieces);
+  if (s.vectors > 0) text += fmt::format(" x {}", s.vectors);
   text += fmt::format(", {}/SM", s.blocks_per_sm);
   if (s.stages > 1) text += fmt::format(", {} stages", s.stages);
   if (s.cluster > 1) text += fmt::format(", cluster {}", s.cluster);
@@ -45,15 +45,16 @@ LaunchFile read_launch_file(const std::string& path) {
     const Json j = Json::parse(text);
     LaunchFile file{j.at("machine"), j.at("date"), j.at("executor"), j.at("commit"), {}};
     for (const Json& e : j.at("entries"))
-      file.entries.push_back({{e.at("table"), e.at("pieces")},
+      file.entries.push_back({{e.at("table"), e.at("row")},
                               shape_of(e.at("shape")),
                               e.at("case_id"),
                               e.at("before_s"),
                               e.at("after_s")});
     return file;
   } catch (const Json::exception& error) {
-    throw UsageError(fmt::format(
-        "launch table {}: not as ./tigon tune writes it; make one anew ({})", path, error.what()));
+    throw UsageError(
+        fmt::format("launch table {}: not as ./tigon tune writes it; make a new one with it ({})",
+                    path, error.what()));
   }
 }
 
@@ -65,7 +66,7 @@ void write_launch_file(const std::string& path, const LaunchFile& file) {
             {"entries", Json::array()}};
   for (const LaunchEntry& e : file.entries)
     j["entries"].push_back({{"table", e.key.first},
-                            {"pieces", e.key.second},
+                            {"row", e.key.second},
                             {"shape", to_json(e.shape)},
                             {"case_id", e.case_id},
                             {"before_s", e.before_s},

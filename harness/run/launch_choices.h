@@ -18,7 +18,7 @@ struct LaunchFile {
   std::vector<LaunchEntry> entries;
 };
 
-// "256 lanes x 2, 2/SM, 3 stages": lanes, pieces of each, blocks, and what is not 1.
+// "256 lanes x 2, 2/SM, 3 stages": lanes, vectors of each, blocks, and what is not 1.
 std::string describe(const LaunchShape& shape);
 
 // Throw UsageError, one line.

@@ -53,7 +53,7 @@ struct Kind {
   std::vector<int LaunchShape::*> searched;
 };
 const Kind kKinds[] = {
-    {"rms_norm/forward/fused/bf16/T=9,H=512", {&LaunchShape::lanes, &LaunchShape::pieces}},
+    {"rms_norm/forward/fused/bf16/T=9,H=512", {&LaunchShape::lanes, &LaunchShape::vectors}},
     {"rms_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::lanes, &LaunchShape::stages}},
     {"add_rms_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::stages}},
     {"layer_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::stages}},

@@ -21,45 +21,70 @@ using norm::forward_grid;
 using norm::in_vectors;
 using norm::with_row_kernel;
 
-// As rms_norm's, with half the pieces a thread: there are two tensors in flight.
-constexpr RowTable<9> kForwardVectors = {"add_rms_norm.forward.vectors",
-                                         {{8, 1, 8},
-                                          {16, 1, 8},
-                                          {32, 1, 8},
-                                          {32, 4, 6},
-                                          {128, 2, 8},
-                                          {256, 2, 4},
-                                          {512, 2, 2},
-                                          {1024, 2, 1},
-                                          {512, 8, 1}}};
-constexpr RowTable<4> kForwardElements = {"add_rms_norm.forward.elements",
-                                          {{32, 8, 8}, {32, 16, 4}, {128, 16, 4}, {256, 16, 2}}};
+// As rms_norm's, with half the vectors a thread: two tensors are in flight.
+constexpr RowTable<9> kForwardVectors = {
+    .name = "add_rms_norm.forward.vectors",
+    .shapes =
+        {
+            {.lanes = 8, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 16, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 6},
+            {.lanes = 128, .vectors = 2, .blocks_per_sm = 8},
+            {.lanes = 256, .vectors = 2, .blocks_per_sm = 4},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 2},
+            {.lanes = 1024, .vectors = 2, .blocks_per_sm = 1},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
+        },
+};
+constexpr RowTable<4> kForwardElements = {
+    .name = "add_rms_norm.forward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 16, .blocks_per_sm = 4},
+            {.lanes = 128, .vectors = 16, .blocks_per_sm = 4},
+            {.lanes = 256, .vectors = 16, .blocks_per_sm = 2},
+        },
+};
 
-// Up to 64, 128, 256, 512, 1024, 2048, 4096, 8192 and 16384 columns of bf16. All three tensors of
-// a row are read from where they landed, while two or three rows are on their way: a loop like this
-// one had 95 to 97% of the rate of a copy of the same bytes on an H200 for H = 1024 to 16384, 80 to
-// 89% with rows in registers and dh not queued. A row of 16384 leaves dh no shared memory; the
-// shapes behind it and behind that of 8192 are for devices that have less.
+// Kernels read all three tensors of a row from shared memory, where asynchronous copies put them:
+// keeping rows in registers, or reading dh without a queue, is slower. The longest rows leave dh no
+// room in shared memory. Shapes that hold no longer row than the one before are for devices with
+// less shared memory.
 constexpr size_t three_queues(const LaunchShape& shape) {
   return (is_long(shape) ? 2 : 3) * queue_bytes(shape);
 }
-constexpr RowTable<13> kBackwardVectors = {"add_rms_norm.backward.vectors",
-                                           {{8, 1, 6},
-                                            {16, 1, 6},
-                                            {32, 1, 6},
-                                            {32, 2, 4},
-                                            {128, 1, 6, 4},
-                                            {128, 2, 4, 4},
-                                            {256, 2, 2, 4},
-                                            {512, 2, 1, 4},
-                                            {512, 2, 1, 3},
-                                            {256, 4, 1},
-                                            {512, 4, 1, 3},
-                                            {512, 4, 1, 2},
-                                            {512, 1, 1, 2}},
-                                           three_queues};
-constexpr RowTable<4> kBackwardElements = {"add_rms_norm.backward.elements",
-                                           {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
+constexpr RowTable<13> kBackwardVectors = {
+    .name = "add_rms_norm.backward.vectors",
+    .shapes =
+        {
+            {.lanes = 8, .vectors = 1, .blocks_per_sm = 6},
+            {.lanes = 16, .vectors = 1, .blocks_per_sm = 6},
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 6},
+            {.lanes = 32, .vectors = 2, .blocks_per_sm = 4},
+            {.lanes = 128, .vectors = 1, .blocks_per_sm = 6, .stages = 4},
+            {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 4},
+            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 4},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 256, .vectors = 4, .blocks_per_sm = 1},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 2},
+            {.lanes = 512, .vectors = 1, .blocks_per_sm = 1, .stages = 2},
+        },
+    .shared_bytes = three_queues,
+};
+constexpr RowTable<4> kBackwardElements = {
+    .name = "add_rms_norm.backward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 4},
+            {.lanes = 32, .vectors = 16, .blocks_per_sm = 2},
+            {.lanes = 128, .vectors = 16, .blocks_per_sm = 2},
+            {.lanes = 256, .vectors = 16, .blocks_per_sm = 1},
+        },
+};
 
 // x + residual, which goes to h.
 template <class P, int kWidth, int kPieces>
@@ -216,7 +241,7 @@ Status forward(const Forward<P>& args, Stream stream) {
       in_vectors(args.w, args.x, args.residual, args.h, args.y), h,
       [&]<int kWidth, LaunchShape kShape, bool kRest> {
         const auto kernel =
-            forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
+            forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm, kRest>;
         return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
       });
 }
@@ -246,7 +271,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       norm_of(args), vectors, stream,
       [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
-        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.pieces,
+        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
                                             kShape.blocks_per_sm, kShape.stages, kRest>;
         return launch(grid, kernel, args, partials);
       });

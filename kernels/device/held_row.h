@@ -21,7 +21,7 @@
 namespace tigon {
 
 // lanes: threads of a block; pieces: vectors of a thread in registers.
-constexpr bool is_held(const LaunchShape& shape) { return shape.pieces > 0; }
+constexpr bool is_held(const LaunchShape& shape) { return shape.vectors > 0; }
 inline constexpr size_t kHeldStaticShared = 1024;  // upper bound, beside the vectors
 inline constexpr size_t kSystemShared = 1024;      // that CUDA takes for itself per block
 
@@ -29,7 +29,7 @@ inline constexpr size_t kSystemShared = 1024;      // that CUDA takes for itself
 inline size_t held_bytes(const LaunchShape& shape, int64_t vectors) {
   const int64_t part = ceil_div(vectors, int64_t{shape.cluster});
   const int64_t each = ceil_div(part, int64_t{shape.lanes});
-  return static_cast<size_t>(std::max<int64_t>(each - shape.pieces, 0) * shape.lanes) * 16;
+  return static_cast<size_t>(std::max<int64_t>(each - shape.vectors, 0) * shape.lanes) * 16;
 }
 // Of narrower rows it has not been measured; 1,125 vectors (V = 9,000 in 16 bits) are 1.5 times as
 // fast so on an H200 as before.

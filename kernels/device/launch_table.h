@@ -12,14 +12,13 @@
 
 namespace tigon {
 
-// A row of a kernel's table. `lanes` threads share a row of the tensor, each of which keeps
-// `pieces` pieces of it; up to 32 lanes need no barrier, and 128 threads share a block; more lanes
-// are a block. A stream kernel has `lanes` threads in a block. Members that a kernel has no use for
-// stay as they are.
+// One entry of a kernel's table. Fields that a kernel has no use for keep their defaults.
 struct LaunchShape {
-  int lanes, pieces;
-  int blocks_per_sm;  // that the registers must let run at once
-  int stages = 1;     // rows on their way to a group of lanes while it works on another
+  int lanes;        // threads that share a row: part of a warp, a warp or a block. A block has 128
+                    // threads at least. Elementwise kernels: the threads of a block
+  int vectors = 0;  // of 16 bytes that a thread holds of a row; elements where rows are unaligned
+  int blocks_per_sm;  // that must fit on a multiprocessor at once: bounds a thread's registers
+  int stages = 1;     // rows in flight to shared memory while a row is worked on
   int cluster = 1;    // blocks that share a row; 1 where the device has no clusters
 
   friend constexpr bool operator==(const LaunchShape&, const LaunchShape&) = default;
@@ -37,7 +36,8 @@ struct ShapeTable {
 
 class LaunchTable {
  public:
-  // Name of the kernel's table, and size of the row in the units of that kernel (pieces, mostly).
+  // Name of the kernel's table, and length of the row in the unit of that kernel (16-byte
+  // vectors, mostly).
   using Key = std::pair<std::string, int64_t>;
   struct Question {
     Key key;

@@ -28,7 +28,7 @@ constexpr bool takes_rest(const LaunchShape& shape) {
 }
 // A row of `pieces` pieces is kept.
 constexpr bool holds(const LaunchShape& shape, int64_t pieces) {
-  return pieces <= int64_t{shape.lanes} * shape.pieces * shape.cluster;
+  return pieces <= int64_t{shape.lanes} * shape.vectors * shape.cluster;
 }
 
 // The device has the shared memory that a launch asks for.

@@ -89,12 +89,12 @@ class RowQueue {
 constexpr size_t queue_bytes(const LaunchShape& shape) {
   if (shape.stages == 1) return 0;
   const int threads = shape.lanes < 128 ? 128 : shape.lanes;
-  return sizeof(Vec<float>) * static_cast<size_t>(threads * shape.pieces * shape.stages);
+  return sizeof(Vec<float>) * static_cast<size_t>(threads * shape.vectors * shape.stages);
 }
 // A row of so many pieces leaves registers only for the sums of its columns.
 inline constexpr int kLongRow = 2048;
 TIGON_HOST_DEVICE constexpr bool is_long(const LaunchShape& shape) {
-  return shape.lanes * shape.pieces >= kLongRow;
+  return shape.lanes * shape.vectors >= kLongRow;
 }
 constexpr size_t two_queues(const LaunchShape& shape) { return 2 * queue_bytes(shape); }
 

@@ -23,13 +23,13 @@ inline constexpr size_t kRingStaticShared = 3072;  // upper bound, beside the sl
 inline constexpr int64_t kLeastInRing = 3500;
 
 constexpr size_t ring_bytes(const LaunchShape& shape) {
-  return static_cast<size_t>(shape.lanes) * shape.pieces * shape.stages * kRingInputs * 16;
+  return static_cast<size_t>(shape.lanes) * shape.vectors * shape.stages * kRingInputs * 16;
 }
 // May rows of so many 16-byte vectors be walked over in this shape?
 inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
   const DeviceLimits limits = device_limits();
   return limits.clusters && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
-         vectors >= kLeastInRing && vectors <= int64_t{shape.lanes} * shape.pieces * shape.stages;
+         vectors >= kLeastInRing && vectors <= int64_t{shape.lanes} * shape.vectors * shape.stages;
 }
 
 // Rows of both inputs start at the same place between two 16-byte boundaries.

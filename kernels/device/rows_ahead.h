@@ -15,7 +15,7 @@ namespace tigon {
 constexpr int64_t rows_ahead(const LaunchShape& shape, int64_t rows) {
   const int64_t groups = shape.lanes < 128 ? 128 / shape.lanes : 1;
   const int64_t in_flight = int64_t{132} * shape.blocks_per_sm * groups;
-  return shape.pieces > 1 && rows > in_flight ? in_flight / 2 : 0;
+  return shape.vectors > 1 && rows > in_flight ? in_flight / 2 : 0;
 }
 
 // Row row + ahead of these [T, H], by one lane of the row's. Rows start at multiples of 16 bytes.

@@ -23,44 +23,68 @@
 namespace tigon::layer_norm {
 namespace {
 
-// Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 24576 columns of bf16; see rms_norm. 1024
-// threads per SM: 92, 94, 95, 96 and 97% of the rate of a copy of the same bytes for H = 1024 to
-// 16384 on an H200, from a graph. Shapes of 1280 threads are for `tigon tune`.
-constexpr RowTable<11> kForwardVectors = {"layer_norm.forward.vectors",
-                                          {{8, 1, 8},
-                                           {16, 1, 8},
-                                           {32, 1, 8},
-                                           {32, 4, 8},
-                                           {64, 4, 8},
-                                           {128, 4, 8},
-                                           {256, 4, 4},
-                                           {512, 4, 2},
-                                           {128, 4, 10},
-                                           {256, 4, 5},
-                                           {512, 6, 1}}};
-constexpr RowTable<4> kForwardElements = {"layer_norm.forward.elements",
-                                          {{32, 8, 8}, {32, 16, 5}, {128, 16, 4}, {256, 16, 2}}};
+// As rms_norm's: four vectors a thread and 1024 threads per SM. Shapes for 1280 threads per SM are
+// for `tigon tune`.
+constexpr RowTable<11> kForwardVectors = {
+    .name = "layer_norm.forward.vectors",
+    .shapes =
+        {
+            {.lanes = 8, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 16, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 64, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 256, .vectors = 4, .blocks_per_sm = 4},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 10},
+            {.lanes = 256, .vectors = 4, .blocks_per_sm = 5},
+            {.lanes = 512, .vectors = 6, .blocks_per_sm = 1},
+        },
+};
+constexpr RowTable<4> kForwardElements = {
+    .name = "layer_norm.forward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 16, .blocks_per_sm = 5},
+            {.lanes = 128, .vectors = 16, .blocks_per_sm = 4},
+            {.lanes = 256, .vectors = 16, .blocks_per_sm = 2},
+        },
+};
 
-// Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
-// 28 registers (x, dy, w, eight sums of dw and of db) where lanes of a warp share a row. Longer
-// rows are read from where they landed, while three more, or two of 16384, are on their way. An
-// H200 had 95, 90, 91, 93 and 86% of the rate of a copy of the same bytes for H = 1024 to 16384,
-// from a graph. The shapes behind those of 8192 and 16384 are for devices with less shared memory.
-constexpr RowTable<11> kBackwardVectors = {"layer_norm.backward.vectors",
-                                           {{8, 1, 5, 2},
-                                            {16, 1, 5, 2},
-                                            {32, 1, 5, 2},
-                                            {32, 4, 2, 2},
-                                            {128, 2, 4, 4},
-                                            {256, 2, 2, 4},
-                                            {512, 2, 1, 4},
-                                            {512, 2, 1, 3},
-                                            {512, 4, 1, 3},
-                                            {512, 4, 1, 2},
-                                            {512, 1, 1, 2}},
-                                           two_queues};
-constexpr RowTable<4> kBackwardElements = {"layer_norm.backward.elements",
-                                           {{32, 8, 4}, {32, 16, 2}, {128, 16, 2}, {256, 16, 1}}};
+// Where lanes of a warp share a row, a vector costs up to 28 registers: x, dy, w, eight sums of dw
+// and eight of db. Longer rows stay in shared memory, where asynchronous copies put them, and more
+// rows are in flight. Shapes that hold no longer row than the one before are for devices with less
+// shared memory.
+constexpr RowTable<11> kBackwardVectors = {
+    .name = "layer_norm.backward.vectors",
+    .shapes =
+        {
+            {.lanes = 8, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
+            {.lanes = 16, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 4},
+            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 4},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 2},
+            {.lanes = 512, .vectors = 1, .blocks_per_sm = 1, .stages = 2},
+        },
+    .shared_bytes = two_queues,
+};
+constexpr RowTable<4> kBackwardElements = {
+    .name = "layer_norm.backward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 4},
+            {.lanes = 32, .vectors = 16, .blocks_per_sm = 2},
+            {.lanes = 128, .vectors = 16, .blocks_per_sm = 2},
+            {.lanes = 256, .vectors = 16, .blocks_per_sm = 1},
+        },
+};
 
 // A value near the mean of the row's part that a warp has: the mean of its first pieces. What the
 // sums about it lose is a factor of at most 1 + kPieces, where all of the variance is in those.
@@ -223,7 +247,7 @@ Status launch_forward(const Forward<P>& args, Stream stream) {
     constexpr int kLanes = kShape.lanes;
     const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
     return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
-                  forward_kernel<P, kWidth, kLanes, kShape.pieces, kShape.blocks_per_sm, kRest>,
+                  forward_kernel<P, kWidth, kLanes, kShape.vectors, kShape.blocks_per_sm, kRest>,
                   args, rows_ahead(kShape, rows));
   };
   if constexpr (kWidth == 1)
@@ -262,7 +286,7 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
   const Partials partials = partials_of(args);
   unsigned blocks = 0;
   const auto run = [&]<LaunchShape kShape, bool kRest> {
-    constexpr int kLanes = kShape.lanes, kPieces = kShape.pieces, kStages = kShape.stages;
+    constexpr int kLanes = kShape.lanes, kPieces = kShape.vectors, kStages = kShape.stages;
     blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
     const size_t shared_bytes = kWidth > 1 ? two_queues(kShape) : 0;
     return launch({dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream},

@@ -22,26 +22,30 @@
 namespace tigon {
 namespace {
 
-// 128 threads for rows of up to kSmallRow bytes; else 512, of which three blocks per multiprocessor
-// are one that loads while others reduce and store; in three blocks they leave 40 registers, which
-// spill. A row is kept in shared memory, no pieces in registers. Then those of held.h, for
-// rows of kLeastHeld vectors and more, the last one for devices without clusters.
-constexpr ShapeTable<12> kShapes = {"loss_rows",
-                                    {{128, 0, 1},
-                                     {512, 0, 3},
-                                     {512, 0, 3, 1, 2},
-                                     {512, 0, 3, 1, 4},
-                                     {512, 0, 3, 1, 8},
-                                     {256, 8, 4},
-                                     {320, 8, 3},
-                                     {512, 8, 2},
-                                     {512, 8, 2, 1, 2},
-                                     {512, 8, 2, 1, 4},
-                                     {512, 8, 2, 1, 8},
-                                     {1024, 8, 1}}};
+// Shapes without vectors sweep over a row that shared memory holds: 128 threads for rows of up to
+// kSmallRow bytes, else 512. With three blocks per multiprocessor one loads while others reduce and
+// store; registers leave no room for a fourth. Shapes with vectors are those of held.h; the last
+// one is for devices without clusters.
+constexpr ShapeTable<12> kShapes = {
+    .name = "loss_rows",
+    .shapes =
+        {
+            {.lanes = 128, .blocks_per_sm = 1},
+            {.lanes = 512, .blocks_per_sm = 3},
+            {.lanes = 512, .blocks_per_sm = 3, .cluster = 2},
+            {.lanes = 512, .blocks_per_sm = 3, .cluster = 4},
+            {.lanes = 512, .blocks_per_sm = 3, .cluster = 8},
+            {.lanes = 256, .vectors = 8, .blocks_per_sm = 4},
+            {.lanes = 320, .vectors = 8, .blocks_per_sm = 3},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
+            {.lanes = 1024, .vectors = 8, .blocks_per_sm = 1},
+        },
+};
 constexpr size_t kFirstPlain = 5;  // for the plain form only
-// 2 MiB are 0.6 to 1.9% slower on an H200 at eight row lengths from 32,000 to 262,144 columns in 16
-// bits.
+// Bytes of later rows in flight to L2. Half as many are slower.
 constexpr int64_t kBytesAhead = int64_t{4} << 20;
 constexpr size_t kSmallRow = 16384;
 constexpr size_t kStaticShared = 512;  // upper bound of a block's shared memory beside the row
@@ -233,7 +237,7 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     if constexpr (is_held(kShape))
       return launch_held(kShape, a.rows, static_cast<int64_t>(row_bytes / 16), kBytesAhead, stream,
-                         loss_held_kernel<Elem, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
+                         loss_held_kernel<Elem, kShape.lanes, kShape.vectors, kShape.blocks_per_sm>,
                          a, a.after_count);
     else
       return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);

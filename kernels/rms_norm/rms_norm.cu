@@ -21,43 +21,69 @@ using norm::forward_grid;
 using norm::in_vectors;
 using norm::with_row_kernel;
 
-// Up to 64, 128, 256, 1024, 2048, 4096, 8192, 16384 and 32768 columns of bf16. Four pieces a thread
-// are enough bytes in flight and leave room for 1024 threads per SM: 95 to 97% of the rate of a
-// copy of the same bytes on an H200 from 1024 columns on, from a graph.
-constexpr RowTable<9> kForwardVectors = {"rms_norm.forward.vectors",
-                                         {{8, 1, 8},
-                                          {16, 1, 8},
-                                          {32, 1, 8},
-                                          {32, 4, 8},
-                                          {128, 2, 8},
-                                          {128, 4, 8},
-                                          {256, 4, 4},
-                                          {512, 4, 2},
-                                          {512, 8, 1}}};
-constexpr RowTable<4> kForwardElements = {"rms_norm.forward.elements",
-                                          {{32, 8, 8}, {32, 16, 5}, {128, 16, 5}, {256, 16, 2}}};
+// A row takes the first shape that holds it in registers: lanes * vectors * 8 columns in 16 bits.
+// The last shape also takes longer rows, of which it reads the end twice.
+// `tigon describe rms_norm --shapes` lists the longest row of each shape.
 
-// Up to 64, 128, 256, 1024, 2048, 4096, 8192 and 16384 columns of bf16. A 16-byte piece costs up to
-// 20 registers (x, dy, w, eight sums of dw). 64 KB on their way per SM are best, in as few blocks
-// as hold them: of 16384 x 4096, a loop like this one had on an H200 102% of the rate of a copy of
-// the same bytes in two blocks of 256 threads, 90% in three and 87% in four. Two rows are on their
-// way; one or three are for `tigon tune`, and no faster.
-constexpr RowTable<12> kBackwardVectors = {"rms_norm.backward.vectors",
-                                           {{8, 1, 7, 2},
-                                            {16, 1, 7, 2},
-                                            {32, 1, 7, 2},
-                                            {32, 4, 2, 2},
-                                            {128, 2, 4, 2},
-                                            {256, 2, 2, 2},
-                                            {256, 2, 2, 1},
-                                            {256, 2, 2, 3},
-                                            {512, 2, 1, 2},
-                                            {512, 2, 1, 3},
-                                            {512, 4, 1, 2},
-                                            {512, 1, 1, 2}},
-                                           two_queues};
-constexpr RowTable<4> kBackwardElements = {"rms_norm.backward.elements",
-                                           {{32, 8, 4}, {32, 16, 3}, {128, 16, 3}, {256, 16, 1}}};
+// Four vectors a thread are enough loads in flight, and leave room for 1024 threads per SM.
+constexpr RowTable<9> kForwardVectors = {
+    .name = "rms_norm.forward.vectors",
+    .shapes =
+        {
+            {.lanes = 8, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 16, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 128, .vectors = 2, .blocks_per_sm = 8},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 256, .vectors = 4, .blocks_per_sm = 4},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
+        },
+};
+constexpr RowTable<4> kForwardElements = {
+    .name = "rms_norm.forward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 16, .blocks_per_sm = 5},
+            {.lanes = 128, .vectors = 16, .blocks_per_sm = 5},
+            {.lanes = 256, .vectors = 16, .blocks_per_sm = 2},
+        },
+};
+
+// A vector costs up to 20 registers: x, dy, w and eight sums of dw. An SM needs 64 KB of loads in
+// flight and is fastest with as few blocks as hold them. Two stages suffice; shapes with another
+// number are for `tigon tune`. The last shape is for devices with less shared memory.
+constexpr RowTable<12> kBackwardVectors = {
+    .name = "rms_norm.backward.vectors",
+    .shapes =
+        {
+            {.lanes = 8, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
+            {.lanes = 16, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 2},
+            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2},
+            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 3},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 2},
+            {.lanes = 512, .vectors = 1, .blocks_per_sm = 1, .stages = 2},
+        },
+    .shared_bytes = two_queues,
+};
+constexpr RowTable<4> kBackwardElements = {
+    .name = "rms_norm.backward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 4},
+            {.lanes = 32, .vectors = 16, .blocks_per_sm = 3},
+            {.lanes = 128, .vectors = 16, .blocks_per_sm = 3},
+            {.lanes = 256, .vectors = 16, .blocks_per_sm = 1},
+        },
+};
 
 // x as it is.
 template <class P, int kWidth>
@@ -121,7 +147,7 @@ Status forward(const Forward<P>& args, Stream stream) {
   return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
       in_vectors(args.w, args.x, args.y), h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
         const auto kernel =
-            forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
+            forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm, kRest>;
         return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
       });
 }
@@ -147,7 +173,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       args, in_vectors(args.w, args.dy, args.x, args.dx), stream,
       [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
-        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.pieces,
+        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
                                             kShape.blocks_per_sm, kShape.stages, kRest>;
         return launch(grid, kernel, args, partials);
       });

@@ -21,9 +21,17 @@
 namespace tigon::rope {
 namespace {
 
-// The most threads of a block: 256, and for `tigon tune` fewer. Four blocks of 256 per SM leave 64
-// registers and have 64 KiB of loads in flight; with 128 a head size of 128 takes 3% longer.
-constexpr ShapeTable<3> kShapes = {"rope", {{256, 4, 4}, {128, 4, 8}, {64, 4, 16}}};
+// The most threads of a block. Four blocks of 256 per SM leave each thread 64 registers and have
+// 64 KB of loads in flight; smaller blocks are for `tigon tune`.
+constexpr ShapeTable<3> kShapes = {
+    .name = "rope",
+    .shapes =
+        {
+            {.lanes = 256, .vectors = 4, .blocks_per_sm = 4},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 64, .vectors = 4, .blocks_per_sm = 16},
+        },
+};
 constexpr int kHeads = 2;                    // per thread: two pieces of each, 64 bytes
 constexpr int64_t kMost = int64_t{1} << 29;  // tokens, and heads of either: they are counted in int
 constexpr int64_t kMostBlocks = 65535;       // of a token: blocks along y

@@ -23,61 +23,94 @@
 namespace tigon::softmax {
 namespace {
 
-// Of rows that are narrower than those below, and of rows that are wider than all of them.
+// For rows too short to be worth holding (kForwardHeld), and for rows too long to be held.
 constexpr RowTable<5> kForwardVectors = {
-    "softmax.forward.vectors",
-    {{32, 1, 8}, {32, 4, 8}, {128, 8, 6}, {512, 8, 1}, {512, 8, 1, 1, 8}}};
-constexpr RowTable<6> kForwardElements = {"softmax.forward.elements",
-                                          {{32, 8, 8},
-                                           {128, 8, 8},
-                                           {512, 8, 2},
-                                           {512, 8, 2, 1, 2},
-                                           {512, 8, 2, 1, 4},
-                                           {512, 8, 2, 1, 8}}};
+    .name = "softmax.forward.vectors",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 8},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 128, .vectors = 8, .blocks_per_sm = 6},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 1, .cluster = 8},
+        },
+};
+constexpr RowTable<6> kForwardElements = {
+    .name = "softmax.forward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
+            {.lanes = 128, .vectors = 8, .blocks_per_sm = 8},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
+        },
+};
 constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
-// Of rows that a block or a cluster is to hold; the last one is for devices without clusters. With
-// 128,256 columns in 16 bits clusters of four had on an H200 97% of a copy's speed, two blocks of
-// 512 threads 96%, one of 1,024 threads 94%.
-constexpr ShapeTable<9> kForwardHeld = {"softmax.forward.held",
-                                        {{256, 8, 4},
-                                         {320, 8, 3},
-                                         {512, 8, 2},
-                                         {256, 8, 4, 1, 4},
-                                         {256, 8, 4, 1, 8},
-                                         {512, 8, 2, 1, 2},
-                                         {512, 8, 2, 1, 4},
-                                         {512, 8, 2, 1, 8},
-                                         {1024, 8, 1}}};
-// 4 MiB are up to 1.7% slower on an H200 (60,000 columns in 16 bits), and nowhere 1% faster.
+// For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken;
+// two blocks and more per multiprocessor hide each other's reductions, so that one block of 1024
+// threads is left to devices without clusters.
+constexpr ShapeTable<9> kForwardHeld = {
+    .name = "softmax.forward.held",
+    .shapes =
+        {
+            {.lanes = 256, .vectors = 8, .blocks_per_sm = 4},
+            {.lanes = 320, .vectors = 8, .blocks_per_sm = 3},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
+            {.lanes = 256, .vectors = 8, .blocks_per_sm = 4, .cluster = 4},
+            {.lanes = 256, .vectors = 8, .blocks_per_sm = 4, .cluster = 8},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
+            {.lanes = 1024, .vectors = 8, .blocks_per_sm = 1},
+        },
+};
+// Bytes of later rows in flight to L2. Twice as many bytes are slower for some row lengths, faster for none.
 constexpr int64_t kBytesAhead = int64_t{2} << 20;
-// Wide rows are faster in few big blocks: of 151,936 columns in 16 bits on an H200, a cluster of
-// four such blocks takes 6/7 of the time of a cluster of eight.
-constexpr RowTable<13> kBackwardVectors = {"softmax.backward.vectors",
-                                           {{32, 1, 6},
-                                            {32, 4, 6},
-                                            {128, 4, 6},
-                                            {512, 4, 2},
-                                            {128, 4, 6, 1, 4},
-                                            {512, 4, 2, 1, 2},
-                                            {128, 4, 6, 1, 8},
-                                            {512, 4, 2, 1, 4},
-                                            {512, 4, 2, 1, 8},
-                                            {512, 10, 1, 1, 2},
-                                            {512, 10, 1, 1, 4},
-                                            {512, 8, 1},
-                                            {512, 8, 1, 1, 8}}};
-constexpr RowTable<6> kBackwardElements = {"softmax.backward.elements",
-                                           {{32, 8, 8},
-                                            {128, 8, 6},
-                                            {512, 8, 2},
-                                            {512, 8, 2, 1, 2},
-                                            {512, 8, 2, 1, 4},
-                                            {512, 8, 2, 1, 8}}};
+// Wide rows are faster in few big blocks than in clusters of many small ones.
+constexpr RowTable<13> kBackwardVectors = {
+    .name = "softmax.backward.vectors",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 1, .blocks_per_sm = 6},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 6},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 6},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 6, .cluster = 4},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2, .cluster = 2},
+            {.lanes = 128, .vectors = 4, .blocks_per_sm = 6, .cluster = 8},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2, .cluster = 4},
+            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2, .cluster = 8},
+            {.lanes = 512, .vectors = 10, .blocks_per_sm = 1, .cluster = 2},
+            {.lanes = 512, .vectors = 10, .blocks_per_sm = 1, .cluster = 4},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 1, .cluster = 8},
+        },
+};
+constexpr RowTable<6> kBackwardElements = {
+    .name = "softmax.backward.elements",
+    .shapes =
+        {
+            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
+            {.lanes = 128, .vectors = 8, .blocks_per_sm = 6},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
+            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
+        },
+};
 constexpr int64_t kBackwardAlone = 2048;
 constexpr int64_t kBackwardAloneWide = 5120;  // of rows that are wider than the ring's
-// One block takes up to all seven slots of each warp: V = 50,257 in 16 bits leaves hardly one for
-// the next row, and is still as fast as in a cluster of two with three to spare.
-constexpr ShapeTable<1> kBackwardRings = {"softmax.backward.rings", {{512, 2, 1, 7}}};
+// The row may fill all slots of each warp and leave none for the next row: that is as fast as
+// sharing the row in a cluster of two.
+constexpr ShapeTable<1> kBackwardRings = {
+    .name = "softmax.backward.rings",
+    .shapes =
+        {
+            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 7},
+        },
+};
 
 template <class T>
 TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
@@ -269,7 +302,7 @@ Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alon
   const auto run = [&]<LaunchShape kShape, bool kRest> {
     constexpr int kLanes = kShape.lanes, kThreads = kRowThreads<kLanes>;
     const auto kernel = kernel_of.template operator()<kShape, kRest>();
-    size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kShape.pieces * kThreads : 0;
+    size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kShape.vectors * kThreads : 0;
     if (planted("softmax.shared_too_small")) slots /= 2;
     LaunchConfig config{.grid = dim3(cluster),
                         .block = dim3(kThreads),
@@ -322,7 +355,7 @@ Status forward(const Forward<P>& args, Stream stream) {
   const auto run = [&]<int kWidth, const auto & kTable> {
     return launch_walk<T, kWidth, kTable>(
         args, t, v, kForwardAlone, 1, stream, [&]<LaunchShape kShape, bool kRest> {
-          return forward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm,
+          return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
                                 kRest>;
         });
   };
@@ -332,7 +365,7 @@ Status forward(const Forward<P>& args, Stream stream) {
       shape < std::size(kForwardHeld.shapes))
     return with_shape<kForwardHeld>(shape, [&]<LaunchShape kShape> {
       return launch_held(kShape, t, vectors, kBytesAhead, stream,
-                         forward_held_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm>,
+                         forward_held_kernel<P, kShape.lanes, kShape.vectors, kShape.blocks_per_sm>,
                          args);
     });
   return run.template operator()<kVec<T>, kForwardVectors>();
@@ -350,7 +383,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   const auto run = [&]<int kWidth, const auto & kTable>(int64_t alone) {
     return launch_walk<T, kWidth,
                        kTable>(args, t, v, alone, 2, stream, [&]<LaunchShape kShape, bool kRest> {
-      return backward_kernel<P, kWidth, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kRest>;
+      return backward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm, kRest>;
     });
   };
   if (!same_misplacement(args.y, args.dy) || !same_misplacement(args.y, args.dx))
@@ -359,10 +392,10 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (const size_t shape = shape_of<kBackwardRings>(vectors, ring_holds);
       shape < std::size(kBackwardRings.shapes))
     return with_shape<kBackwardRings>(shape, [&]<LaunchShape kShape> {
-      return launch_ring(
-          kShape, t, stream,
-          backward_ring_kernel<P, kShape.lanes, kShape.pieces, kShape.blocks_per_sm, kShape.stages>,
-          args);
+      return launch_ring(kShape, t, stream,
+                         backward_ring_kernel<P, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
+                                              kShape.stages>,
+                         args);
     });
   return run.template operator()<kVec<T>, kBackwardVectors>(
       vectors > 2 * kBackwardAlone ? kBackwardAloneWide : kBackwardAlone);
