@@ -1,6 +1,6 @@
 // Sums over rows, as weight gradients need them, without atomics: each thread sums its columns in
 // registers, every block of a fixed grid writes one row of partial sums, and a second kernel adds
-// those in a fixed order. The same bits every time and on every device.
+// those in a fixed order. The same bits every time on devices with as many multiprocessors.
 #pragma once
 #include <algorithm>
 
@@ -9,26 +9,22 @@
 
 namespace tigon {
 
-// As many blocks as run at once on the 132 SMs of an H200, whatever the device.
-inline constexpr int kColumnSumMultiprocessors = 132;
-// Rows of a group of lanes; with fewer, partial sums would be the traffic: of 2048 x 2048 with
-// four, layer_norm's backward had on an H200 43% of the rate of a copy, with eight 57%. But two
-// rows are enough where there would be fewer blocks than these: of 2048 x 1024 rms_norm's backward
-// had 58% so, and 47% with eight rows. (264 blocks, two for each multiprocessor, had 2 to 6% less
-// of wider rows, of which there were 256.)
+// Rows of a group of lanes. With fewer, the partial sums would be most of the traffic. But fewer
+// are better than a device with idle multiprocessors: below kEnoughColumnSumBlocks blocks, a group
+// has as few as two rows.
 inline constexpr int kUsualRowsPerGroup = 8, kMinRowsPerGroup = 2;
 inline constexpr int64_t kEnoughColumnSumBlocks = 256;
 inline constexpr int kPartialSumThreads = 512;
 
-// Blocks of the grid that walks over the rows.
+// Blocks of the grid that walks over the rows: at most as many as run at once.
 template <int kLanes, int kBlocksPerSm>
 unsigned column_sum_blocks(int64_t rows) {
-  constexpr int64_t kMost = kBlocksPerSm * kColumnSumMultiprocessors,
-                    kGroups = kRowsPerBlock<kLanes>;
+  constexpr int64_t kGroups = kRowsPerBlock<kLanes>;
+  const int64_t resident = int64_t{kBlocksPerSm} * device_limits().multiprocessors;
   const int64_t usual = ceil_div(rows, kUsualRowsPerGroup * kGroups),
                 most = ceil_div(rows, kMinRowsPerGroup * kGroups);
   return static_cast<unsigned>(
-      std::min(kMost, std::max(usual, std::min(most, kEnoughColumnSumBlocks))));
+      std::min(resident, std::max(usual, std::min(most, kEnoughColumnSumBlocks))));
 }
 
 template <int kWidth>

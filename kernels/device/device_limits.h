@@ -1,33 +1,72 @@
 // What a launcher needs to know of the current device to choose the shape of a launch.
 #pragma once
+#include <algorithm>
 #include <cstddef>
+#include <map>
+#include <mutex>
 
 #include "kernels/device/launch_table.h"
 #include "kernels/device/platform.h"
+#if !TIGON_GPU
+#include "kernels/simt/model.h"
+#endif
 
 namespace tigon {
 
 struct DeviceLimits {
-  size_t shared_per_block = 232448;           // bytes that a launch may ask for
-  size_t shared_per_multiprocessor = 233472;  // of which the system takes 1 KB per block
-  bool clusters = true;
+  int multiprocessors;
+  size_t shared_per_block;                       // dynamic, in bytes, that a launch may ask for
+  size_t shared_per_multiprocessor;              // with what the system takes for each block
+  size_t reserved_per_block;                     // what it takes
+  bool clusters, bulk_copies, dependent_launch;  // from sm_90 on
 };
 
 #if TIGON_GPU
-inline DeviceLimits device_limits() {
-  int device = 0, per_block = 0, per_multiprocessor = 0, major = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  cudaDeviceGetAttribute(&per_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  return {static_cast<size_t>(per_block), static_cast<size_t>(per_multiprocessor), major >= 9};
+namespace device {
+
+inline DeviceLimits ask_limits(int gpu) {
+  const auto ask = [gpu](cudaDeviceAttr attribute) {
+    int value = 0;
+    cudaDeviceGetAttribute(&value, attribute, gpu);
+    return value;
+  };
+  const auto bytes = [&](cudaDeviceAttr attribute) { return static_cast<size_t>(ask(attribute)); };
+  const bool sm_90 = ask(cudaDevAttrComputeCapabilityMajor) >= 9;
+  return {.multiprocessors = std::max(ask(cudaDevAttrMultiProcessorCount), 1),
+          .shared_per_block = bytes(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+          .shared_per_multiprocessor = bytes(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+          .reserved_per_block = bytes(cudaDevAttrReservedSharedMemoryPerBlock),
+          .clusters = sm_90,
+          .bulk_copies = sm_90,
+          .dependent_launch = sm_90};
+}
+
+}  // namespace device
+
+// Asks the driver once per device. Without a device a launch will say so.
+inline const DeviceLimits& device_limits() {
+  static std::mutex mutex;
+  static std::map<int, DeviceLimits> known;  // its elements stay where they are
+  int gpu = 0;
+  cudaGetDevice(&gpu);
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(gpu);
+  return found != known.end() ? found->second
+                              : known.emplace(gpu, device::ask_limits(gpu)).first->second;
 }
 #else
-inline DeviceLimits device_limits() { return {}; }  // the host executor's, which are an H200's
+inline const DeviceLimits& device_limits() {
+  static constexpr DeviceLimits kModel = {
+      .multiprocessors = simt::kMultiprocessors,
+      .shared_per_block = simt::kSharedPerBlock,
+      .shared_per_multiprocessor = simt::kSharedPerMultiprocessor,
+      .reserved_per_block = simt::kReservedSharedPerBlock,
+      .clusters = true,
+      .bulk_copies = true,
+      .dependent_launch = true};
+  return kModel;
+}
 #endif
-
-// What every device from sm_80 on has, less 3 KB for static arrays. Asking for limits costs time.
-inline constexpr size_t kLeastSharedPerBlock = 96 * 1024;
 
 inline bool has_clusters_for(const LaunchShape& shape) {
   return shape.cluster == 1 || device_limits().clusters;

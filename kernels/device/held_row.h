@@ -23,7 +23,6 @@ namespace tigon {
 // lanes: threads of a block; pieces: vectors of a thread in registers.
 constexpr bool is_held(const LaunchShape& shape) { return shape.vectors > 0; }
 inline constexpr size_t kHeldStaticShared = 1024;  // upper bound, beside the vectors
-inline constexpr size_t kSystemShared = 1024;      // that CUDA takes for itself per block
 
 // Shared memory of a block, for rows of so many vectors.
 inline size_t held_bytes(const LaunchShape& shape, int64_t vectors) {
@@ -42,10 +41,10 @@ inline bool can_hold(const LaunchShape& shape, int64_t vectors) {
   const size_t bytes = held_bytes(shape, vectors);
   if (bytes == 0) return true;
   if (shape.cluster == 1 && shape.blocks_per_sm > 2) return false;
-  const DeviceLimits limits = device_limits();
+  const DeviceLimits& limits = device_limits();
   const size_t block = bytes + kHeldStaticShared;
   return block <= limits.shared_per_block &&
-         (block + kSystemShared) * static_cast<size_t>(shape.blocks_per_sm) <=
+         (block + limits.reserved_per_block) * static_cast<size_t>(shape.blocks_per_sm) <=
              limits.shared_per_multiprocessor;
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/device/device_limits.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -63,26 +64,17 @@ inline unsigned resident_blocks(const LaunchConfig& c, const void* kernel) {
   config.dynamicSmemBytes = c.shared_bytes;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  int most = 0, multiprocessors = 0;
+  int most = 0;
   if (c.cluster > 1) {
     if (cudaOccupancyMaxActiveClusters(&most, kernel, &config) != cudaSuccess) most = 0;
     blocks = static_cast<unsigned>(most) * c.cluster;
   } else {
-    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu);
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&most, kernel, static_cast<int>(c.block.x),
                                                   c.shared_bytes);
-    blocks = static_cast<unsigned>(most * multiprocessors);
+    blocks = static_cast<unsigned>(most * device_limits().multiprocessors);
   }
   (void)cudaGetLastError();  // the launch will meet the same error and say so
   return blocks;
-}
-
-// Before sm_90 a dependent launch is one like any other.
-inline bool has_dependent_launch() {
-  int gpu = 0, major = 0;
-  cudaGetDevice(&gpu);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu);
-  return major >= 9;
 }
 
 template <class... P>
@@ -93,7 +85,8 @@ Status launch(const LaunchConfig& c, void (*kernel)(P...), std::type_identity_t<
     attributes[count].id = cudaLaunchAttributeClusterDimension;
     attributes[count++].val.clusterDim = {c.cluster, 1, 1};
   }
-  if (c.dependent && has_dependent_launch()) {
+  // Before sm_90 a dependent launch is one like any other.
+  if (c.dependent && device_limits().dependent_launch) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
   }

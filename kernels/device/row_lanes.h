@@ -34,8 +34,7 @@ constexpr bool holds(const LaunchShape& shape, int64_t pieces) {
 // The device has the shared memory that a launch asks for.
 template <const auto& kTable>
 bool has_shared_memory_for(const LaunchShape& shape) {
-  const size_t bytes = kTable.shared_bytes(shape);
-  return bytes <= kLeastSharedPerBlock || bytes <= device_limits().shared_per_block;
+  return kTable.shared_bytes(shape) <= device_limits().shared_per_block;
 }
 
 // Index of the shape for a row of `pieces` pieces: the first with `cluster` blocks that holds it

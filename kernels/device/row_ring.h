@@ -27,8 +27,8 @@ constexpr size_t ring_bytes(const LaunchShape& shape) {
 }
 // May rows of so many 16-byte vectors be walked over in this shape?
 inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
-  const DeviceLimits limits = device_limits();
-  return limits.clusters && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
+  const DeviceLimits& limits = device_limits();
+  return limits.bulk_copies && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
          vectors >= kLeastInRing && vectors <= int64_t{shape.lanes} * shape.vectors * shape.stages;
 }
 

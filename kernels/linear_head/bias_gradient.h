@@ -1,22 +1,25 @@
-// The bias' gradient: sums over the rows of dlogits in fp32, in an order that only shapes decide.
+// The bias' gradient: sums over the rows of dlogits in fp32, in an order that only the shapes and
+// the number of multiprocessors decide.
 #pragma once
 #include <algorithm>
 
 #include "kernels/device/device.h"
+#include "kernels/device/device_limits.h"
 #include "kernels/signature/signature.h"
 
 namespace tigon::linear_head {
 
 inline constexpr int kBiasThreads = 256;
-inline constexpr int64_t kBiasBlocks = 1056;  // 8 on each of the 132 SMs of an H200
-inline constexpr int64_t kMinBiasRows = 64;   // of a group; with fewer, sums would be the traffic
+inline constexpr int64_t kBiasBlocksPerSm = 8;  // all that a multiprocessor has threads for
+inline constexpr int64_t kMinBiasRows = 64;     // of a group; with fewer, sums would be the traffic
 template <class T>
 inline constexpr int kBiasColumns = 32 * kVec<T>;  // of a block: 16 bytes per lane
 
 // Rows are cut into groups where columns alone make too few blocks.
 template <class T>
 int64_t bias_groups(int64_t rows, int64_t columns) {
-  const int64_t wanted = kBiasBlocks / ceil_div(columns, int64_t{kBiasColumns<T>});
+  const int64_t blocks = kBiasBlocksPerSm * device_limits().multiprocessors;
+  const int64_t wanted = blocks / ceil_div(columns, int64_t{kBiasColumns<T>});
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, ceil_div(rows, kMinBiasRows)));
 }
 

@@ -166,15 +166,15 @@ reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, 
 // Bytes of shared memory for a block's slice where this many blocks share a multiprocessor.
 size_t room(const DeviceLimits& limits, int blocks) {
   return std::min(limits.shared_per_block - kStaticShared,
-                  limits.shared_per_multiprocessor / static_cast<size_t>(blocks) - kSystemShared -
-                      kStaticShared);
+                  limits.shared_per_multiprocessor / static_cast<size_t>(blocks) -
+                      limits.reserved_per_block - kStaticShared);
 }
 
 // Index of the shape to take: of those that keep a row whole the one with the fewest blocks per
 // row, unless `tigon tune` has found a better one. Passes of one sweep have nothing to keep.
 template <class Elem>
 size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
-  const DeviceLimits limits = device_limits();
+  const DeviceLimits& limits = device_limits();
   const LaunchShape* const shapes = kShapes.shapes;
   const LossPass pass = a.pass;
   const auto vectors = static_cast<int64_t>(row_bytes / 16);
@@ -204,7 +204,7 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
 size_t kept_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
   if (pass != LossPass::kForwardBackward) return 0;
   if (shape == kShapes.shapes[0]) return row_bytes;
-  const DeviceLimits limits = device_limits();
+  const DeviceLimits& limits = device_limits();
   const size_t slice = row_bytes / static_cast<size_t>(shape.cluster) + 16;
   return std::min(slice, slice <= room(limits, shape.blocks_per_sm) ? slice : room(limits, 2));
 }

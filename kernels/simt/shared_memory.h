@@ -5,15 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/simt/model.h"
+
 namespace tigon::simt {
 
 struct SharedSite;
 
 class SharedMemory {
  public:
-  static constexpr size_t kStaticBytes = 48 * 1024;    // CUDA's limit for static arrays
-  static constexpr size_t kDynamicBytes = 227 * 1024;  // opt-in limit of sm_90
-  static constexpr size_t kGuardBytes = 4096;          // behind the dynamic array
+  static constexpr size_t kStaticBytes = 48 * 1024;  // CUDA's limit for static arrays
+  static constexpr size_t kDynamicBytes = kSharedPerBlock;
+  static constexpr size_t kGuardBytes = 4096;  // behind the dynamic array
   static constexpr size_t kBlockBytes = kStaticBytes + kDynamicBytes + kGuardBytes;
 
   SharedMemory() = default;

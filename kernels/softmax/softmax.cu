@@ -66,7 +66,8 @@ constexpr ShapeTable<9> kForwardHeld = {
             {.lanes = 1024, .vectors = 8, .blocks_per_sm = 1},
         },
 };
-// Bytes of later rows in flight to L2. Twice as many bytes are slower for some row lengths, faster for none.
+// Bytes of later rows in flight to L2. Twice as many bytes are slower for some row lengths, faster
+// for none.
 constexpr int64_t kBytesAhead = int64_t{2} << 20;
 // Wide rows are faster in few big blocks than in clusters of many small ones.
 constexpr RowTable<13> kBackwardVectors = {

@@ -177,12 +177,13 @@ TEST(RmsNormArguments, NoRowsGiveZeroGradient) {
 }
 
 TEST(RowsAhead, HalfAWaveAndNothingWithinOne) {
-  constexpr LaunchShape kBlocks = {256, 4, 4}, kWarps = {32, 4, 8}, kOnePiece = {32, 1, 8};
-  EXPECT_EQ(rows_ahead(kBlocks, 528), 0);
-  EXPECT_EQ(rows_ahead(kBlocks, 529), 264);
-  EXPECT_EQ(rows_ahead(kWarps, 4224), 0) << "four rows a block";
-  EXPECT_EQ(rows_ahead(kWarps, 4225), 2112);
-  EXPECT_EQ(rows_ahead(kOnePiece, 1 << 20), 0);
+  constexpr LaunchShape kBlocks = {256, 4, 4}, kWarps = {32, 4, 8}, kOneVector = {32, 1, 8};
+  EXPECT_EQ(rows_ahead(kBlocks, 528, 132), 0);
+  EXPECT_EQ(rows_ahead(kBlocks, 529, 132), 264);
+  EXPECT_EQ(rows_ahead(kBlocks, 529, 60), 120);
+  EXPECT_EQ(rows_ahead(kWarps, 4224, 132), 0) << "four rows a block";
+  EXPECT_EQ(rows_ahead(kWarps, 4225, 132), 2112);
+  EXPECT_EQ(rows_ahead(kOneVector, 1 << 20, 132), 0);
 }
 
 }  // namespace
