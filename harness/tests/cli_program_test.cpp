@@ -109,6 +109,7 @@ TEST(TigonProgram, list_and_describe_show_every_op) {
   EXPECT_EQ(list.exit_code, 0);
   for (const OpSpec& op : all_ops()) {
     EXPECT_NE(list.out.find(op.name), std::string::npos);
+    EXPECT_EQ(run_tigon({"describe", op.name, "--shapes"}).exit_code, 0);
     const ProgramRun described = run_tigon({"describe", op.name});
     EXPECT_EQ(described.exit_code, 0);
     EXPECT_NE(described.out.find(op.summary), std::string::npos);

@@ -42,7 +42,6 @@ Status stream_rows(const Args& args, Stream stream, const View& first, const Vie
   if (is_missing(first) || (is_missing(rest) || ...))
     return invalid("a tensor is null: all tensors are required");
   const int64_t t = first.shape[0], f = first.shape[1];
-  if (t == 0) return {};
   const bool flat = first.contiguous() && (rest.contiguous() && ...);
   const int64_t rows = flat ? 1 : t, columns = flat ? t * f : f;
   const bool aligned = planted("stream_rows.alignment_unchecked") ||

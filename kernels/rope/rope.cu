@@ -265,7 +265,7 @@ Status turn(const Heads<T>& x, const Heads<T>& out, const Angles& angles, const 
   const int64_t d = x.q.shape[2], turned = o.rotary > 0 ? o.rotary : d;
   if (Status bad = check(x, out, o.rotary); !bad.ok()) return bad;
   if (Status bad = check_angles(angles, x.q.shape[0], turned); !bad.ok()) return bad;
-  if (x.q.shape[0] == 0 || x.q.shape[1] + x.k.shape[1] == 0) return {};
+  if (x.q.shape[1] + x.k.shape[1] == 0) return {};
   const Heads<T> to{out.q ? out.q : x.q, out.k && !planted("rope.k_out_ignored") ? out.k : x.k};
   const int64_t copied = (out.q || out.k) && !planted("rope.rest_not_copied") ? d - turned : 0;
   const bool aligned =
