@@ -19,11 +19,11 @@ check_cxx_source_runs("
   }" TIGON_HAVE_X86_64_V3)
 set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
 
-# nvcc contracts a * b + c, too. The other two let loops with selects be vectorised (6 times faster
-# swiglu). Findings take their line from debug information and return addresses: no call may be
+# nvcc contracts a * b + c, too. -fno-math-errno and -fno-trapping-math let loops with selects be
+# vectorised. Findings take their line from debug information and return addresses: no call may be
 # merged with another or turned into a jump (addr2line of Debian 12 mistakes files in DWARF 5). A
 # large frame must touch the guard page of the fiber's stack instead of stepping over it. Where GCC
-# keeps a variable is of no use with lines only, and takes a fifth of the time to compile.
+# keeps a variable is of no use with lines only, and takes time to compile.
 set(TIGON_KERNEL_HOST_OPTIONS
   -g1 -gdwarf-4 -fstack-clash-protection -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
   $<$<CXX_COMPILER_ID:GNU>:-fno-crossjumping>

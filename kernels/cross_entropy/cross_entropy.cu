@@ -1,13 +1,12 @@
-// cross_entropy on logits in memory: count the rows that are not ignored (mean only), one sweep of
-// kernels/loss/rows.cu over the rows, then a sum of their losses in a fixed order. Nothing
-// waits for the host.
+// cross_entropy   loss and gradient of softmax cross entropy over logits [T, V] in memory
+//
+// Three steps: count the rows that are not ignored (mean only), sweep over the rows (loss/rows.cu),
+// add their losses in a fixed order. Nothing waits for the host.
 //
 // With f16 logits and reduction mean, gradients below 2^-25 (p < 2^-25 T) round to 0 when they are
 // stored; a loss scale in dloss is applied before that rounding.
 //
 // Bytes: 2*T*V*elem for loss and gradient in place.
-// Floor at the rate of a copy on an H200 -> measured (share of a copy of as many bytes), bf16,
-// 8192 x 128256: 1.00 -> 1.02 ms (97%).
 #include "kernels/cross_entropy/cross_entropy.h"
 
 #include "kernels/device/scratch_parts.h"

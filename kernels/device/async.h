@@ -99,7 +99,7 @@ TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mb
       : "memory");
 }
 // By every thread that has read what a bulk copy will overwrite, before a barrier and the copy: a
-// barrier alone does not wait for the reads (seen on an H200, with full queues to shared memory).
+// barrier alone does not wait for the reads.
 TIGON_DEVICE void bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Stores to the same shared variable of the block with that rank and counts the 4 bytes on that
 // block's `b` when they land: who waits there needs no barrier of the cluster.

@@ -5,8 +5,8 @@ if(TIGON_CUDA)
 else()
   add_library(tigon_gemm STATIC device/gemm_host.cpp)
   target_link_libraries(tigon_gemm PUBLIC tigon_device_headers Threads::Threads PRIVATE Eigen3::Eigen)
-  # 140 instead of 45 GFLOP/s on two cores. Eigen under another name, because its functions must not
-  # be merged with those that other files compile for a lesser processor.
+  # Eigen under another name: its functions must not be merged with those that other files compile
+  # for a lesser processor.
   target_compile_options(tigon_gemm PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O3)
   target_compile_definitions(tigon_gemm PRIVATE Eigen=tigon_gemm_eigen)
   set_target_properties(tigon_gemm PROPERTIES POSITION_INDEPENDENT_CODE ON)  # for `tigon try`

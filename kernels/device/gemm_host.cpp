@@ -16,7 +16,7 @@ namespace {
 // and the three fp32 buffers of a thread (1.7 MiB) stay near its cache.
 constexpr int64_t kTile = 384;
 constexpr int64_t kLineFloats = 16;        // buffers start where cache lines do
-constexpr double kMinFlopPerThread = 4e6;  // about 0.1 ms: less does not pay for a thread
+constexpr double kMinFlopPerThread = 4e6;  // less does not pay for a thread
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Block = Eigen::Map<RowMajor>;

@@ -1,13 +1,10 @@
-// A row that a block, or a cluster of blocks (sm_90), holds whole: of each thread as many 16-byte
-// vectors in registers as fit, and the others in shared memory. Who loads a vector is the only one
-// to read it. A cluster has one row and ends; the latency of its loads and of its reduction is
-// covered by the other blocks of the multiprocessor, and by rows of blocks to come, which are on
-// their way to L2 meanwhile.
+// A row that a block, or on sm_90 a cluster of blocks, keeps whole on chip. Each thread holds as
+// many 16-byte vectors in registers as fit and puts the rest in shared memory. A thread reads back
+// only what it loaded itself.
 //
-// Two blocks and more for each multiprocessor are what matters: of 262,144 columns in 16 bits cross
-// entropy had on an H200 95% of a copy's speed in clusters of four, two blocks for each
-// multiprocessor, and 82% in clusters of two, one block for each. Clusters that stay for further
-// rows, which wait in shared memory, had 87%.
+// A cluster works on one row and ends. Other blocks of the multiprocessor hide the latency of its
+// loads and of its reduction, so shapes leave room for two blocks and more. Later rows are
+// prefetched into L2 meanwhile. Clusters that stay for further rows are slower.
 #pragma once
 #include <algorithm>
 
@@ -20,7 +17,7 @@
 
 namespace tigon {
 
-// lanes: threads of a block; pieces: vectors of a thread in registers.
+// In these shapes `lanes` are the threads of a block; `vectors` are those in registers.
 constexpr bool is_held(const LaunchShape& shape) { return shape.vectors > 0; }
 inline constexpr size_t kHeldStaticShared = 1024;  // upper bound, beside the vectors
 
@@ -30,12 +27,10 @@ inline size_t held_bytes(const LaunchShape& shape, int64_t vectors) {
   const int64_t each = ceil_div(part, int64_t{shape.lanes});
   return static_cast<size_t>(std::max<int64_t>(each - shape.vectors, 0) * shape.lanes) * 16;
 }
-// Of narrower rows it has not been measured; 1,125 vectors (V = 9,000 in 16 bits) are 1.5 times as
-// fast so on an H200 as before.
+// Shorter rows have kernels of their own; whether holding them would be faster was not measured.
 inline constexpr int64_t kLeastHeld = 1025;
-// Are rows of so many vectors to be held, and can they be in this shape? Where three rows and more
-// share a multiprocessor they are in registers only: two that have shared memory, too, are faster
-// (50,304 columns in 16 bits: 98% of a copy's speed, three had 96%).
+// Whether rows of so many vectors are to be held, and this shape can hold them. Shapes with three
+// blocks and more per multiprocessor use registers only: two blocks with shared memory are faster.
 inline bool can_hold(const LaunchShape& shape, int64_t vectors) {
   if (vectors < kLeastHeld || !has_clusters_for(shape)) return false;
   const size_t bytes = held_bytes(shape, vectors);
@@ -48,8 +43,7 @@ inline bool can_hold(const LaunchShape& shape, int64_t vectors) {
              limits.shared_per_multiprocessor;
 }
 
-// Rows from one to the one that its blocks prefetch, where `bytes` are to be on their way to L2 at
-// any time.
+// How many rows ahead blocks prefetch to keep `bytes` in flight to L2.
 constexpr int64_t held_rows_ahead(int64_t vectors, int64_t bytes) {
   return std::max<int64_t>(bytes / (vectors * 16), 1);
 }

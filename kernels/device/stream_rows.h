@@ -1,5 +1,5 @@
-// Runs an elementwise function over tensors [T, F] whose rows may lie apart: each thread reads one
-// piece of every input and writes one piece of every output.
+// Runs an elementwise function over tensors [T, F] whose rows may be strided: each thread reads one
+// vector of every input and writes one of every output.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -11,9 +11,9 @@
 
 namespace tigon {
 
-// One 16-byte piece per thread and no grid-stride loop: on an H200 a copy made this way is 7%
-// faster than one that loops. 256 threads a block, of which `blocks_per_sm` fit; the other shapes
-// are for `tigon tune` and leave a thread the same registers, or a few more.
+// One vector per thread: a grid-stride loop is slower. 256 threads a block, of which
+// `blocks_per_sm` fit; the other shapes are for `tigon tune` and leave a thread as many registers
+// or a few more.
 constexpr ShapeTable<3> stream_shapes(const char* name, int blocks_per_sm) {
   return {name,
           {{256, 1, blocks_per_sm}, {128, 1, 2 * blocks_per_sm}, {512, 1, blocks_per_sm / 2}}};

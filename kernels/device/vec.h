@@ -78,11 +78,6 @@ template <class T>
 TIGON_DEVICE void store(T* p, std::type_identity_t<T> v) {
   device::store_element(p, v);
 }
-// The same for data that this kernel does not read again.
-template <class T>
-TIGON_DEVICE void store_stream(T* p, std::type_identity_t<T> v) {
-  device::store_element_stream(p, v);
-}
 
 // 16 bytes; p must be a multiple of 16.
 template <class T>
@@ -96,10 +91,6 @@ TIGON_DEVICE Vec<T> load16_stream(const T* p) {
 template <class T>
 TIGON_DEVICE void store16(T* p, const std::type_identity_t<Vec<T>>& v) {
   device::store_vec(p, v);
-}
-template <class T>
-TIGON_DEVICE void store16_stream(T* p, const std::type_identity_t<Vec<T>>& v) {
-  device::store_vec_stream(p, v);
 }
 
 // The values of a vector as float (as double for double).

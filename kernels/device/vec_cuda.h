@@ -1,7 +1,6 @@
 // GPU bodies of vec.h. The streaming load is coherent (no .nc), so that in-place kernels may use
 // it; it is volatile, so that it is not moved across stores and barriers. It allocates in L1,
-// though nothing is read there again: with L1::no_allocate an H200 takes 4% longer for swiglu
-// (174.6 us, not 167.6, for 705 MB) and 2% for a copy of as much.
+// though nothing is read there again: L1::no_allocate is slower.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -68,14 +67,6 @@ TIGON_DEVICE uint4 load_once(const uint4* p) {
 }
 TIGON_DEVICE uint8_t load_once(const uint8_t* p) { return *p; }
 
-TIGON_DEVICE void store_evict_first(uint8_t* p, uint8_t v) { *p = v; }
-TIGON_DEVICE void store_evict_first(uint16_t* p, uint16_t v) { __stcs(p, v); }
-TIGON_DEVICE void store_evict_first(uint32_t* p, uint32_t v) { __stcs(p, v); }
-TIGON_DEVICE void store_evict_first(uint64_t* p, uint64_t v) {
-  __stcs(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(v));
-}
-TIGON_DEVICE void store_evict_first(uint4* p, const uint4& v) { __stcs(p, v); }
-
 template <class T>
 TIGON_DEVICE T load_element(const T* p) {
   return *p;
@@ -87,10 +78,6 @@ TIGON_DEVICE T load_element_stream(const T* p) {
 template <class T>
 TIGON_DEVICE void store_element(T* p, T v) {
   *p = v;
-}
-template <class T>
-TIGON_DEVICE void store_element_stream(T* p, T v) {
-  store_evict_first(reinterpret_cast<Raw<T>*>(p), raw_cast<Raw<T>>(v));
 }
 // By way of a local: a reference to memory handed to memcpy loses its alignment, and nvcc then
 // makes sixteen loads of one byte.
@@ -108,10 +95,6 @@ TIGON_DEVICE Vec<T> load_vec_stream(const T* p) {
 template <class T>
 TIGON_DEVICE void store_vec(T* p, const Vec<T>& v) {
   __stwb(reinterpret_cast<uint4*>(p), raw_cast<uint4>(v));
-}
-template <class T>
-TIGON_DEVICE void store_vec_stream(T* p, const Vec<T>& v) {
-  store_evict_first(reinterpret_cast<uint4*>(p), raw_cast<uint4>(v));
 }
 
 // Two values per instruction.

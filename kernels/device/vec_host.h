@@ -65,10 +65,6 @@ TIGON_DEVICE void store_element(T* p, T v) {
   store_raw(p, v);
 }
 template <class T>
-TIGON_DEVICE void store_element_stream(T* p, T v) {
-  store_raw(p, v);
-}
-template <class T>
 TIGON_DEVICE Vec<T> load_vec(const T* p) {
   require_aligned16(p);
   return load_raw<Vec<T>>(p);
@@ -82,12 +78,8 @@ TIGON_DEVICE void store_vec(T* p, const Vec<T>& v) {
   require_aligned16(p);
   store_raw(p, v);
 }
-template <class T>
-TIGON_DEVICE void store_vec_stream(T* p, const Vec<T>& v) {
-  store_vec(p, v);
-}
 
-// Whole vectors at once: 2.2 times the loop over elements for swiglu with clang 14.
+// Whole vectors at once: clang does not vectorise the loop over elements.
 typedef uint16_t U16x8 __attribute__((vector_size(16)));
 typedef uint32_t U32x8 __attribute__((vector_size(32)));
 typedef float F32x8 __attribute__((vector_size(32)));

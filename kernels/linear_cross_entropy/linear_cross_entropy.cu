@@ -1,19 +1,19 @@
-// linear_cross_entropy: for each chunk of rows c of x [T, H], with w [V, H] the weight,
-//   logits [c, V] = x w^T + b    GEMM, rounded to the element type
-//   logits -> loss, dlogits      one sweep of kernels/loss/rows.cu, in place
-//   dx [c, H] = dlogits w        GEMM
-//   dw [V, H] += dlogits^T x     GEMM; in fp32 and rounded once when there are several chunks
-//   dbias [V] += sum_c dlogits   another sweep, where it is wanted
-// or, where the vocabulary is cut, for each chunk of its columns c: logits [T, c] and their
-// statistics (kernels/loss/columns.cu), then for each, from the last one on: dlogits, dx
-// [T, H] += dlogits w in fp32 and dw [c, H] = dlogits^T x. The memory of dw holds logits until it
-// is written; what neither it nor the scratch has room for is computed a second time.
-// Nothing waits for the host: the number of rows that are not ignored is counted on the device
-// first.
+// linear_cross_entropy   loss and gradients of softmax cross entropy over logits = x w^T + b, with
+//                        x [T, H] and w [V, H], without ever holding all logits
 //
-// Floor: the three products alone, 6*T*H*V flop. On an H200, 4096 x 4096 x 128256 in bf16 with all
-// logits held: 18.0 -> 18.5 ms (97%); the vocabulary cut, with 384 MiB of scratch: 17.8 -> 19.2 ms
-// (93%).
+// Split by rows: for each chunk of c rows
+//   logits [c, V] = x w^T + b    GEMM, rounded to the element type
+//   logits -> loss, dlogits      one sweep of loss/rows.cu, in place
+//   dx [c, H] = dlogits w        GEMM
+//   dw [V, H] += dlogits^T x     GEMM; several chunks are summed in fp32 and rounded once
+//   dbias [V] += sum_c dlogits   another sweep
+// Split by vocabulary: two passes over chunks of c columns. The first computes logits [T, c] and
+// joins their statistics (loss/columns.cu). The second goes from the last chunk to the first:
+// dlogits, dx [T, H] += dlogits w in fp32, dw [c, H] = dlogits^T x. Until dw is written, its memory
+// holds logits; logits that fit neither there nor in the scratch are computed twice.
+//
+// The device counts the rows that are not ignored: nothing waits for the host. At best the three
+// products take all the time: 6*T*H*V flop.
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <climits>

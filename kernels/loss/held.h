@@ -1,9 +1,7 @@
 // Loss and gradient of wide rows in the plain form: the formulas of rows.cu, by a block or a
-// cluster per row, which holds it (held_row.h). Every instruction that all threads execute for a
-// row counts: with V = 50,304 in 16 bits on an H200, rows took 16% longer when each thread found
-// the factors of the gradient and the logarithm for itself and compared its columns with the
-// target, and found the maximum in fp32. The thread that holds the target does the former now, and
-// the maximum is found two elements at a time.
+// cluster that keeps the whole row on chip (device/held_row.h). Every instruction that all threads
+// execute counts. So one thread, which has the target's column, computes the gradient's factors and
+// the logarithm, and the maximum is found two elements at a time.
 #pragma once
 #include "kernels/device/held_row.h"
 #include "kernels/loss/row.h"

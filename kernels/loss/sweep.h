@@ -6,7 +6,7 @@
 
 namespace tigon {
 
-// 16-byte loads in flight per thread; 4 of them spill 4 bytes on sm_80 (nvcc 13.0).
+// 16-byte loads in flight per thread; a fourth spills on sm_80.
 inline constexpr int kBatch = 3;
 
 template <class T, int kThreads>
@@ -76,7 +76,7 @@ TIGON_DEVICE void write_vector(T* x, int column, float (&f)[kWidth],
 }
 
 // Second sweep: the gradient over the logits. One loop for the vectors in shared memory and one for
-// those that are read again: a choice in the loop costs 15 instructions.
+// those that are read again: a choice in the loop costs more.
 template <int kThreads, LossForm kForm, class T>
 TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
                                  const Vec<T>* keep, int kept, const LossGradient<kForm>& gradient,

@@ -52,10 +52,9 @@ TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename 
   float* partial = partials == nullptr ? nullptr : partials + blockIdx.x * h;  // [H]
   if (planted("rms_norm.partial_shared") && partials != nullptr) partial = partials;
 
-  // Rows that go to the registers of more than a warp: their addresses and ends are found anew for
-  // every row. With a seventh fewer instructions, from pointers that move on and one count, such a
-  // kernel had on an H200 91, 89 and 91% of the rate of a copy for H = 2048, 4096 and 8192, and 96,
-  // 97 and 98% like this. Why is not known; other kernels are faster with the pointers.
+  // Where a row goes to the registers of more than a warp, every row's addresses are computed from
+  // its number: slower with pointers that advance from row to row, though these take fewer
+  // instructions. The cause is not known; other kernels are faster with pointers.
   constexpr bool kAnew = Queue::kCopies && !Upstream::kLeavesRow && kLanes > 32;
   // What the thread has of a row: its p-th piece if p * kLanes < mine.
   const int kept = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;

@@ -1,13 +1,9 @@
 // softmax            y = exp(x - max_V x) / sum_V exp(x - max_V x)
 // softmax backward   dx = y * (dy - sum_V y * dy)
 //
-// Rows are read from memory once and written once: narrow ones and those that are not aligned alike
-// by row_walk.h, wide ones by forward_held.h and backward_ring.h. Statistics are fp32. Bytes:
-// forward 2*T*V*elem, backward 3*T*V*elem.
-//
-// Floor at the rate of a copy on an H200 -> measured (share of a copy of as many bytes), bf16,
-// 8192 x 128256: forward 1.00 -> 1.01 ms (97%), backward 1.50 -> 1.52 ms (97%); 4096 x 262144:
-// forward 1.01 -> 1.05 ms (96%).
+// Rows are read from memory once and written once. Wide rows take forward_held.h and
+// backward_ring.h; narrow rows, and tensors that are not aligned alike, take row_walk.h. Statistics
+// are fp32. Bytes: forward 2*T*V*elem, backward 3*T*V*elem.
 #include "kernels/softmax/softmax.h"
 
 #include <algorithm>
@@ -226,7 +222,7 @@ backward_kernel(Backward<P> args) {
     next_y = row_of(args.y, walk.row);
     next_dy = row_of(args.dy, walk.row);
     next = walk.part(next_y);
-    load_next_end();  // later, f32 spills 8 bytes on sm_80 (nvcc 13.0)
+    load_next_end();  // any later, and f32 spills on sm_80
 
     float sum = 0.0f;
     const auto add_piece = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece) {

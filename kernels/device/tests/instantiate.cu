@@ -13,15 +13,15 @@ TIGON_DEVICE void vectors(const T* in, T* out) {
   store16(out, pack<T>(f));
   const Vec<T> v = load16_stream(in + kVec<T>);
   unpack(v, f);
-  store16_stream(out + kVec<T>, pack<T>(f));
+  store16(out + kVec<T>, pack<T>(f));
   out[0] = v[0];
-  if (is_aligned16(in)) store_stream(out, load_stream(in));
+  if (is_aligned16(in)) store(out, load_stream(in));
 }
 
 template <class T>
 TIGON_DEVICE void elements(const T* in, T* out) {
   store(out, load(in));
-  store_stream(out + 1, load_stream(in + 1));
+  store(out + 1, load_stream(in + 1));
 }
 
 template <class T>

@@ -208,7 +208,7 @@ convert_kernel(const float* x, T* rounded, float* back, int n) {
     for (int k = 0; k < kV; ++k) store(back + i * kV + k, f[k]);
   }
   for (int i = n / kV * kV + static_cast<int>(blockIdx.x * 64 + threadIdx.x); i < n; i += stride) {
-    store_stream(rounded + i, from_float<T>(x[i]));
+    store(rounded + i, from_float<T>(x[i]));
     back[i] = to_float(load(rounded + i));
   }
 }
@@ -230,7 +230,7 @@ copy_elements_kernel(const T* in, T* out, int n) {
   if (i % 2 == 0)
     store(out + i, load(in + i));
   else
-    store_stream(out + i, load_stream(in + i));
+    store(out + i, load_stream(in + i));
 }
 
 unsigned blocks_of(int n) { return static_cast<unsigned>(ceil_div(n, 64)); }
