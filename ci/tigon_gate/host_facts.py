@@ -13,6 +13,7 @@ import tempfile
 from . import kernel_facts, records
 
 COUNTERS = ("bytes_loaded_bytes", "bytes_stored_bytes", "requests", "sectors", "bank_conflicts", "barriers", "atomics")
+USAGE = 2  # the exit code of a program that is not started as it wants
 _KERNEL = re.compile(r"(^|::)\w*kernel\w*(<|$)")
 
 
@@ -83,18 +84,34 @@ def instructions(program, case):
 
 
 def _as_child(words, request, folder):
-    """(finished process, its reply) of a program that is started as tigon starts its children: requests come on a socket,
-    replies go to a pipe on descriptor 3."""
+    """(finished process, its reply) of a program that is started as tigon starts its workers: with a socket on descriptor 3."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(request.encode())
+        ours.shutdown(socket.SHUT_WR)
+        done = _run(words, theirs, theirs.fileno(), folder)
+        theirs.close()
+        if done.returncode != USAGE:
+            return done, ours.makefile(encoding="utf-8").readline()
+    return _as_child_of_old(words, request, folder)
+
+
+def _as_child_of_old(words, request, folder):
+    """The same for a base from before workers: requests come on a socket, replies go to a pipe on descriptor 3."""
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
-    move = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.execvp(sys.argv[2], sys.argv[2:])"
     with ours, theirs, os.fdopen(reading, encoding="utf-8") as reply, os.fdopen(writing, "wb") as end:
         ours.sendall(request.encode())
         ours.shutdown(socket.SHUT_WR)
-        done = subprocess.run([sys.executable, "-c", move, str(writing), *words], stdin=theirs, pass_fds=(writing,),
-                              capture_output=True, text=True, check=False, cwd=folder)
+        done = _run(words, theirs, writing, folder)
         end.close()
         return done, reply.read()
+
+
+def _run(words, stdin, third, folder):
+    move = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.execvp(sys.argv[2], sys.argv[2:])"
+    return subprocess.run([sys.executable, "-c", move, str(third), *words], stdin=stdin, pass_fds=(third,),
+                          capture_output=True, text=True, check=False, cwd=folder)
 
 
 def kernel_instructions(text):

@@ -1,14 +1,8 @@
-// The child's side: reads requests, runs cases, writes results to a descriptor of its own.
+// The child's side: reads requests, runs cases, answers each with one line.
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -20,23 +14,11 @@
 #include "harness/run/launch_choices.h"
 #include "harness/run/runner.h"
 #include "harness/run/wire.h"
+#include "harness/worker/channel.h"
 
 namespace tigon {
 
 namespace {
-
-bool is_a(mode_t type, int descriptor) {
-  struct stat info {};
-  return fstat(descriptor, &info) == 0 && (info.st_mode & S_IFMT) == type;
-}
-
-// Moves a descriptor out of the reach of a kernel's prints.
-int hide(int descriptor) {
-  int hidden = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
-  if (hidden < 0) hidden = fcntl(descriptor, F_DUPFD_CLOEXEC, 4);  // few descriptors are allowed
-  close(descriptor);
-  return hidden;
-}
 
 // When memory runs out the system ends this process and not the one that holds the results.
 void be_first_to_go() {
@@ -58,30 +40,9 @@ void keep_freed_memory() {
 }
 
 void set_limits() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  worker::begin_worker(this_executor() == "fast");
   be_first_to_go();
   keep_freed_memory();
-  const rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-#if !defined(TIGON_CUDA) && !defined(__SANITIZE_ADDRESS__)
-  // A GPU's driver and sanitizers reserve far more addresses than memory.
-  const auto pages = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES));
-  const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-  rlimit memory;
-  getrlimit(RLIMIT_AS, &memory);  // the hard limit stays: reserved addresses move the soft one
-  memory.rlim_cur = std::min(bytes, memory.rlim_max);
-  if (!executor_checks()) setrlimit(RLIMIT_AS, &memory);
-#endif
-}
-
-bool write_line(int descriptor, std::string line) {
-  line += '\n';
-  for (size_t done = 0; done < line.size();) {
-    const ssize_t n = write(descriptor, line.data() + done, line.size() - done);
-    if (n <= 0) return false;
-    done += static_cast<size_t>(n);
-  }
-  return true;
 }
 
 std::string answer(const std::string& line, bool* last) {
@@ -91,16 +52,6 @@ std::string answer(const std::string& line, bool* last) {
   if (request.what == "explain") return encode(explain_case(c));
   const CheckResult result = run_case(c, request.save_folder, last);
   return encode(result, *last);
-}
-
-// The next line of a descriptor; false at its end.
-bool read_line(FILE* file, std::string* line) {
-  line->clear();
-  for (int ch; (ch = std::getc(file)) != EOF;) {
-    if (ch == '\n') return true;
-    line->push_back(static_cast<char>(ch));
-  }
-  return false;
 }
 
 }  // namespace
@@ -116,23 +67,20 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
       return kExitUsage;
     }
   }
-  if (!is_a(S_IFSOCK, STDIN_FILENO) || !is_a(S_IFIFO, kResultDescriptor)) {
+  if (!worker::is_worker()) {
     std::cerr << "tigon child is started by tigon itself\n";
     return kExitUsage;
   }
   set_limits();
   executor_set_threads(threads);
   use_launch_file_of_environment();
-  const int results = hide(kResultDescriptor);
-  FILE* requests = fdopen(hide(STDIN_FILENO), "r");
-  if (open("/dev/null", O_RDONLY) != STDIN_FILENO || !requests) return kExitInfrastructure;
-
+  worker::Channel channel;
+  channel.hide();
   bool last = false;
-  for (std::string line; !last && read_line(requests, &line);) {
-    if (prepare) prepare(line);
-    if (!write_line(results, answer(line, &last))) return kExitInfrastructure;
+  while (const auto line = last ? std::nullopt : channel.receive()) {
+    if (prepare) prepare(*line);
+    if (!channel.send(answer(*line, &last))) return kExitInfrastructure;
   }
-  std::fclose(requests);
   return kExitOk;
 }
 
