@@ -9,7 +9,7 @@
 #include "convergence/experiment.h"
 #include "harness/cli/session.h"
 #include "harness/cli/terminal.h"
-#include "harness/measure/worker.h"
+#include "harness/measure/run_in_child.h"
 
 namespace tigon::cli {
 

@@ -8,7 +8,7 @@
 
 #include "harness/measure/ceilings.h"
 #include "harness/measure/measure_cell.h"
-#include "harness/measure/worker.h"
+#include "harness/measure/run_in_child.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {

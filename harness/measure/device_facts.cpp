@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/measure/worker.h"
+#include "harness/measure/run_in_child.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {

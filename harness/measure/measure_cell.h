@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "harness/measure/ceilings.h"
+#include "harness/measure/run_in_child.h"
 #include "harness/measure/statistics.h"
 #include "harness/measure/sweep.h"
 #include "harness/measure/timing.h"
-#include "harness/measure/worker.h"
 
 namespace tigon {
 

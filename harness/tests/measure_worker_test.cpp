@@ -1,5 +1,5 @@
 // Work in a child process: lines arrive, and however the child ends is known.
-#include "harness/measure/worker.h"
+#include "harness/measure/run_in_child.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
