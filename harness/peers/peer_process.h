@@ -1,12 +1,10 @@
 // The process of one peer: Python, which answers a JSON line with a JSON line
 // (tigon_peers/serve.py).
 #pragma once
-#include <sys/types.h>
-
-#include <chrono>
 #include <string>
 
 #include "harness/record/record_writer.h"
+#include "harness/worker/process.h"
 
 namespace tigon::peers {
 
@@ -16,9 +14,6 @@ std::string python_interpreter();
 class PeerProcess {
  public:
   explicit PeerProcess(std::string name) : name_(std::move(name)) {}
-  ~PeerProcess() { end(); }
-  PeerProcess(const PeerProcess&) = delete;
-  PeerProcess& operator=(const PeerProcess&) = delete;
 
   // Hands over a request. Starts the process when there is none, which a thread must not do that
   // ends before the bench: Linux kills the process with the thread that started it. Throws
@@ -29,15 +24,8 @@ class PeerProcess {
   Json receive(double limit_s);
 
  private:
-  void start();
-  void end();
-  std::string read_line(double limit_s);
-  std::string how_it_ended();
-
-  std::string name_, buffer_;
-  std::chrono::steady_clock::time_point sent_;
-  int socket_ = -1;
-  pid_t process_ = -1;
+  std::string name_;
+  worker::Process process_;
 };
 
 }  // namespace tigon::peers

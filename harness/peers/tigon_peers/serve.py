@@ -1,19 +1,16 @@
-"""The process of one peer: reads requests as JSON lines, answers each with one JSON line.
+"""The process of one peer, a worker: answers each request with its results or times.
 
 A request has `do`: "outputs" (the results on given inputs, as files), "warm" (a call on inputs made here) or "measure" (its
 times and peak memory). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
 """
-import ctypes
 import importlib
 import importlib.util
-import json
 import os
-import signal
 import sys
 
-from . import backends, calls, known, timing
+import tigon_worker
 
-PR_SET_PDEATHSIG = 1
+from . import backends, calls, known, timing
 
 
 def load(name):
@@ -91,12 +88,10 @@ class Peer:
 
 
 def main(name):
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # of the thread that started this
-    channel = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    channel = tigon_worker.Channel()
     peer = Peer(name)
-    for line in sys.stdin:
-        print(json.dumps(peer.answer(json.loads(line))), file=channel)
+    for request in channel.requests():
+        channel.send(peer.answer(request))
         if peer.is_broken:
             return 0  # the next request starts another process
     return 0
