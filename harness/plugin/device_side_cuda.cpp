@@ -1,6 +1,5 @@
 // On a GPU a kernel's memory is device memory of the shared memory's layout.
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 
 #include <chrono>
 #include <stdexcept>
@@ -8,6 +7,7 @@
 #include <thread>
 
 #include "harness/plugin/device_side.h"
+#include "harness/worker/shared_memory.h"
 
 namespace tigon::plugin {
 
@@ -27,23 +27,22 @@ void CUDART_CB hold(void*) { std::this_thread::sleep_for(kHold); }
 }  // namespace
 
 struct DeviceSide::State {
-  int descriptor;
-  char *shared = nullptr, *mirror = nullptr, *staged = nullptr;
-  size_t bytes = 0;
+  explicit State(int descriptor) : shared(descriptor) {}
+
+  worker::SharedMemory shared;
+  char *mirror = nullptr, *staged = nullptr;
   cudaStream_t stream = nullptr;
   void* flushed = nullptr;  // twice the L2 cache
   size_t flushed_bytes = 0;
 
   void release() {
-    if (shared != nullptr) munmap(shared, bytes);
     cudaFree(mirror);
     cudaFree(staged);
-    shared = mirror = staged = nullptr;
+    mirror = staged = nullptr;
   }
 };
 
-DeviceSide::DeviceSide(int memory_descriptor)
-    : state_(std::make_unique<State>(State{memory_descriptor})) {
+DeviceSide::DeviceSide(int memory_descriptor) : state_(std::make_unique<State>(memory_descriptor)) {
   // Not ordered with the default stream: work that lands there is on another stream.
   check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking), "cudaStreamCreate");
   int device = 0, l2_bytes = 0;
@@ -59,12 +58,9 @@ DeviceSide::~DeviceSide() {
 }
 
 void DeviceSide::map(size_t bytes) {
-  if (bytes <= state_->bytes) return;
+  if (bytes <= state_->shared.bytes()) return;
   state_->release();
-  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state_->descriptor, 0);
-  if (shared == MAP_FAILED) throw std::runtime_error("cannot map the shared memory");
-  state_->shared = static_cast<char*>(shared);
-  state_->bytes = bytes;
+  state_->shared.map(bytes);
   check(cudaMalloc(&state_->mirror, bytes), "cudaMalloc");
   check(cudaMalloc(&state_->staged, bytes), "cudaMalloc");
 }
@@ -73,33 +69,37 @@ char* DeviceSide::mirror() const { return state_->mirror; }
 void* DeviceSide::stream() const { return state_->stream; }
 
 void DeviceSide::put() {
-  check(cudaMemcpy(state_->mirror, state_->shared, state_->bytes, cudaMemcpyHostToDevice),
+  check(cudaMemcpy(state_->mirror, state_->shared.data(), state_->shared.bytes(),
+                   cudaMemcpyHostToDevice),
         "copy to the device");
   synchronize();
 }
 
 void DeviceSide::get() {
-  check(cudaMemcpy(state_->shared, state_->mirror, state_->bytes, cudaMemcpyDeviceToHost),
+  check(cudaMemcpy(state_->shared.data(), state_->mirror, state_->shared.bytes(),
+                   cudaMemcpyDeviceToHost),
         "copy from the device");
 }
 
 void DeviceSide::begin_ordered() {
-  check(cudaMemcpy(state_->staged, state_->shared, state_->bytes, cudaMemcpyHostToDevice),
+  check(cudaMemcpy(state_->staged, state_->shared.data(), state_->shared.bytes(),
+                   cudaMemcpyHostToDevice),
         "copy to the device");
-  check(cudaMemset(state_->mirror, 0xff, state_->bytes), "cudaMemset");
+  check(cudaMemset(state_->mirror, 0xff, state_->shared.bytes()), "cudaMemset");
   synchronize();
   check(cudaLaunchHostFunc(state_->stream, hold, nullptr), "cudaLaunchHostFunc");
-  check(cudaMemcpyAsync(state_->mirror, state_->staged, state_->bytes, cudaMemcpyDeviceToDevice,
-                        state_->stream),
+  check(cudaMemcpyAsync(state_->mirror, state_->staged, state_->shared.bytes(),
+                        cudaMemcpyDeviceToDevice, state_->stream),
         "copy on the device");
 }
 
 void DeviceSide::end_ordered() {
-  check(cudaMemcpyAsync(state_->staged, state_->mirror, state_->bytes, cudaMemcpyDeviceToDevice,
-                        state_->stream),
+  check(cudaMemcpyAsync(state_->staged, state_->mirror, state_->shared.bytes(),
+                        cudaMemcpyDeviceToDevice, state_->stream),
         "copy on the device");
   check(cudaStreamSynchronize(state_->stream), "the kernel");
-  check(cudaMemcpy(state_->shared, state_->staged, state_->bytes, cudaMemcpyDeviceToHost),
+  check(cudaMemcpy(state_->shared.data(), state_->staged, state_->shared.bytes(),
+                   cudaMemcpyDeviceToHost),
         "copy from the device");
 }
 

@@ -1,35 +1,21 @@
 // On the host a kernel's memory is the shared memory itself.
-#include <sys/mman.h>
-
-#include <stdexcept>
-
 #include "harness/plugin/device_side.h"
+#include "harness/worker/shared_memory.h"
 
 namespace tigon::plugin {
 
 struct DeviceSide::State {
-  int descriptor;
-  void* memory = nullptr;
-  size_t bytes = 0;
+  worker::SharedMemory memory;
 };
 
 DeviceSide::DeviceSide(int memory_descriptor)
-    : state_(std::make_unique<State>(State{memory_descriptor})) {}
+    : state_(new State{worker::SharedMemory(memory_descriptor)}) {}
 
-DeviceSide::~DeviceSide() {
-  if (state_->memory != nullptr) munmap(state_->memory, state_->bytes);
-}
+DeviceSide::~DeviceSide() = default;
 
-void DeviceSide::map(size_t bytes) {
-  if (bytes <= state_->bytes) return;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state_->descriptor, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("cannot map the shared memory");
-  if (state_->memory != nullptr) munmap(state_->memory, state_->bytes);
-  state_->memory = memory;
-  state_->bytes = bytes;
-}
+void DeviceSide::map(size_t bytes) { state_->memory.map(bytes); }
 
-char* DeviceSide::mirror() const { return static_cast<char*>(state_->memory); }
+char* DeviceSide::mirror() const { return state_->memory.data(); }
 void* DeviceSide::stream() const { return nullptr; }
 void DeviceSide::put() {}
 void DeviceSide::get() {}

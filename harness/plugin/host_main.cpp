@@ -2,12 +2,8 @@
 // to the judge, the shared memory of the tensors, and nothing else: no oracle, no contract, no
 // result file.
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,10 +13,11 @@
 #include <string>
 
 #include "harness/plugin/call_arguments.h"
-#include "harness/plugin/channel.h"
 #include "harness/plugin/device_side.h"
 #include "harness/plugin/library.h"
+#include "harness/plugin/protocol.h"
 #include "harness/plugin/sandbox.h"
+#include "harness/worker/channel.h"
 
 namespace tigon::plugin {
 namespace {
@@ -47,12 +44,12 @@ Json guarded(const F& f) {
 
 class Host {
  public:
-  Host() : device_(kMemoryDescriptor) {}
+  Host() : device_(worker::kMemoryDescriptor) {}
 
   // Answers requests until the judge closes the socket.
   void serve() {
-    while (const auto request = receive_packet(kSocketDescriptor))
-      if (!send_packet(kSocketDescriptor, answer(*request))) return;
+    while (const auto line = channel_.receive())
+      if (!channel_.send(line_of(answer(Json::parse(*line))))) return;
   }
 
  private:
@@ -124,34 +121,21 @@ class Host {
   template <class F>
   Json timed(const F& f) {
     device_.flush_caches();
-    send_packet(kSocketDescriptor, {{"armed", true}});
-    if (!receive_byte(kSocketDescriptor, kGo, kOnGpu)) _exit(0);
+    channel_.send(line_of({{"armed", true}}));
+    if (!channel_.receive_byte(kGo, kOnGpu)) _exit(0);
     Json reply = guarded([&] {
       Json result = f();
       device_.synchronize();
       return result;
     });
-    send_byte(kSocketDescriptor, kDone);
+    channel_.send_byte(kDone);
     return reply;
   }
 
+  worker::Channel channel_;
   DeviceSide device_;
   std::unique_ptr<Library> library_;
 };
-
-// What a library may take of the machine: no core files, and on the host no more memory than there
-// is; a GPU's driver reserves far more addresses than that.
-void set_limits() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  if (kOnGpu) return;
-  const auto pages = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES));
-  rlimit memory;
-  getrlimit(RLIMIT_AS, &memory);
-  memory.rlim_cur = std::min(memory.rlim_max, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)));
-  setrlimit(RLIMIT_AS, &memory);
-}
 
 }  // namespace
 }  // namespace tigon::plugin
@@ -162,7 +146,7 @@ int main(int argc, char** argv) {
                  "tigon-plugin-host: started by ./tigon check --impl-from, not by itself\n");
     return 2;
   }
-  tigon::plugin::set_limits();
+  tigon::worker::begin_worker(!tigon::plugin::kOnGpu);
   try {
     tigon::plugin::Host().serve();
   } catch (const std::exception& e) {

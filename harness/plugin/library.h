@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/plugin/channel.h"
+#include "harness/plugin/protocol.h"
 #include "harness/plugin/tigon_plugin.h"
 
 namespace tigon::plugin {

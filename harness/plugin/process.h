@@ -4,11 +4,13 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "harness/plugin/channel.h"
+#include "harness/plugin/protocol.h"
 #include "harness/run/implementation_fault.h"
+#include "harness/worker/process.h"
 
 namespace tigon::plugin {
 
@@ -46,7 +48,7 @@ class PluginProcess {
   void set_limit(double seconds) { limit_s_ = seconds; }
 
   const std::string& library() const { return library_; }
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   // Processes that the library started and that still run.
   std::vector<pid_t> strays() const;
 
@@ -56,25 +58,18 @@ class PluginProcess {
  private:
   void start();
   void load();
-  void spawn();
   double measure_overhead();
   Json receive();
-  void wait_for_done();
-  void drain_output();
-  bool has_ended();
-  [[noreturn]] void fail(Verdict verdict, const std::string& what);
-  std::string last_words() const;
+  std::string answered(const worker::Heard& heard);
+  [[noreturn]] void fail(Verdict verdict, const std::string& text);
 
   std::string library_;
   bool wants_overhead_ = false;
   double limit_s_ = 0, overhead_ = 0;
-  pid_t pid_ = -1;
-  int status_ = 0;
-  int socket_ = -1, output_ = -1, shared_ = -1;
-  char* memory_ = nullptr;
-  size_t memory_bytes_ = 0;
+  worker::Process process_{{.exited = "ended its process with exit code {}"}};
+  std::optional<worker::SharedMemory> memory_;
+  pid_t started_ = -1;
   Json description_;
-  std::string output_tail_;
   const char* doing_ = "";
 };
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/plugin/channel.h"
+#include "harness/plugin/protocol.h"
 #include "harness/spec/op_spec.h"
 
 namespace tigon::plugin {

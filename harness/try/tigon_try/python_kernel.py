@@ -58,7 +58,7 @@ def program(build, file, text, name, op, of_passes, dtypes, folder):
     served.write_text(f"#!{sys.executable}\n"
                       "import json, sys\n"
                       # In place of this folder, where a file may be called like a package: torch.py for torch.
-                      f"sys.path[0] = {str(build.root / 'harness/try')!r}\n"
+                      f"sys.path[:1] = {[str(build.root / part) for part in ('harness/try', 'harness/worker')]!r}\n"
                       "from tigon_try import python_plugin\n"
                       f"facts = json.loads({json.dumps(facts)!r})\n"
                       'python_plugin.Server({**facts, "sandbox": sys.argv[1]}).serve()\n')

@@ -1,6 +1,6 @@
-"""The process of kernels in Python: the other side of the judge's connection, as tigon-plugin-host is for libraries.
+"""The process of kernels in Python: a worker in place of tigon-plugin-host, which is one for libraries.
 
-It has a socket to the judge and the shared memory of the tensors, and neither oracle nor contract nor results. A
+It has a connection to the judge and the shared memory of the tensors, and neither oracle nor contract nor results. A
 function is called with the tensors and options that its parameters name: inputs by value, outputs to write into. What
 it returns are the outputs that it has no parameter for: one, a tuple in the order of the signature, or a dict. What an
 op keeps for backward may come from a function NAME_saved instead, which is not timed. Tensors are torch's when the file
@@ -9,15 +9,12 @@ the element type on the way says how many: FUNCTION.roundings = 1; the budget al
 """
 import importlib.util
 import inspect
-import json
-import mmap
 import os
 import pathlib
-import socket
 import sys
 
-SOCKET, MEMORY = 3, 4
-MOST_BYTES = 1 << 18
+import tigon_worker
+
 IN, OUT, INOUT, SAVED = range(4)
 OK, INVALID, UNSUPPORTED, FAILED = range(4)
 DTYPES = ("f64", "f32", "bf16", "f16", "i64", "i32", "u8")
@@ -233,7 +230,7 @@ class Function:
 class Server:
     def __init__(self, facts):
         self.facts = facts
-        self.socket = socket.socket(fileno=SOCKET)
+        self.channel = tigon_worker.Channel()
         self.arrays = None
         self.functions = []
         self.mapped = 0
@@ -256,7 +253,7 @@ class Server:
     def map(self, size):
         if size > self.mapped:
             self.mapped = size
-            self.arrays.map(mmap.mmap(MEMORY, size))
+            self.arrays.map(tigon_worker.shared_memory(size))
 
     def run(self, request):
         arrays = self.arrays
@@ -281,21 +278,15 @@ class Server:
             call, after = self.functions[request["kernel"]].prepared(request, self.arrays)
             reply = {"code": OK, "message": ""}
         self.arrays.flush_caches()
-        self.send({"armed": True})
-        while True:  # awake: a wake-up would count
-            try:
-                go = self.socket.recv(1, socket.MSG_DONTWAIT if self.facts["device"] == 1 else 0)
-                break
-            except BlockingIOError:
-                continue
-        if go != b"g":
+        self.channel.send({"armed": True})
+        if self.channel.byte(spins=self.facts["device"] == 1) != b"g":
             os._exit(0)
         try:
             self.arrays.call(call)
             self.arrays.synchronize()
         except Exception as error:  # pylint: disable=broad-except
             reply, after = {"fault": f"raised {type(error).__name__}: {error}"}, lambda: None
-        self.socket.send(b"d")
+        self.channel.send_byte(b"d")
         self.arrays.call(after)
         return reply
 
@@ -320,13 +311,10 @@ class Server:
         except Exception as error:  # pylint: disable=broad-except
             return {"fault": f"raised {type(error).__name__}: {error}"}
 
-    def send(self, message):
-        self.socket.send(json.dumps(message).encode())
-
     def serve(self):
-        self.send(self.answer({"do": "load"}))  # the request came before this program
-        while packet := self.socket.recv(MOST_BYTES):
-            self.send(self.answer(json.loads(packet)))
+        self.channel.send(self.answer({"do": "load"}))  # the request came before this program
+        for request in self.channel.requests():
+            self.channel.send(self.answer(request))
 
 
 def load_module(path, on_gpu):
