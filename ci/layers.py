@@ -40,7 +40,7 @@ ALLOWED = {
                     "harness/judge", "harness/measure", "harness/record", "harness/plugin", "harness/peers",
                     "harness/mutants", "convergence"},
     "convergence": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/family", "kernels/op",
-                    "reference", "reference/naive", "harness/record"},
+                    "reference", "reference/naive", "harness/record", "harness/mutants"},
 }
 FAMILIES = {"norm", "gated", "loss", "linear_head"}
 SOURCES = {".h", ".cpp", ".cc", ".cu", ".cuh"}

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convergence/controls.h"
-#include "kernels/device/mutant_switch.h"
+#include "harness/mutants/switch.h"
 
 int main() {
   try {

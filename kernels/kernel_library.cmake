@@ -3,9 +3,6 @@
 # On the host: object libraries <name>_fast and <name>_checked, the latter instrumented for the
 # checker; link them with tigon_simt and tigon_simt_checked. There is no checked flavour in a
 # sanitizer build. With TIGON_CUDA: object library <name>_cuda; link it with tigon_device_cuda.
-#
-# With TIGON_TESTS also the flavours with planted faults (kernels/device/mutant.h): <name>_mutant and
-# on the host <name>_mutant_checked; link them with tigon_mutant_switch, too.
 
 include(CheckCXXSourceRuns)
 
@@ -56,9 +53,6 @@ set(TIGON_CUDA_GENCODE
 set(TIGON_KERNEL_CUDA_OPTIONS
   ${TIGON_CUDA_GENCODE} "SHELL:-Xcompiler -Wall,-Wextra" "SHELL:-Xptxas -warn-spills")
 
-# Switches cost registers, so spills are expected.
-set(TIGON_MUTANT_CUDA_OPTIONS ${TIGON_CUDA_GENCODE} "SHELL:-Xcompiler -Wall,-Wextra")
-
 # A .cu file is host C++ through a one-line .cpp that includes it.
 function(tigon_host_sources out)
   set(wrappers)
@@ -72,18 +66,6 @@ function(tigon_host_sources out)
   set(${out} ${wrappers} PARENT_SCOPE)
 endfunction()
 
-# tigon_add_mutants(name SOURCES file... OPTIONS option...): the same with planted faults.
-function(tigon_add_mutants name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;OPTIONS")
-  if(NOT TIGON_TESTS OR TIGON_SANITIZE)
-    return()
-  endif()
-  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
-  target_link_libraries(${name} PUBLIC tigon_device_headers)
-  target_compile_definitions(${name} PRIVATE TIGON_MUTANTS)
-  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
-endfunction()
-
 function(tigon_add_kernel_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
   if(NOT arg_SOURCES)
@@ -93,7 +75,6 @@ function(tigon_add_kernel_library name)
     add_library(${name}_cuda OBJECT ${arg_SOURCES})
     target_link_libraries(${name}_cuda PUBLIC tigon_device_headers)
     target_compile_options(${name}_cuda PRIVATE ${TIGON_KERNEL_CUDA_OPTIONS})
-    tigon_add_mutants(${name}_mutant SOURCES ${arg_SOURCES} OPTIONS ${TIGON_MUTANT_CUDA_OPTIONS})
     return()
   endif()
   tigon_host_sources(sources ${arg_SOURCES})
@@ -111,7 +92,4 @@ function(tigon_add_kernel_library name)
   target_link_libraries(${name}_debug PUBLIC tigon_device_headers)
   target_compile_options(${name}_debug PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 -g3
     -fno-omit-frame-pointer)
-  tigon_add_mutants(${name}_mutant SOURCES ${sources} OPTIONS ${TIGON_KERNEL_HOST_OPTIONS} -O1)
-  tigon_add_mutants(${name}_mutant_checked SOURCES ${sources}
-    OPTIONS ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})
 endfunction()

@@ -297,6 +297,7 @@ class Launcher(unittest.TestCase):
             ("run --tag a=b", mutants),
             ("mutants", mutants),
             ("mutants --quick", mutants),
+            ("mutants --faults my.faults", [*base, "tigon-own-mutants"]),
         ):
             with self.subTest(command):
                 self.assertEqual(self.programs(*command.split()), wanted)

@@ -17,6 +17,7 @@
 #include "harness/mutants/catalogue.h"
 #include "harness/mutants/external.h"
 #include "harness/mutants/score.h"
+#include "harness/mutants/user_faults.h"
 #include "harness/run/check.h"
 #include "harness/spec/op_spec.h"
 
@@ -111,6 +112,10 @@ MutantRequest request_of(const MutantOptions& options) {
                         .jobs = options.jobs,
                         .timeout_s = options.timeout_s};
   for (const std::string& name : options.dtypes) request.dtypes.push_back(dtype_named(name));
+  if (!options.faults.empty()) {
+    request.faults = user_faults(options.faults);
+    request.program = "tigon-own-mutants";
+  }
   std::vector<std::string> groups = {name_of(MutantGroup::kNumeric),
                                      name_of(MutantGroup::kMemorySync)};
   for (const ExternalGroup& group : external_groups()) groups.push_back(group.name);
@@ -127,8 +132,8 @@ MutantRequest request_of(const MutantOptions& options) {
   return request;
 }
 
-void print_list() {
-  for (const Mutant& m : all_mutants()) {
+void print_faults(const std::vector<Mutant>& faults) {
+  for (const Mutant& m : faults) {
     std::string targets;
     for (const MutantTarget& t : m.targets)
       for (const std::string& pass : t.passes) targets += fmt::format(" {}/{}", t.op, pass);
@@ -142,7 +147,12 @@ void print_list() {
     }
     if (!m.host_only.empty()) fmt::print("{:<49} host executor only: {}\n", "", m.host_only);
   }
-  fmt::print("\nOf the catalogue no switch has:\n");
+}
+
+void print_list(const MutantRequest& request) {
+  if (!request.faults.empty()) return print_faults(request.faults);
+  print_faults(all_mutants());
+  fmt::print("\nOf the catalogue no fault is planted for:\n");
   for (const CatalogueEntry& e : fault_catalogue())
     if (e.elsewhere[0] != '\0') fmt::print("  {} {}: {}\n", e.number, e.what, e.elsewhere);
 }
@@ -175,7 +185,8 @@ int mutants_stage(Session& session, const MutantOptions& options) {
       progress.step(id);
     });
   // Those have no op, element type or name to choose by.
-  const bool all = options.ops.empty() && options.dtypes.empty() && options.filter.empty();
+  const bool all = options.ops.empty() && options.dtypes.empty() && options.filter.empty() &&
+                   options.faults.empty();
   for (const ExternalGroup& group : external_groups()) {
     if (!wants(options, group.name) || (!all && options.groups.empty()) || interrupted()) continue;
     if (external_program(group).empty()) {
@@ -210,11 +221,10 @@ void add_mutants(CLI::App* app, Program* program) {
       "  ./tigon mutants --filter 'rope.*sign'\n"
       "  ./tigon mutants --list               what is planted and what is equivalent, with the "
       "proof\n"
-      "A fault is a switch in the kernel's own source (planted(\"rms_norm.eps_missing\")) that "
-      "only "
-      "test\nprograms hold. It is caught when a case fails that passes without it. Exit code 1 "
-      "when "
-      "one is not.");
+      "  ./tigon mutants --faults my.faults   faults of yours: which of them do the checks miss?\n"
+      "Faults are records in harness/ops/*.faults; harness/mutants/README.md has the format. One "
+      "is "
+      "caught\nwhen a case fails that passes without it. Exit code 1 when one is not.");
   const auto options = std::make_shared<MutantOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
@@ -236,13 +246,15 @@ void add_mutants(CLI::App* app, Program* program) {
   command
       ->add_option("--timeout", options->timeout_s, "seconds that one case may take (default: 20)")
       ->check(CLI::NonNegativeNumber);
+  command->add_option("--faults", options->faults,
+                      "a file with faults of yours, planted instead of the tree's");
   command->add_flag("--list", options->list, "print the faults instead of running them");
   command->add_flag("-v,--verbose", options->verbose, "a line for every fault");
   add_output(command, output.get());
   command->callback([=] {
     options->ops.insert(options->ops.end(), positional->begin(), positional->end());
     const MutantRequest request = request_of(*options);  // a wrong command line makes no results
-    if (options->list) return print_list();
+    if (options->list) return print_list(request);
     if (select_mutants(request).empty() && options->groups.empty()) {
       fmt::print("nothing to run: no fault is selected\n");
       program->exit_code = kExitNothing;

@@ -30,6 +30,7 @@ struct MutantOptions {
   int jobs = 0;
   double timeout_s = 0;
   bool list = false, verbose = false;
+  std::string faults = {};  // a fault file of the user's instead of those of the tree
 };
 struct BenchOptions {
   Selection select;

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "harness/mutants/protocol.h"
+#include "harness/mutants/switch.h"
 #include "harness/run/child.h"
-#include "kernels/device/mutant_switch.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "child") == 0)

@@ -2,21 +2,26 @@
 #include "harness/mutants/mutant.h"
 
 #include <algorithm>
+#include <filesystem>
+
+#include "harness/mutants/fault_file.h"
 
 namespace tigon {
 
-const char* name_of(MutantGroup group) {
-  return group == MutantGroup::kNumeric ? "numeric" : "memory_sync";
+namespace {
+
+std::vector<std::string> fault_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(TIGON_SOURCE_DIR "/harness/ops"))
+    if (entry.path().extension() == ".faults") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
+}  // namespace
+
 const std::vector<Mutant>& all_mutants() {
-  static const std::vector<Mutant> all = [] {
-    std::vector<Mutant> list;
-    for (const auto& part :
-         {row_mutants(), stream_mutants(), softmax_mutants(), loss_mutants(), memory_mutants()})
-      list.insert(list.end(), part.begin(), part.end());
-    return list;
-  }();
+  static const std::vector<Mutant> all = read_fault_files(fault_files());
   return all;
 }
 

@@ -1,5 +1,6 @@
-// A planted fault of the kernels and where the harness must catch it. The switches are in the
-// kernels' source (kernels/device/mutant.h); this is the list of what they stand for.
+// A planted fault of the kernels and where the harness must catch it. Faults are records in
+// harness/ops/*.faults (README.md describes the format); a build step makes mutated sources of
+// them.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,11 +9,6 @@
 #include "kernels/signature/dtype.h"
 
 namespace tigon {
-
-// Hint for the cases whose last rows start beyond 2^31 elements, and why those faults stay on the
-// host: there the memory between the rows costs nothing.
-inline constexpr const char* kFarRows = "gap=\\d{7,}";
-inline constexpr const char* kHugeOnGpu = "on a GPU such cases are the huge tier, tens of GB each";
 
 enum class MutantGroup {
   kNumeric,     // wrong numbers
@@ -30,35 +26,42 @@ struct Equivalent {
   std::vector<DType> dtypes = {};  // empty: all
   std::string op = {};             // empty: all
   std::string pass = {};           // empty: all
-  std::string proof;
+  std::string proof = {};
+};
+
+// One change of a source file. before + text + after stand in the file exactly once.
+struct Edit {
+  enum class Kind { kExpression, kStatement, kInsert };
+  Kind kind = Kind::kExpression;
+  std::string file = {};  // from the root of the tree
+  std::string before = {}, text = {}, after = {};
+  std::string replacement = {};
+  int line = 0;  // of the fault file
 };
 
 struct Mutant {
-  std::string name;   // as the kernel's source writes it
-  int catalogue = 0;  // number in the catalogue of faults (catalogue.h); 0: none
-  std::string what;   // the mistake, in a few words
-  std::vector<MutantTarget> targets;
+  std::string name;
+  int catalogue = 0;      // number in the catalogue of faults (catalogue.h); 0: none
+  std::string what = {};  // the mistake, in a few words
+  std::vector<MutantTarget> targets = {};
+  std::vector<DType> dtypes = {};  // empty: all
   // Regex of case ids that are tried first. It orders and never leaves out.
   std::string hint = {};
   MutantGroup group = MutantGroup::kNumeric;
   // Host executors that must each catch it: "fast", "checked".
-  std::vector<std::string> executors = {"fast"};
+  std::vector<std::string> executors = {};
   std::string host_only = {};  // why it is not run on a GPU; empty: it is
   std::vector<Equivalent> equivalents = {};
+  std::vector<Edit> edits = {};
+  std::string source = {};  // the fault file
+  int line = 0;             // and the record's first line in it
 };
 
-// In the order of their ops. Every fault of one group or op is in a file of its own.
+// Those of the tree: harness/ops/*.faults, file by file. Throws FaultFileError (fault_file.h).
 const std::vector<Mutant>& all_mutants();
 
 // The proof that this fault changes nothing promised there, if it is declared equivalent.
 std::optional<std::string> equivalence(const Mutant& mutant, const std::string& op,
                                        const std::string& pass, DType dtype);
-
-// Parts of all_mutants().
-std::vector<Mutant> row_mutants();      // the norms
-std::vector<Mutant> stream_mutants();   // rope, swiglu, geglu and what every op uses
-std::vector<Mutant> softmax_mutants();  // softmax and what it shares with the losses
-std::vector<Mutant> loss_mutants();     // cross_entropy, linear_cross_entropy
-std::vector<Mutant> memory_mutants();   // accesses and synchronisation of all ops
 
 }  // namespace tigon

@@ -40,12 +40,12 @@ std::regex regex_of(const std::string& text) {
   }
 }
 
-std::string program_for(const std::string& executor) {
+std::string program_for(const MutantRequest& request, const std::string& executor) {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto program = folder / (executor == "checked" ? "tigon-mutants-checked" : "tigon-mutants");
+  const auto program = folder / (request.program + (executor == "checked" ? "-checked" : ""));
   if (access(program.c_str(), X_OK) != 0)
     throw UsageError(
-        fmt::format("no program {}: it belongs to builds with tests; ./tigon test builds it",
+        fmt::format("no program {}: it belongs to builds with tests; ./tigon mutants builds it",
                     program.string()));
   return program.string();
 }
@@ -100,8 +100,9 @@ class Baseline {
 // A child that runs cases with one fault.
 class Kernels {
  public:
-  Kernels(const std::string& executor, std::string fault, double timeout_s)
-      : child_(program_for(executor), executor, 1),
+  Kernels(const MutantRequest& request, const std::string& executor, std::string fault,
+          double timeout_s)
+      : child_(program_for(request, executor), executor, 1),
         fault_(std::move(fault)),
         timeout_s_(timeout_s) {}
 
@@ -144,7 +145,7 @@ class Worker {
  private:
   void judge(MutantResult* r) {
     const auto proof = equivalence(*r->mutant, r->op, r->pass, r->dtype);
-    Kernels mutated(r->executor, r->mutant->name,
+    Kernels mutated(request_, r->executor, r->mutant->name,
                     timeout_s_);  // fresh: static state is a fault, too
     std::string broken;
     for (const Case& c : cases_of(*r, proof ? Tier::kTiny : Tier::kCheck, request_)) {
@@ -183,7 +184,8 @@ class Worker {
     if (const auto known = baseline_->find(key)) return *known;
     auto& kernels = without_fault_[executor];
     if (!kernels)
-      kernels = std::make_unique<Kernels>(executor, request_.fault_of_baseline, timeout_s_);
+      kernels =
+          std::make_unique<Kernels>(request_, executor, request_.fault_of_baseline, timeout_s_);
     const CheckResult result = kernels->run(c);
     baseline_->add(key, result);
     return result;
@@ -221,7 +223,7 @@ std::vector<MutantResult> select_mutants(const MutantRequest& request) {
   const std::regex filter = regex_of(request.filter);
   std::vector<MutantResult> selected;
   const bool host = default_executor() == "fast";
-  for (const Mutant& m : all_mutants()) {
+  for (const Mutant& m : request.faults.empty() ? all_mutants() : request.faults) {
     if (!contains(request.groups, m.group) || !std::regex_search(m.name, filter)) continue;
     for (const MutantTarget& target : m.targets) {
       if (!request.ops.empty() && !contains(request.ops, target.op)) continue;
@@ -229,6 +231,7 @@ std::vector<MutantResult> select_mutants(const MutantRequest& request) {
         for (const std::string& executor : host ? m.executors : std::vector{default_executor()})
           for (const DType dtype : find_op(target.op)->policies) {
             if (!request.dtypes.empty() && !contains(request.dtypes, dtype)) continue;
+            if (!m.dtypes.empty() && !contains(m.dtypes, dtype)) continue;
             selected.push_back({&m, target.op, pass, dtype, executor});
           }
     }
@@ -247,7 +250,7 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
 
 void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::vector<MutantResult> results = select_mutants(request);
-  for (const MutantResult& r : results) program_for(r.executor);
+  for (const MutantResult& r : results) program_for(request, r.executor);
   const bool host = default_executor() == "fast";
   std::mutex mutex;
   std::condition_variable changed;

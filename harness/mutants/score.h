@@ -26,9 +26,12 @@ struct MutantRequest {
   std::vector<std::string> ops = {};  // empty: all
   std::vector<DType> dtypes = {};     // empty: all
   std::vector<MutantGroup> groups = {MutantGroup::kNumeric, MutantGroup::kMemorySync};
-  std::string filter = {};  // regex searched in the fault's name
-  int jobs = 0;             // children at a time; 0: one per core, up to eight
-  double timeout_s = 0;     // of one case; 0: 20 s
+  std::string filter = {};          // regex searched in the fault's name
+  std::vector<Mutant> faults = {};  // empty: those of the tree
+  std::string program =
+      "tigon-mutants";   // whose kernels have them; with "-checked" for that executor
+  int jobs = 0;          // children at a time; 0: one per core, up to eight
+  double timeout_s = 0;  // of one case; 0: 20 s
   uint64_t seed = 42;
   std::string fault_of_baseline = {};  // for tests: what should be right is wrong
 };

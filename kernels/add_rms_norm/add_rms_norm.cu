@@ -95,13 +95,9 @@ struct SummedRow {
   RowPiece second[kPieces] = {};
 
   TIGON_DEVICE void start(int64_t row, int column) {
-    const bool packed = planted("add_rms_norm.stride_ignored");
-    const bool narrow = planted("add_rms_norm.offset_in_int32");
-    const int64_t offset = row * args.h.stride[0];
     x = args.x.data + row * args.x.stride[0] + column;
-    residual =
-        args.residual.data + row * (packed ? args.h.shape[1] : args.residual.stride[0]) + column;
-    h = args.h.data + (narrow ? static_cast<int32_t>(offset) : offset) + column;
+    residual = args.residual.data + row * args.residual.stride[0] + column;
+    h = args.h.data + row * args.h.stride[0] + column;
   }
   TIGON_DEVICE void load(int at, int p, RowPiece& kept) {
     kept = load_piece_stream<kWidth>(x + at);
@@ -126,12 +122,11 @@ struct SummedRow {
     unpack_piece(a, f);
     unpack_piece(b, g);
     TIGON_UNROLL
-    for (int j = 0; j < kWidth; ++j)
-      if (!planted("add_rms_norm.residual_missing")) f[j] += g[j];
+    for (int j = 0; j < kWidth; ++j) f[j] += g[j];
     const RowPiece h_piece = pack_piece<T>(f);
-    if (!planted("add_rms_norm.h_not_stored")) store_packed(h + at, h_piece);
-    if (!planted("add_rms_norm.statistics_unrounded")) unpack_piece(h_piece, f);
-    return planted("add_rms_norm.norm_of_x") ? a : h_piece;
+    store_packed(h + at, h_piece);
+    unpack_piece(h_piece, f);
+    return h_piece;
   }
 };
 
@@ -158,7 +153,7 @@ class StreamGradient {
 
   TIGON_DEVICE void request(int mine, int slot) {
     if constexpr (kQueued)
-      if (is_given()) queue_.request(mine + planted("add_rms_norm.dh_read_past_row"), slot);
+      if (is_given()) queue_.request(mine, slot);
   }
   TIGON_DEVICE void start(int64_t row, int lane) {
     if (!is_given()) return;
@@ -183,21 +178,15 @@ class StreamGradient {
   }
 
  private:
-  TIGON_DEVICE bool is_given() const {
-    return rows_.data != nullptr && !planted("add_rms_norm.dh_ignored");
-  }
+  TIGON_DEVICE bool is_given() const { return rows_.data != nullptr; }
   TIGON_DEVICE const T* row_at(int64_t row) const { return rows_.data + row * row_stride(); }
-  TIGON_DEVICE int64_t row_stride() const {
-    return planted("add_rms_norm.dh_stride_ignored") ? rows_.shape[1] : rows_.stride[0];
-  }
+  TIGON_DEVICE int64_t row_stride() const { return rows_.stride[0]; }
   TIGON_DEVICE int64_t pieces_of(int64_t row) const {
-    const int64_t pieces = rows_.shape[1] / kWidth + planted("add_rms_norm.dh_read_past_row");
-    return row < rows_.shape[0] ? pieces : 0;
+    return row < rows_.shape[0] ? rows_.shape[1] / kWidth : 0;
   }
   TIGON_DEVICE static void add_piece(const Piece<T, kWidth>& piece, float (&dx)[kWidth]) {
     float f[kWidth];
     unpack_piece(piece, f);
-    if (planted("add_rms_norm.norm_gradient_rounded")) round_piece<T>(dx);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) dx[j] += f[j];
   }

@@ -23,17 +23,17 @@ template <int kThreads, class T, class Op>
 TIGON_DEVICE T cluster_reduce(T v, Op op, ClusterScratch<T, kThreads>& scratch, int turn) {
   constexpr unsigned kWarps = kThreads / 32;
   const unsigned blocks = cluster_size(), lane = threadIdx.x % 32;
-  T* const values = scratch.values[planted("cluster_reduce.one_turn") ? 0 : turn];
+  T* const values = scratch.values[turn];
   v = warp_reduce(v, op);
   T* const mine = values + cluster_rank() * kWarps + threadIdx.x / 32;
   if (blocks == 1) {
     if (lane == 0) *mine = v;
-    if (!planted("cluster_reduce.no_barrier")) __syncthreads();
+    __syncthreads();
   } else {
     if (lane < blocks) *cluster_map(mine, lane) = v;
-    if (!planted("cluster_reduce.no_barrier")) cluster_sync();
+    cluster_sync();
   }
-  const unsigned count = planted("cluster_reduce.other_blocks_lost") ? kWarps : blocks * kWarps;
+  const unsigned count = blocks * kWarps;
   T all{};
   for (unsigned i = lane; i < count; i += 32) all = op(all, values[i]);
   return warp_reduce(all, op);

@@ -52,18 +52,17 @@ TIGON_DEVICE void store_partial(const float (&lane_sums)[kPieces][kWidth], int64
         store_sums(partial + i * kWidth, lane_sums[p]);
   } else {
     TIGON_SHARED(float, sums, [kGroups][kColumns]);
-    if (!planted("column_sums.no_barrier_before")) __syncthreads();
+    __syncthreads();
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j)
         sums[group][(p * kLanes + lane) * kWidth + j] = lane_sums[p][j];
     }
-    if (!planted("column_sums.no_barrier_after")) __syncthreads();
+    __syncthreads();
     for (int column = threadIdx.x; column < pieces * kWidth; column += kRowThreads<kLanes>) {
       float sum = 0.0f;
-      for (int g = planted("column_sums.group_lost") ? 1 : 0; g < kGroups; ++g)
-        sum += sums[g][column];
+      for (int g = 0; g < kGroups; ++g) sum += sums[g][column];
       store(partial + column, sum);
     }
   }
@@ -87,7 +86,6 @@ sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
   float sum = 0.0f;
-  if (planted("column_sums.block_lost")) --blocks;
   for (int from = warp; from < blocks && column < h; from += kBatch * kWarps) {
     float terms[kBatch] = {};
     TIGON_UNROLL
@@ -98,7 +96,7 @@ sum_partials_kernel(ColumnSums first, ColumnSums second, int blocks, int64_t h) 
     for (int b = 0; b < kBatch; ++b) sum += terms[b];
   }
   sums[warp][lane] = sum;
-  if (!planted("column_sums.no_barrier_in_sum")) __syncthreads();
+  __syncthreads();
   if (warp != 0 || column >= h) return;
   TIGON_UNROLL
   for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];

@@ -5,7 +5,6 @@
 #include "kernels/device/cluster.h"
 #include "kernels/device/launch.h"
 #include "kernels/device/math.h"
-#include "kernels/device/mutant.h"
 #include "kernels/device/platform.h"
 #include "kernels/device/reduce.h"
 #include "kernels/device/vec.h"

@@ -31,18 +31,16 @@ TIGON_DEVICE void add(ExpSum& s, const float (&x)[kCount]) {
   float max = s.max;
   TIGON_UNROLL
   for (int j = 0; j < kCount; ++j) max = fmaxf(max, x[j]);
-  if (planted("exp_sum.max_not_subtracted")) max = 0.0f;
   constexpr bool kShifted = kCount >= 16;  // of fewer, fix would cost more than it saves
   const ShiftedExp shifted(max);
   float sum = 0.0f;
   TIGON_UNROLL
   for (int j = 0; j < kCount; ++j) {
-    if (planted("exp_sum.nan_swallowed") && x[j] != x[j]) continue;
     sum += kShifted ? shifted.part(x[j]) : fast_exp_flushed(x[j] - max);
   }
   if (kShifted) sum *= shifted.fix;
   const float rescale = fast_exp_flushed(s.max - max);
-  s.sum = s.sum * (planted("exp_sum.not_rescaled") ? 1.0f : rescale) + sum;
+  s.sum = s.sum * rescale + sum;
   s.max = max;
 }
 
@@ -53,13 +51,11 @@ struct LargerNumber {
 struct JoinExpSums {
   TIGON_DEVICE ExpSum operator()(const ExpSum& a, const ExpSum& b) const {
     const float max = fmaxf(a.max, b.max);
-    if (planted("exp_sum.join_without_rescale")) return {max, a.sum + b.sum};
     return {max, a.sum * fast_exp_flushed(a.max - max) + b.sum * fast_exp_flushed(b.max - max)};
   }
   // Of all lanes of a warp, each of which is rescaled once.
   TIGON_DEVICE ExpSum warp(const ExpSum& v) const {
     const float max = warp_reduce(v.max, LargerNumber{});
-    if (planted("exp_sum.join_without_rescale")) return {max, warp_sum(v.sum)};
     return {max, warp_sum(v.sum * fast_exp_flushed(v.max - max))};
   }
 };

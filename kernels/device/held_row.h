@@ -113,7 +113,6 @@ class HeldRow {
   // The thread that holds a vector's column; -1 where another block does.
   static TIGON_DEVICE int holder_of(int column, const Slice& s) {
     const int vector = (column - s.head) / kWidth;
-    if (planted("held_row.every_block_holds")) return vector % kThreads;
     return vector >= s.first && vector < s.last ? (vector - s.first) % kThreads : -1;
   }
 
@@ -126,7 +125,7 @@ class HeldRow {
         keep_packed(kept_[p]);
         f(kept_[p], column_ + p * kThreads * kWidth);
       }
-    if (!planted("held_row.not_awaited")) async_wait<0>();
+    async_wait<0>();
     for (int p = kPieces; p * kThreads < left_; ++p)
       f(slots_[(p - kPieces) * kThreads], column_ + p * kThreads * kWidth);
   }
@@ -144,12 +143,10 @@ TIGON_DEVICE ExpSum held_exp_sum(Row& row, bool has_end, float end) {
   ExpSum all;
   all.max = fmaxf(all.max, row.max());
   if (has_end) all.max = fmaxf(all.max, end);
-  if (planted("exp_sum.max_not_subtracted")) all.max = 0.0f;
   const ShiftedExp shifted(all.max);
   if (has_end) all.sum = shifted.part(end);
   row.for_each([&](auto& x, int) {
-    for (const float v : x)
-      if (!planted("exp_sum.nan_swallowed") || v == v) all.sum += shifted.part(v);
+    for (const float v : x) all.sum += shifted.part(v);
   });
   all.sum *= shifted.fix;
   return all;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/device/mutant.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -47,7 +46,6 @@ template <class... P, class... A>
 Status launch(const LaunchConfig& config, void (*kernel)(P...), A&&... args) {
   const dim3& g = config.grid;
   if (g.x == 0 || g.y == 0 || g.z == 0) return {};
-  if (planted("launch.nothing")) return {};
   return device::launch(config, kernel, static_cast<P>(std::forward<A>(args))...);
 }
 

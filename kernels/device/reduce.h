@@ -4,7 +4,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/device/mutant.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -34,8 +33,7 @@ TIGON_DEVICE T shuffle_xor(T v, int lanes) {
   unsigned words[sizeof(T) / 4];
   memcpy(words, &v, sizeof v);
   TIGON_UNROLL
-  for (unsigned& w : words)
-    w = __shfl_xor_sync(planted("reduce.half_mask") ? 0xffffu : 0xffffffffu, w, lanes);
+  for (unsigned& w : words) w = __shfl_xor_sync(0xffffffffu, w, lanes);
   memcpy(&v, words, sizeof v);
   return v;
 }
@@ -63,9 +61,7 @@ template <int kLanes = 32, class T, class Op>
 TIGON_DEVICE T warp_reduce(T v, Op op) {
 #if !TIGON_GPU
   T r;
-  if (!planted("reduce.half_mask") &&
-      simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>))
-    return r;
+  if (simt::warp_fused(&v, &r, sizeof v, device::butterfly<kLanes, T, Op>)) return r;
 #endif
   TIGON_UNROLL
   for (int step = kLanes / 2; step > 0; step /= 2) v = op(v, device::shuffle_xor(v, step));
@@ -88,7 +84,7 @@ template <int kWarps, class T, class Op>
 TIGON_DEVICE T join_warps(T v, Op op, T* scratch) {
   static_assert(kWarps > 1 && kWarps <= 32);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
-  if (!planted("reduce.no_barrier_after")) __syncthreads();
+  __syncthreads();
   if constexpr ((kWarps & (kWarps - 1)) == 0) {
     return warp_reduce<kWarps>(scratch[threadIdx.x % kWarps], op);
   } else {
@@ -111,7 +107,7 @@ TIGON_DEVICE T block_reduce(T v, Op op, T* scratch) {
   if constexpr (kThreads == 32) {
     return v;
   } else {
-    if (!planted("reduce.no_barrier_before")) __syncthreads();
+    __syncthreads();
     return device::join_warps<kThreads / 32>(v, op, scratch);
   }
 }
@@ -127,7 +123,7 @@ TIGON_DEVICE T block_reduce_in_turn(T v, Op op, int turn) {
   static_assert(kThreads % 32 == 0 && kThreads > 32);
   TIGON_SHARED(T, scratch, [2][kThreads / 32]);
   v = warp_reduce(v, op);
-  return device::join_warps<kThreads / 32>(v, op, scratch[planted("reduce.one_turn") ? 0 : turn]);
+  return device::join_warps<kThreads / 32>(v, op, scratch[turn]);
 }
 
 // join(a, b) joins two values, join.warp(v) those of a warp; T{} changes no value that it is joined
@@ -137,7 +133,7 @@ TIGON_DEVICE T block_join(T v, const Join& join, T (&warps)[kThreads / 32]) {
   const unsigned lane = threadIdx.x % 32;
   v = join.warp(v);
   if (lane == 0) warps[threadIdx.x / 32] = v;
-  if (!planted("block_join.no_barrier")) __syncthreads();
+  __syncthreads();
   return join.warp(lane < kThreads / 32 ? warps[lane] : T{});
 }
 

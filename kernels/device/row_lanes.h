@@ -88,7 +88,7 @@ class SteppedRowSum {
     if (threadIdx.x % 32 == 0) sums_[turn][threadIdx.x / 32] = v;
   }
   TIGON_DEVICE T collect(int turn) const {
-    if (!planted("reduce.no_barrier_after")) __syncthreads();
+    __syncthreads();
     return warp_reduce<kWarps>(sums_[turn][threadIdx.x % kWarps], Sum{});
   }
 

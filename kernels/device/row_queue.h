@@ -70,8 +70,7 @@ class RowQueue {
   // requested anew.
   template <int kKept = 0>
   static TIGON_DEVICE void await() {
-    if constexpr (kCopies)
-      if (!planted("row_queue.not_awaited")) async_wait<kDepth - 1 - kKept>();
+    if constexpr (kCopies) async_wait<kDepth - 1 - kKept>();
   }
 
  private:

@@ -85,7 +85,7 @@ class RowRing {
     int slot = slot_;
     unsigned parity = parity_;
     for (int left = part_of(s).vectors; left > 0; left -= kChunk) {
-      if (!planted("row_ring.not_awaited")) mbarrier_wait(full_ + barrier_ + slot, parity);
+      mbarrier_wait(full_ + barrier_ + slot, parity);
       const RowPiece* const from = slots_ + place_ + slot * kSlot;
       if (left >= kChunk) {
         float f[kInputs][kValues];
@@ -118,7 +118,6 @@ class RowRing {
     const Part part = part_of(s);
     to += s.head + (part.first + lane()) * kWidth;
     for (int left = part.vectors - lane(); left + lane() > 0; left -= kChunk) {
-      if (planted("row_ring.requested_early")) request(slot_);
       const RowPiece* const from = slots_ + place_ + slot_ * kSlot;
       RowPiece kept[kInputs][kPieces] = {};
       TIGON_UNROLL
@@ -129,7 +128,7 @@ class RowRing {
         }
       bulk_fence();
       __syncwarp();
-      if (!planted("row_ring.requested_early")) request(slot_);
+      request(slot_);
       float f[kInputs][kValues];
       TIGON_UNROLL
       for (int i = 0; i < kInputs; ++i) unpack_all(kept[i], f[i]);

@@ -21,7 +21,7 @@ TIGON_DEVICE Slice slice_of(const T* x, int columns, unsigned rank, unsigned blo
   const int vectors = (columns - head) / kWidth;
   const int share = (vectors + static_cast<int>(blocks) - 1) >> __popc(blocks - 1);
   const int first = min(vectors, static_cast<int>(rank) * share);
-  const int last = min(vectors, first + share) - (planted("row_slice.last_vector_lost") ? 1 : 0);
+  const int last = min(vectors, first + share);
   return {head, head + vectors * kWidth, first, last};
 }
 
@@ -30,9 +30,7 @@ template <int kLanes, class F>
 TIGON_DEVICE void for_each_end(const Slice& s, int columns, unsigned rank, int lane, F f) {
   if (rank != 0) return;
   int count = s.head + columns - s.tail;
-  if (planted("row_slice.tail_lost")) count = s.head;
-  for (int i = lane; i < count; i += kLanes)
-    if (!planted("row_slice.head_lost") || i >= s.head) f(i < s.head ? i : s.tail + i - s.head);
+  for (int i = lane; i < count; i += kLanes) f(i < s.head ? i : s.tail + i - s.head);
 }
 
 }  // namespace tigon

@@ -26,9 +26,9 @@ TIGON_KERNEL(kThreads, kBlocksPerSm)
 stream_kernel(Args args, int64_t rows, int64_t columns) {
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-    if (first + (planted("stream_rows.tail_unmasked") ? 1 : kWidth) <= columns)
+    if (first + kWidth <= columns)
       Compute::template piece<kWidth>(args, row, first);
-    else if (!planted("stream_rows.tail_dropped"))
+    else
       for (int64_t column = first; column < columns; ++column)
         Compute::template piece<1>(args, row, column);
   }
@@ -44,9 +44,8 @@ Status stream_rows(const Args& args, Stream stream, const View& first, const Vie
   const int64_t t = first.shape[0], f = first.shape[1];
   const bool flat = first.contiguous() && (rest.contiguous() && ...);
   const int64_t rows = flat ? 1 : t, columns = flat ? t * f : f;
-  const bool aligned = planted("stream_rows.alignment_unchecked") ||
-                       (flat ? is_aligned16(first.data) && (is_aligned16(rest.data) && ...)
-                             : rows_aligned16(first) && (rows_aligned16(rest) && ...));
+  const bool aligned = flat ? is_aligned16(first.data) && (is_aligned16(rest.data) && ...)
+                            : rows_aligned16(first) && (rows_aligned16(rest) && ...);
 
   const auto run = [&]<int kWidth, LaunchShape kShape> {
     constexpr int kThreads = kShape.lanes;

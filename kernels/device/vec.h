@@ -2,7 +2,6 @@
 // touch tensors through these: on a GPU they choose the cache hint, on the host they keep the width
 // of the access visible to the checker and the counters.
 #pragma once
-#include "kernels/device/mutant.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -38,16 +37,6 @@ struct Computed<double> {
 
 namespace tigon {
 
-namespace device {
-// f without the bits that a 16-bit T does not have: what a planted fault stores.
-template <class T>
-TIGON_DEVICE float toward_zero(float f) {
-  if constexpr (sizeof(T) != 2) return f;
-  const uint32_t lost = std::is_same_v<T, bf16> ? 0xffffu : 0x1fffu;
-  return dtype_detail::bits_as<float>(dtype_detail::bits_as<uint32_t>(f) & ~lost);
-}
-}  // namespace device
-
 template <class T>
 TIGON_HOST_DEVICE bool is_aligned16(const T* p) {
   return (reinterpret_cast<uintptr_t>(p) & 15) == 0;
@@ -59,7 +48,6 @@ TIGON_DEVICE float to_float(T v) {
 }
 template <class T>
 TIGON_DEVICE T from_float(float f) {
-  if (planted("vec.store_truncates")) f = device::toward_zero<T>(f);
   return T(f);
 }
 
@@ -107,11 +95,6 @@ TIGON_DEVICE void unpack(const Vec<T>& v, typename Computed<T>::Type (&f)[kVec<T
 template <class T>
 TIGON_DEVICE Vec<T> pack(const typename Computed<T>::Type (&f)[kVec<T>]) {
   if constexpr (sizeof(T) == 2) {
-    if (planted("vec.store_truncates")) {
-      float cut[kVec<T>];
-      for (int i = 0; i < kVec<T>; ++i) cut[i] = device::toward_zero<T>(f[i]);
-      return device::pack2<T>(cut);
-    }
     return device::pack2<T>(f);
   } else {
     Vec<T> v;

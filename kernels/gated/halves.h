@@ -1,7 +1,6 @@
 // What swiglu and geglu share: where gate and up are, and multipliers.
 #pragma once
 #include "kernels/device/device.h"
-#include "kernels/device/mutant.h"
 #include "kernels/gated/options.h"
 #include "kernels/signature/checks.h"
 
@@ -22,7 +21,7 @@ void take_halves(View<T, 2>* a, View<T, 2>* b, GateLayout layout) {
   View<T, 2> first = *a, second = *a;
   first.shape[1] = second.shape[1] = f;
   if (second) second.data += f;
-  const bool up_first = (layout == GateLayout::kUpFirst) != planted("gated.halves_swapped");
+  const bool up_first = layout == GateLayout::kUpFirst;
   *a = up_first ? second : first;
   *b = up_first ? first : second;
 }

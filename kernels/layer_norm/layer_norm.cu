@@ -97,7 +97,7 @@ TIGON_DEVICE float centre_of(const Piece<T, kWidth>& first, int mine, Count piec
                      static_cast<float>(kWidth);
   const float centre = fast_div(warp_reduce<kGroup>(sum_of(f), Sum{}), count);
   // An infinite one would make every difference infinite or a NaN.
-  return fabsf(centre) < INFINITY && !planted("layer_norm.one_pass_variance") ? centre : 0.0f;
+  return fabsf(centre) < INFINITY ? centre : 0.0f;
 }
 
 template <class T, int kWidth>
@@ -111,8 +111,6 @@ TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float centre, float
     sums[j] += d;
     squares[j] += d * d;
   }
-  for (int j = 0; j < kWidth && planted("layer_norm.squares_in_bf16"); ++j)
-    squares[j] = to_float(from_float<bf16>(squares[j]));
 }
 
 // sum / h, exact where it is a float: 14 times 1000 by sum * (1 / h) alone is 1000.00006. A
@@ -135,7 +133,7 @@ TIGON_DEVICE void store_y(const Piece<typename P::Elem, kWidth>& x,
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) {
     f[j] = (f[j] - mean) * rstd * gain[j];
-    if (!planted("layer_norm.bias_ignored")) f[j] += shift[j];
+    f[j] += shift[j];
   }
   store_piece(y, f);
 }
@@ -156,11 +154,8 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   const int mine = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
   const float elements = static_cast<float>(h), inverse_h = fast_div(1.0f, elements);
   // [H], as all pointers here from the thread's first piece on.
-  const T* x = args.x.data + lane * kWidth +
-               row * (planted("layer_norm.stride_ignored") ? h : args.x.stride[0]);
-  const int64_t offset = row * args.y.stride[0];
-  const bool narrow = planted("layer_norm.offset_in_int32");
-  T* y = args.y.data + lane * kWidth + (narrow ? static_cast<int32_t>(offset) : offset);
+  const T* x = args.x.data + lane * kWidth + row * args.x.stride[0];
+  T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
 
   // Pieces of w and b at a time: eight would not leave 64 registers a thread.
   constexpr int kBatch = kWidth > 1 && kPieces > 2 ? 2 : kPieces;
@@ -203,23 +198,16 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   const float mean = part.centre + off;
   float variance = (part.moments.second - part.moments.first * off) * inverse_h;
   variance = variance < 0.0f ? 0.0f : variance;  // by a rounding; a NaN stays
-  if (planted("layer_norm.sum_for_mean")) variance *= elements;
-  if (planted("layer_norm.nan_swallowed")) variance = fmaxf(variance, 0.0f);
-  if (planted("layer_norm.variance_of_n_minus_1"))
-    variance *= elements / static_cast<float>(h > 1 ? h - 1 : 1);
   float rstd = fast_rsqrt(variance + args.eps);
-  if (planted("layer_norm.eps_missing")) rstd = fast_rsqrt(variance);
-  if (planted("layer_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(variance) + args.eps);
   if (lane == 0 && active) {
     store(args.mean.data + row, mean);
     store(args.rstd.data + row, rstd);
   }
 
-  const int stored = mine + planted("layer_norm.row_overrun");
   TIGON_UNROLL
   for (int from = 0; from < kPieces; from += kBatch) {
     if (from > 0) load_affine(from);
-    for_kept_pieces<kLanes, kBatch>(stored - from * kLanes, [&](int k) {
+    for_kept_pieces<kLanes, kBatch>(mine - from * kLanes, [&](int k) {
       const int p = from + k;
       keep_packed(kept[p]);
       keep_packed(weight[k]);
@@ -315,8 +303,7 @@ bool fits_row(const View& v, int64_t h) {
 template <class P, class... Views>
 bool in_vectors(const typename P::Elem* w, const typename P::Elem* b, const Views&... views) {
   const bool aligned = is_aligned16(w) && is_aligned16(b) && (rows_aligned16(views) && ...);
-  return (aligned || planted("layer_norm.alignment_unchecked")) &&
-         ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
+  return aligned && ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
 }
 
 }  // namespace

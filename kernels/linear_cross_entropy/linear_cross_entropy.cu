@@ -81,8 +81,8 @@ LossPlanOf<Args> plan(const Args& a, void* data) {
   if constexpr (WritesGradients<Args>) {
     const bool cut = rows > 0 && p.chunk < (by_columns ? a.w.shape[0] : rows);
     const bool sums = cut && !std::is_same_v<Elem, float>;
-    p.sums_dw = sums && a.dw && !by_columns && !planted("linear_cross_entropy.dw_summed_as_stored");
-    p.sums_dx = sums && a.dx && by_columns && !planted("linear_cross_entropy.dx_summed_as_stored");
+    p.sums_dw = sums && a.dw && !by_columns;
+    p.sums_dx = sums && a.dx && by_columns;
     if (p.sums_dw) p.dw_sum = parts.take<float>(a.w.shape[0] * a.x.shape[1]);
     if (p.sums_dx) p.dx_sum = parts.take<float>(rows * a.x.shape[1]);
   }
@@ -176,9 +176,8 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const LossPlanOf<Args>& p, 
       .first_column = c.column,
       .columns = c.columns,
       .logits = c.logits,
-      .stride = planted("linear_cross_entropy.padding_ignored") ? c.columns : c.stride,
-      .target =
-          a.target.data + (planted("linear_cross_entropy.targets_of_first_chunk") ? 0 : c.row),
+      .stride = c.stride,
+      .target = a.target.data + c.row,
       .class_weight = a.class_weight.data,
       .totals = p.totals,
       .loss = at(p.loss, a.loss),
@@ -189,8 +188,7 @@ LossRows<typename Args::Elem> rows_of(const Args& a, const LossPlanOf<Args>& p, 
   };
   if constexpr (WritesGradients<Args>) {
     if (wants_gradients(a)) rows.pass = LossPass::kForwardBackward;
-    const bool moves = none && !planted("linear_cross_entropy.dloss_of_first_chunk");
-    if (a.dloss) rows.dloss = a.dloss.data + (moves ? c.row : 0);
+    if (a.dloss) rows.dloss = a.dloss.data + (none ? c.row : 0);
   }
   return rows;
 }
@@ -200,7 +198,7 @@ template <class Args>
 Status use_gradient(const Args& a, const LossPlanOf<Args>& p, ChunkOf<Args> c, Stream stream) {
   if constexpr (WritesGradients<Args>) {
     if (a.dbias) {
-      const bool adds = c.row != 0 && !planted("linear_cross_entropy.dbias_of_last_chunk");
+      const bool adds = c.row != 0;
       const Status s = add_bias_gradient(c.logits, c.rows, c.columns, c.stride, adds, p.bias_sums,
                                          a.dbias.data + c.column, stream);
       if (!s.ok()) return s;
@@ -216,9 +214,7 @@ Status compute_logits(const Args& a, const LossPlanOf<Args>& p, ChunkOf<Args> c,
 
 template <class Args>
 Status run_rows(const Args& a, const LossPlanOf<Args>& p, Stream stream) {
-  const bool loses_rest =
-      planted("linear_cross_entropy.last_chunk_lost") && a.x.shape[0] % p.chunk != 0;
-  for (int64_t i = 0; i < p.chunks - loses_rest; ++i) {
+  for (int64_t i = 0; i < p.chunks; ++i) {
     const auto c = rows_at(a, p, i);
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     if (const Status s = loss_rows(rows_of(a, p, c), stream); !s.ok()) return s;
@@ -251,9 +247,7 @@ Status run_columns(const Args& a, const LossPlanOf<Args>& p, Stream stream) {
   };
   if (const Status s = for_columns(a, p, last, gradient); !s.ok()) return s;
   return for_rounds(last.first, p.room, [&](const Round& round) {
-    if (!planted("linear_cross_entropy.logits_of_other_columns")) {
-      if (const Status s = for_columns(a, p, round, compute); !s.ok()) return s;
-    }
+    if (const Status s = for_columns(a, p, round, compute); !s.ok()) return s;
     return for_columns(a, p, round, gradient);
   });
 }

@@ -55,9 +55,7 @@ list_rows_kernel(const int64_t* target, int64_t rows, int64_t ignore_index, RowL
   if (thread == 0) store(list.count, all);
 }
 
-TIGON_DEVICE bool too_many(const RowList& list) {
-  return load(list.count) > list.most && !planted("linear_cross_entropy.too_many_rows_dropped");
-}
+TIGON_DEVICE bool too_many(const RowList& list) { return load(list.count) > list.most; }
 
 // to [columns] = from, or `otherwise` where that is null; the first `vectors` pieces of 16 bytes
 // whole.
@@ -98,7 +96,6 @@ gather_rows_kernel(GatheredRows<T> g, int64_t ignore_index, RowList list) {
            g.vectors, 0.0f);
   if (threadIdx.x != 0) return;
   int64_t target = row >= 0 ? load(g.target + row) : ignore_index;
-  if (planted("linear_cross_entropy.empty_places_count") && row < 0) target = 0;
   if (too_many(list)) target = ignore_index == -1 ? -2 : -1;  // no class: the row becomes NaN
   store(g.to_target + place, target);
   if (g.dloss != nullptr) store(g.to_dloss + place, row >= 0 ? load(g.dloss + row) : 0.0f);
@@ -128,7 +125,6 @@ spread_rows_kernel(SpreadRows<T> s, RowList list) {
   int64_t place = load(list.place + row);
   const bool failed = too_many(list), has = !failed && place >= 0 && place < list.most;
   const float otherwise = failed ? NAN : 0.0f;
-  if (planted("linear_cross_entropy.rows_not_spread") && has) place = min(row, list.most - 1);
   if (s.to_dx != nullptr)
     move_row(has ? s.dx + place * s.columns : nullptr, s.to_dx + row * s.stride, s.columns,
              s.vectors, otherwise);

@@ -64,8 +64,7 @@ add_bias_sums_kernel(const float* sums, int groups, int64_t columns, bool adds, 
   const int64_t column = int64_t{blockIdx.x} * kBiasThreads + threadIdx.x;
   if (column >= columns) return;
   float sum = adds ? load(dbias + column) : 0.0f;
-  for (int g = planted("linear_cross_entropy.dbias_group_lost") ? 1 : 0; g < groups; ++g)
-    sum += load(sums + g * columns + column);
+  for (int g = 0; g < groups; ++g) sum += load(sums + g * columns + column);
   store(dbias + column, sum);
 }
 

@@ -115,12 +115,9 @@ template <class Args>
 ChunkOf<Args> columns_at(const Args& a, const PlanOf<Args>& p, const Round& round, Columns c) {
   const int64_t rows = a.x.shape[0], stride = round_up(c.count, kPadding);
   if (c.first < round.in_dw) {
-    const bool whole = c.first == 0 && planted("linear_cross_entropy.first_columns_whole");
-    return {0, rows, c.first, whole ? p.chunk : c.count, p.logits, round_up(p.chunk, kPadding)};
+    return {0, rows, c.first, c.count, p.logits, round_up(p.chunk, kPadding)};
   }
   int64_t before = c.first - round.in_dw;  // columns of other pieces
-  if (planted("linear_cross_entropy.last_piece_first"))
-    before = round_up(round.end, kPadding) - c.first - stride;
   typename Args::Elem* const logits = p.pieces != nullptr ? p.pieces + rows * before : nullptr;
   return {0, rows, c.first, c.count, logits, stride};
 }

@@ -22,8 +22,7 @@ Gemm logits_gemm(const Args& a, ChunkOf<Args> c) {
           .a = row_of(a.x, c.row),
           .b = row_of(a.w, c.column),
           .c = c.logits,
-          .bias = a.bias && !planted("linear_cross_entropy.bias_unused") ? a.bias.data + c.column
-                                                                         : nullptr,
+          .bias = a.bias ? a.bias.data + c.column : nullptr,
           .lda = a.x.stride[0],
           .ldb = a.w.stride[0],
           .ldc = c.stride,
@@ -44,11 +43,10 @@ Target target_of(const View<T, 2>& v, int64_t row) {
 
 template <class Args>
 Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
-  const int64_t row = planted("linear_cross_entropy.dx_of_first_chunk") ? 0 : c.row;
-  const Target to = p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, row);
+  const Target to =
+      p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, c.row);
   // The last columns come first.
-  const bool adds =
-      c.column + c.columns != a.w.shape[0] && !planted("linear_cross_entropy.dx_of_first_columns");
+  const bool adds = c.column + c.columns != a.w.shape[0];
   return {.m = c.rows,
           .n = a.x.shape[1],
           .k = c.columns,
@@ -79,11 +77,8 @@ Target dw_target(const Args& a, const PlanOf<Args>& p, int64_t row) {
 
 template <class Args>
 Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
-  const int64_t row = planted("linear_cross_entropy.dw_of_first_columns") ? 0 : c.column;
-  const Target to = dw_target(a, p, row);
-  const bool to_given = a.dw_accum && !planted("linear_cross_entropy.dw_accum_overwritten");
-  const bool adds = to_given || (c.row != 0 && !planted("linear_cross_entropy.dw_of_last_chunk")) ||
-                    planted("linear_cross_entropy.dw_not_cleared");
+  const Target to = dw_target(a, p, c.column);
+  const bool adds = a.dw_accum || c.row != 0;
   return {.m = c.columns,
           .n = a.x.shape[1],
           .k = c.rows,

@@ -63,8 +63,7 @@ add_columns_kernel(LossRows<T> a, LossState* state, bool is_first) {
   Statistics<kForm> s = read_row<kThreads>(x, slice, columns, 0, keep, 0, add);
   s = block_reduce<kThreads>(s, JoinStatistics<kForm>{});
   if (threadIdx.x != 0) return;
-  if (!is_first && !planted("loss.columns_of_last_part"))
-    s = JoinStatistics<kForm>{}(load_statistics<kForm>(&state[row].statistics), s);
+  if (!is_first) s = JoinStatistics<kForm>{}(load_statistics<kForm>(&state[row].statistics), s);
   store_statistics(&state[row].statistics, s);
   if (y >= 0)
     store(&state[row].target, to_float(load(x + y)));
@@ -98,7 +97,7 @@ columns_gradient_kernel(LossRows<T> a) {
   const int y = target >= 0 && target < a.classes ? static_cast<int>(target) : -1;
   const RowGradient<kForm> g =
       row_gradient<kForm>(a, gradient_factors<kForm>(a, row, y), load(a.lse + row));
-  const int held = planted("loss.target_of_every_part") ? y : held_target(a, target);
+  const int held = held_target(a, target);
   write_gradient<kThreads>(x, slice, columns, 0, keep, 0, g.of_column, held, g.at_target);
 }
 

@@ -42,15 +42,13 @@ struct Statistics<LossForm::kGeneral> {
 
 // Does a class with this logit come before the first one?
 TIGON_DEVICE bool comes_before(float x, int column, float largest, int first) {
-  const bool earlier =
-      planted("loss.accuracy_of_last_equal") && first != INT_MAX ? column > first : column < first;
-  return x > largest || (x == largest && earlier);
+  return x > largest || (x == largest && column < first);
 }
 
 // The moment of `s` about another maximum. Of nothing it is 0, whatever the maximum was.
 TIGON_DEVICE float moment_about(float max, const Statistics<LossForm::kGeneral>& s) {
   if (s.exp.sum == 0.0f) return 0.0f;
-  const float shift = planted("loss.entropy_not_shifted") ? 0.0f : s.exp.max - max;
+  const float shift = s.exp.max - max;
   return fast_exp_flushed(s.exp.max - max) * (s.moment + shift * s.exp.sum);
 }
 
@@ -99,8 +97,7 @@ struct AddLogits {
       for (int j = 0; j < kCount; ++j) {
         const float below = x[j] - s.exp.max, e = fast_exp_flushed(below);
         if (e > 0.0f) s.moment += e * below;  // 0 for a logit of -inf
-        const bool weighted = weight != nullptr && !planted("loss.smoothing_sum_unweighted");
-        s.sum += weighted ? load(weight + column + j) * x[j] : x[j];
+        s.sum += weight != nullptr ? load(weight + column + j) * x[j] : x[j];
       }
     } else {
       add(s.exp, x);
@@ -118,15 +115,12 @@ struct LossGradient {
   const float* weight;  // of the classes, that multiply the offset; nullptr: 1 each
 
   TIGON_DEVICE float operator()(float x, float at_target, int column) const {
-    if (planted("loss.other_gradients_zero") && at_target == 0.0f) return 0.0f;
     float off = offset;
-    if (kForm == LossForm::kGeneral && weight != nullptr &&
-        !planted("loss.smoothing_slope_unweighted"))
-      off *= load(weight + column);
+    if (kForm == LossForm::kGeneral && weight != nullptr) off *= load(weight + column);
     if (kForm == LossForm::kPlain || (kForm == LossForm::kGeneral && !(softcap.cap > 0.0f)))
       return scale * fast_exp_flushed(x - lse) - off - at_target;
     const float t = fast_tanh(x * softcap.inverse);
-    const float slope = planted("loss.softcap_slope_missing") ? 1.0f : 1.0f - t * t;
+    const float slope = 1.0f - t * t;
     return (scale * fast_exp_flushed(softcap.cap * t - lse) - off - at_target) * slope;
   }
 };

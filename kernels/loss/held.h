@@ -43,7 +43,7 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
 
   const Slice slice = slice_of<kVec<T>>(x, columns, rank, cluster_size());
   if (is_ignored(target, a.options)) {
-    if (!planted("loss.ignored_gradient_kept")) fill_zero<T, kThreads>(x, slice, columns, rank);
+    fill_zero<T, kThreads>(x, slice, columns, rank);
     if (rank == 0 && threadIdx.x == 0) write_ignored_row<kForm>(a, row);
     dependency_wait();
     return;

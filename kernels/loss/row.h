@@ -49,21 +49,19 @@ template <LossForm kForm, class T>
 TIGON_DEVICE RowFactors factors_of(const LossRows<T>& a, int64_t row, int64_t target) {
   const bool mean = a.options.reduction == Reduction::kMean;
   RowFactors f = {1.0f, 1.0f, a.options.z_loss, 1.0f, 0.0f};
-  const bool per_row =
-      a.options.reduction == Reduction::kNone && !planted("loss.dloss_of_first_row");
-  if (a.dloss != nullptr && !planted("loss.dloss_ignored"))
-    f.upstream = load(a.dloss + (per_row ? row : 0));
+  const bool per_row = a.options.reduction == Reduction::kNone;
+  if (a.dloss != nullptr) f.upstream = load(a.dloss + (per_row ? row : 0));
   const float rows = mean ? load(&a.totals->rows) : 1.0f;
   f.upstream = rows != 0.0f ? f.upstream / rows : 0.0f;  // a normaliser may be 0
   if (kForm != LossForm::kGeneral || a.class_weight == nullptr) return f;
   f.weight = load(a.class_weight + target);
   if (a.options.label_smoothing != 0.0f)
     f.class_mean = load(&a.totals->all_classes) / static_cast<float>(a.classes);
-  if (!mean || planted("loss.weights_divided_by_rows")) return f;
+  if (!mean) return f;
   const float weight = load(&a.totals->weight);
   const float mean_weight = weight == rows ? 1.0f : weight / rows;  // 1 for a normaliser of 0
   f.upstream = weight != 0.0f ? f.upstream / mean_weight : 0.0f;
-  if (!planted("loss.z_loss_divided_by_weights")) f.z_loss *= mean_weight;
+  f.z_loss *= mean_weight;
   return f;
 }
 
@@ -74,9 +72,8 @@ TIGON_DEVICE float row_loss(const LossRows<T>& a, const RowFactors& f, const Sum
   const float smoothing = a.options.label_smoothing;
   float loss = (1.0f - smoothing) * f.weight * (lse - target) + f.z_loss * lse * lse;
   // Only then, because the mean of a row with a logit of -inf is -inf.
-  const float sum = planted("loss.smoothing_sum_missing") ? 0.0f : s.sum;
   if (smoothing != 0.0f)
-    loss += smoothing * (f.class_mean * lse - sum / static_cast<float>(a.classes));
+    loss += smoothing * (f.class_mean * lse - s.sum / static_cast<float>(a.classes));
   return loss;
 }
 
@@ -105,7 +102,7 @@ template <LossForm kForm, class T>
 TIGON_DEVICE void write_ignored_row(const LossRows<T>& a, int64_t row) {
   store(a.loss + row, 0.0f);
   store(a.lse + row, 0.0f);
-  if (kForm == LossForm::kGeneral && !planted("loss.ignored_results_kept"))
+  if (kForm == LossForm::kGeneral)
     for (float* result : {a.z_part, a.accuracy, a.entropy})
       if (result != nullptr) store(result + row, 0.0f);
 }
@@ -122,29 +119,26 @@ template <LossForm kForm, class T>
 TIGON_DEVICE RowFactors gradient_factors(const LossRows<T>& a, int64_t row, int y) {
   RowFactors f = {NAN, 1.0f, 0.0f, 0.0f, 0.0f};
   if (y >= 0) f = factors_of<kForm>(a, row, y);
-  if (planted("loss.weight_not_in_gradient")) f.weight = 1.0f;
-  if (planted("loss.invalid_target_ignored") && y < 0) f.upstream = 0.0f;
   f.per_class = a.options.label_smoothing / static_cast<float>(a.classes);
   return f;
 }
 template <LossForm kForm, class T>
 TIGON_DEVICE RowGradient<kForm> row_gradient(const LossRows<T>& a, const RowFactors& f, float lse) {
   const float g = f.upstream, smoothing = a.options.label_smoothing;
-  const float z_loss = planted("loss.z_loss_slope_missing") ? 0.0f : f.z_loss;
   const bool weighted = kForm == LossForm::kGeneral && a.class_weight != nullptr;
   const float probability =
       weighted ? (1.0f - smoothing) * f.weight + smoothing * f.class_mean : 1.0f;
   return {{{a.options.softcap, 1.0f / a.options.softcap},
            lse,
-           g * (probability + 2.0f * z_loss * lse),
-           g * (planted("loss.smoothing_slope_missing") ? 0.0f : f.per_class),
+           g * (probability + 2.0f * f.z_loss * lse),
+           g * f.per_class,
            smoothing_weights(a)},
-          g * f.weight * (planted("loss.smoothing_keeps_target") ? 1.0f : 1.0f - smoothing)};
+          g * f.weight * (1.0f - smoothing)};
 }
 
 // An ignored row is not read.
 TIGON_DEVICE bool is_ignored(int64_t target, const LossOptions& options) {
-  return target == options.ignore_index && !planted("loss.ignore_index_unused");
+  return target == options.ignore_index;
 }
 
 // The sum of logits is joined where smoothing needs it.

@@ -57,12 +57,12 @@ TIGON_DEVICE Statistics<kForm> join_cluster(const Statistics<kForm>& block) {
   using Sums = Statistics<kForm>;
   TIGON_SHARED(Sums, mine, [1]);
   if (threadIdx.x == 0) mine[0] = block;
-  if (!planted("loss.no_cluster_sync_before")) cluster_sync();
+  cluster_sync();
   Sums all = *cluster_map(&mine[0], 0);
   for (unsigned rank = 1; rank < cluster_size(); ++rank)
     all = JoinStatistics<kForm>{}(all, *cluster_map(&mine[0], rank));
   // Nobody leaves while others read its shared memory.
-  if (!planted("loss.cluster_leaves_early")) cluster_sync();
+  cluster_sync();
   return all;
 }
 
@@ -80,20 +80,16 @@ loss_rows_kernel(LossRows<T> a, int kept) {
   const unsigned blocks = cluster_size(), rank = cluster_rank();
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.columns);
-  int64_t offset = row * (planted("loss.stride_ignored") ? a.columns : a.stride);
-  if (planted("loss.offset_in_int32")) offset = static_cast<int32_t>(offset);
-  T* const x = a.logits + offset;
+  T* const x = a.logits + row * a.stride;
   const Slice slice = slice_of<kVec<T>>(x, columns, rank, blocks);
   const bool writes_row = rank == 0 && threadIdx.x == 0;
   const bool forward = a.pass != LossPass::kBackward, backward = a.pass != LossPass::kForward;
   int64_t target = load(a.target + row);
-  if (target == a.options.ignore_index && !planted("loss.ignore_index_unused")) {
-    if (backward && !planted("loss.ignored_gradient_kept"))
-      fill_zero<T, kThreads>(x, slice, columns, rank);
+  if (target == a.options.ignore_index) {
+    if (backward) fill_zero<T, kThreads>(x, slice, columns, rank);
     if (forward && writes_row) write_ignored_row<kForm>(a, row);
     return;
   }
-  if (planted("loss.target_off_by_one") && target + 1 < a.columns) ++target;
   const int y = target >= 0 && target < a.columns ? static_cast<int>(target) : -1;  // -1: invalid
   const bool valid = y >= 0;
   float lse;
@@ -101,13 +97,11 @@ loss_rows_kernel(LossRows<T> a, int kept) {
     const Softcap<kForm> softcap = {a.options.softcap, 1.0f / a.options.softcap};
     // Read before the first barrier: after it, the gradient takes the logit's place.
     const float target_logit = valid && writes_row ? to_float(load(x + y)) : NAN;
-    float x_y = planted("loss.target_without_softcap") ? target_logit : softcap(target_logit);
+    float x_y = softcap(target_logit);
     const AddLogits<kForm> add = {softcap, smoothing_weights(a), 0};
     Statistics<kForm> s = read_row<kThreads>(x, slice, columns, rank, keep, kept, add);
     s = block_reduce<kThreads>(s, JoinStatistics<kForm>{});
-    if (planted("loss.target_read_late") && writes_row && valid)
-      x_y = softcap(to_float(load(x + y)));
-    if (blocks > 1 && !planted("loss.cluster_not_joined")) s = join_cluster(s);
+    if (blocks > 1) s = join_cluster(s);
     lse = s.exp.max + logf(s.exp.sum);
     if (writes_row) write_row<kForm>(a, row, s, lse, y, x_y);
   } else {
@@ -117,7 +111,6 @@ loss_rows_kernel(LossRows<T> a, int kept) {
   const RowGradient<kForm> g = row_gradient<kForm>(a, gradient_factors<kForm>(a, row, y), lse);
   write_gradient<kThreads>(x, slice, columns, rank, keep, forward ? kept : 0, g.of_column, y,
                            g.at_target);
-  if (planted("loss.row_overrun") && writes_row) store(x + columns, from_float<T>(0.0f));
 }
 
 TIGON_KERNEL(kReduceThreads)
@@ -125,13 +118,12 @@ count_rows_kernel(const int64_t* target, int64_t rows, LossOptions options,
                   const float* class_weight, int64_t columns, const float* normaliser,
                   LossTotals* totals) {
   dependency_launch();
-  if (planted("loss.normaliser_unused")) normaliser = nullptr;
   if (normaliser != nullptr) rows = 0;
   int64_t n = 0;
   float weight = 0.0f, all_classes = 0.0f;
   for (int64_t i = threadIdx.x; i < rows; i += kReduceThreads) {
     const int64_t y = load(target + i);
-    if (y == options.ignore_index && !planted("loss.ignored_counted")) continue;
+    if (y == options.ignore_index) continue;
     ++n;
     if (class_weight != nullptr && y >= 0 && y < columns) weight += load(class_weight + y);
   }
@@ -156,10 +148,8 @@ reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, 
   sum = block_sum<kReduceThreads>(sum);
   if (threadIdx.x != 0) return;
   float n = 1.0f;
-  if (planted("loss.sum_for_mean")) divisor = DivideBy::kNothing;
   if (divisor == DivideBy::kRows) n = load(&totals->rows);
-  if (divisor == DivideBy::kWeight)
-    n = planted("loss.weights_divided_by_rows") ? load(&totals->rows) : load(&totals->weight);
+  if (divisor == DivideBy::kWeight) n = load(&totals->weight);
   store(out, n != 0.0f ? sum / n : sum * 0.0f);  // 0, or NaN
 }
 
@@ -215,13 +205,11 @@ Status launch_sweeps(const LossRows<Elem>& a, size_t kept_bytes, Stream stream) 
   const int64_t blocks = a.rows * kShape.cluster;
   if (blocks > INT_MAX) return unsupported("loss: rows times blocks per row must be below 2^31");
   const int kept = static_cast<int>(kept_bytes / sizeof(Vec<Elem>));
-  const LaunchConfig config{
-      .grid = dim3(static_cast<unsigned>(blocks)),
-      .block = dim3(kThreads),
-      .shared_bytes = (static_cast<size_t>(kept) - (planted("loss.shared_too_small") && kept > 0)) *
-                      sizeof(Vec<Elem>),
-      .stream = stream,
-      .cluster = static_cast<unsigned>(kShape.cluster)};
+  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(blocks)),
+                            .block = dim3(kThreads),
+                            .shared_bytes = static_cast<size_t>(kept) * sizeof(Vec<Elem>),
+                            .stream = stream,
+                            .cluster = static_cast<unsigned>(kShape.cluster)};
   return with_loss_form(a, [&]<LossForm kForm>() {
     return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, kForm>, a, kept);
   });
@@ -247,7 +235,6 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
 Status count_rows(const int64_t* target, int64_t rows, const LossOptions& options,
                   const float* class_weight, int64_t columns, const float* normaliser,
                   LossTotals* totals, Stream stream) {
-  if (planted("loss.count_skipped")) return {};
   return launch({.grid = dim3(1), .block = dim3(kReduceThreads), .stream = stream},
                 count_rows_kernel, target, rows, options, class_weight, columns, normaliser,
                 totals);

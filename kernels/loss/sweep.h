@@ -48,12 +48,6 @@ TIGON_DEVICE Statistics<kForm> read_row(const T* x, const Slice& s, int columns,
   return statistics;
 }
 
-// The target's gradient when p is stored before `at_target` is taken off: a planted fault.
-template <class T>
-TIGON_DEVICE float after_rounding(float gradient, float at_target) {
-  return to_float(from_float<T>(gradient + at_target)) - at_target;
-}
-
 // Stores the gradient of the logits `f` of the columns from `column` on. y is the target's column.
 template <int kWidth, LossForm kForm, class T>
 TIGON_DEVICE void write_vector(T* x, int column, float (&f)[kWidth],
@@ -65,8 +59,6 @@ TIGON_DEVICE void write_vector(T* x, int column, float (&f)[kWidth],
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       f[j] = gradient(f[j], column + j == y ? at_target : 0.0f, column + j);
-      if (planted("loss.target_gradient_rounded") && column + j == y)
-        f[j] = after_rounding<T>(f[j], at_target);
     }
   }
   if constexpr (kWidth == 1)

@@ -25,7 +25,7 @@ TIGON_DEVICE void gradient(const Args& args, const Piece<typename Args::Elem, kW
   float x[kWidth];
   unpack_piece(x_piece, x);
   unpack_piece(dy_piece, dx);
-  if (!planted("rms_norm.dx_without_weight")) multiply_weight(args, w, dx);
+  multiply_weight(args, w, dx);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) dx[j] = rstd * (dx[j] - x[j] * pull);
 }
@@ -50,7 +50,6 @@ TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename 
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], pieces = h / kWidth;
   const int64_t step = Queue::step(), first = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
   float* partial = partials == nullptr ? nullptr : partials + blockIdx.x * h;  // [H]
-  if (planted("rms_norm.partial_shared") && partials != nullptr) partial = partials;
 
   // Where a row goes to the registers of more than a warp, every row's addresses are computed from
   // its number: slower with pointers that advance from row to row, though these take fewer
@@ -132,8 +131,6 @@ TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename 
     const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
     const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
     if constexpr (kAnew) dx_row = args.dx.data + row * args.dx.stride[0];
-    if (planted("rms_norm.offset_in_int32"))
-      dx_row = args.dx.data + static_cast<int32_t>(row * args.dx.stride[0]) + before * kWidth;
 
     float dots[kWidth] = {};
     for_mine(mine, [&](int p) {
@@ -141,8 +138,6 @@ TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename 
       unpack_piece(piece(dy_queue, kept_dy, p), dy);
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) dw[p][j] += dy[j] * (x[j] * rstd);
-      for (int j = 0; j < kWidth && planted("rms_norm.dw_in_bf16"); ++j)
-        dw[p][j] = to_float(from_float<bf16>(dw[p][j]));
       keep_packed(weight[p]);
       multiply_weight(args, weight[p], dy);
       add_products(dy, x, dots);
@@ -153,16 +148,13 @@ TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename 
         unpack_piece(load_piece<kWidth>(dy_row + i * kWidth), dy);
         for (int j = 0; j < kWidth && partial != nullptr; ++j) {
           float* sum = partial + i * kWidth + j;
-          const bool sets = block_row == first && !planted("rms_norm.partial_not_set");
-          store(sum, (sets ? 0.0f : load(sum)) + dy[j] * (x[j] * rstd));
+          store(sum, (block_row == first ? 0.0f : load(sum)) + dy[j] * (x[j] * rstd));
         }
         multiply_weight(args, load_if_given<kWidth>(args.w.data, i), dy);
         add_products(dy, x, dots);
       }
     float mean = row_sum<kLanes>(sum_of(dots), turn) / static_cast<float>(h);
     turn ^= 1;
-    if (planted("rms_norm.dx_sum_for_mean")) mean *= static_cast<float>(h);
-    if (planted("rms_norm.projection_missing")) mean = 0.0f;
     const float pull = rstd * mean * rstd;
 
     for_mine(mine, [&](int p) {

@@ -24,8 +24,7 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
   if (args.casting == Casting::kLlama) return normalise_llama(args, w, rstd, x);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) x[j] *= rstd;
-  if (args.casting != Casting::kGemma || planted("rms_norm.gemma_rounds_twice"))
-    round_piece<typename Args::Elem>(x);
+  if (args.casting != Casting::kGemma) round_piece<typename Args::Elem>(x);
   if (args.casting != Casting::kNone) return multiply_weight(args, w, x);
   float gain[kWidth];
   for (float& g : gain) g = 1.0f;
@@ -50,22 +49,18 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
   const int lane = threadIdx.x % kLanes;
-  if (planted("rms_norm.idle_rows_return") && !active) return;
   const int64_t h = args.x.shape[1];
-  const int64_t tail = planted("rms_norm.tail_unmasked") ? kVec<T> - 1 : 0;
-  const int64_t pieces = active ? (h + tail) / kWidth : 0;
+  const int64_t pieces = active ? h / kWidth : 0;
   // The thread keeps its p-th piece if p * kLanes < mine.
   const int mine = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
   input.start(row, lane * kWidth);
-  const int64_t offset = row * args.y.stride[0];
-  const bool narrow = planted("rms_norm.offset_in_int32");
-  T* y = args.y.data + lane * kWidth + (narrow ? static_cast<int32_t>(offset) : offset);
+  T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
 
   Piece<T, kWidth> kept[kPieces], weight[kPieces] = {};
   leave_unset(kept);
   if constexpr (kWidth > 1 && kPieces > 1)
     if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) input.prefetch(row + ahead);
-  for_kept_pieces<kLanes, kPieces>(mine + planted("rms_norm.read_past_row"),
+  for_kept_pieces<kLanes, kPieces>(mine,
                                    [&](int p) { input.load(p * kLanes * kWidth, p, kept[p]); });
   // Now, so that nothing is waited for after the sum.
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
@@ -74,8 +69,6 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
     input.finish(p * kLanes * kWidth, p, kept[p], f);
     add_products(f, f, squares);
-    for (int j = 0; j < kWidth && planted("rms_norm.squares_in_bf16"); ++j)
-      squares[j] = to_float(from_float<bf16>(squares[j]));
   });
   if constexpr (kRest)
     for (int64_t i = kKept; i + lane < pieces; i += kLanes) {
@@ -83,16 +76,12 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
       add_products(f, f, squares);
     }
   float mean = row_sum<kLanes>(sum_of(squares), 0) / static_cast<float>(h);
-  if (planted("rms_norm.sum_for_mean")) mean *= static_cast<float>(h);
-  if (planted("rms_norm.nan_swallowed")) mean = fmaxf(mean, 0.0f);
   float rstd = fast_rsqrt(mean + args.eps);
-  if (planted("rms_norm.eps_missing")) rstd = fast_rsqrt(mean);
-  if (planted("rms_norm.eps_outside_root")) rstd = 1.0f / (sqrtf(mean) + args.eps);
   if (lane == 0 && active) store(args.rstd.data + row, rstd);
   if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
   const auto store_kept = [&](const auto& to_y) {
-    for_kept_pieces<kLanes, kPieces>(mine + planted("rms_norm.row_overrun"), [&](int p) {
+    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
       keep_packed(kept[p]);
       keep_packed(weight[p]);
       unpack_piece(kept[p], f);

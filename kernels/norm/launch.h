@@ -26,18 +26,13 @@ inline Status check_scratch(const Scratch& scratch, size_t needed) {
 template <class T, class... Views>
 bool in_vectors(const View<const T, 1>& w, const Views&... views) {
   const bool aligned = is_aligned16(w.data) && (rows_aligned16(views) && ...);
-  return (aligned || planted("rms_norm.alignment_unchecked")) &&
-         ((views.shape[1] % kVec<T> == 0) && ...);
+  return aligned && ((views.shape[1] % kVec<T> == 0) && ...);
 }
 
 // Returns run.operator()<width of a piece, shape, whether it takes the rest>() of the shape for
 // rows of h elements.
 template <const auto& kVectors, const auto& kElements, class T, class Run>
 auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
-  if (planted("rms_norm.first_shape_kept")) {
-    static const int64_t first = h;
-    h = first;
-  }
   if (!vectors)
     return with_row_shape<kElements>(h, [&]<LaunchShape kShape, bool kRest> {
       return run.template operator()<1, kShape, kRest>();

@@ -12,8 +12,7 @@ TIGON_DEVICE void multiply_weight(const Args& args, const Piece<typename Args::E
   float scale[kWidth];
   unpack_piece(w, scale);
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j)
-    f[j] *= planted("rms_norm.offset_ignored") ? scale[j] : args.offset + scale[j];
+  for (int j = 0; j < kWidth; ++j) f[j] *= args.offset + scale[j];
 }
 
 }  // namespace tigon::norm

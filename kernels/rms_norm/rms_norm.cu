@@ -91,8 +91,7 @@ struct StoredRow {
   const T* x = nullptr;  // from the thread's first piece on
 
   TIGON_DEVICE void start(int64_t row, int column) {
-    const bool packed = planted("rms_norm.stride_ignored");
-    x = rows.data + row * (packed ? rows.shape[1] : rows.stride[0]) + column;
+    x = rows.data + row * rows.stride[0] + column;
   }
   TIGON_DEVICE void load(int at, int, Piece<T, kWidth>& kept) const {
     kept = load_piece_stream<kWidth>(x + at);

@@ -44,19 +44,16 @@ struct Angles {
  private:
   // -1: there is none.
   TIGON_DEVICE int64_t row_of(int64_t token, int stream) const {
-    if (positions.data == nullptr || planted("rope.positions_ignored"))
-      return planted("rope.position_ignored") ? 0 : token;
+    if (positions.data == nullptr) return token;
     const int64_t row = tigon::load(positions.data + stream * positions.stride[0] + token);
-    if (planted("rope.position_clamped"))
-      return row < 0 ? 0 : row < cos.shape[0] ? row : cos.shape[0] - 1;
     return row >= 0 && row < cos.shape[0] ? row : -1;
   }
 
   // Which of the positions a pair has: 0 time, 1 height, 2 width.
   TIGON_DEVICE int stream_of(int pair) const {
-    if ((sections == Sections::kInterleaved) != planted("rope.other_sections")) {
+    if (sections == Sections::kInterleaved) {
       const int stream = pair % 3, of_stream = stream == 1 ? height : width;
-      return pair < 3 * of_stream || planted("rope.sections_unbounded") ? stream : 0;
+      return pair < 3 * of_stream ? stream : 0;
     }
     const int begin_width = static_cast<int>(cos.shape[1]) - width;
     return pair >= begin_width ? 2 : pair >= begin_width - height ? 1 : 0;
@@ -65,8 +62,7 @@ struct Angles {
   template <int kWidth>
   TIGON_DEVICE void load_sections(int64_t token, int first, float (&c)[kWidth],
                                   float (&s)[kWidth]) const {
-    const int64_t time = row_of(token, 0), high = row_of(token, 1),
-                  wide = planted("rope.width_has_height") ? high : row_of(token, 2);
+    const int64_t time = row_of(token, 0), high = row_of(token, 1), wide = row_of(token, 2);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       const int pair = first + j, stream = stream_of(pair);

@@ -50,11 +50,8 @@ struct Heads {
   // Head `head` of a token: those of k follow those of q.
   TIGON_DEVICE T* row(int64_t token, int head) const {
     const int of_k = head - static_cast<int>(q.shape[1]);
-    const int64_t k_token = planted("rope.k_has_stride_of_q") ? q.stride[0] : k.stride[0];
-    if (planted("rope.offset_in_int32") && of_k < 0)
-      return q.data + static_cast<int32_t>(token * q.stride[0]) + head * q.stride[1];
     return of_k < 0 ? q.data + token * q.stride[0] + head * q.stride[1]
-                    : k.data + token * k_token + of_k * k.stride[1];
+                    : k.data + token * k.stride[0] + of_k * k.stride[1];
   }
 };
 
@@ -65,13 +62,12 @@ struct Columns {
 };
 
 template <int kWidth, bool kInterleaved>
-TIGON_DEVICE Columns columns_of(int piece, const Geometry& g, int head_size) {
-  if (piece >= g.turned || (kInterleaved && !planted("rope.halves_paired")) ||
-      planted("rope.neighbours_paired")) {
+TIGON_DEVICE Columns columns_of(int piece, const Geometry& g) {
+  if (piece >= g.turned || kInterleaved) {
     const int low = piece * 2 * kWidth;
     return {low, low + kWidth, piece < g.turned};
   }
-  const int half = planted("rope.partner_in_whole_head") ? head_size / 2 : g.turned * kWidth;
+  const int half = g.turned * kWidth;
   return {piece * kWidth, piece * kWidth + half, true};
 }
 
@@ -121,9 +117,8 @@ turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry
       static_cast<int>(blockIdx.y * blockDim.x) + static_cast<int>(threadIdx.x) % per_token;
   if (token >= g.all_tokens || in_token >= per_token) return;
   const int piece = in_token % g.pieces, group = in_token / g.pieces;
-  const Columns at = columns_of<kWidth, kInterleaved>(piece, g, static_cast<int>(from.q.shape[2]));
-  const int heads = static_cast<int>(from.q.shape[1] + from.k.shape[1]) -
-                    planted("rope.last_head_lost") + planted("rope.head_overrun");
+  const Columns at = columns_of<kWidth, kInterleaved>(piece, g);
+  const int heads = static_cast<int>(from.q.shape[1] + from.k.shape[1]);
 
   Piece<T, kWidth> low[kHeads], high[kHeads];
   TIGON_UNROLL
@@ -146,12 +141,8 @@ turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry
 
   float c[kWidth], s[kWidth];
   angles.load(token, piece * kWidth, c, s);
-  for (int j = 0; j < kWidth && planted("rope.angles_in_bf16"); ++j) {
-    c[j] = to_float(from_float<bf16>(c[j]));
-    s[j] = to_float(from_float<bf16>(s[j]));
-  }
   TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) s[j] *= planted("rope.sin_sign") ? -direction : direction;
+  for (int j = 0; j < kWidth; ++j) s[j] *= direction;
 
   TIGON_UNROLL
   for (int i = 0; i < kHeads; ++i)
@@ -161,7 +152,7 @@ turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) {
         const float turned = x1[j] * c[j] - x2[j] * s[j];
-        x2[j] = x2[j] * c[j] + (planted("rope.read_after_write") ? turned : x1[j]) * s[j];
+        x2[j] = x2[j] * c[j] + x1[j] * s[j];
         x1[j] = turned;
       }
       T* row = to.row(token, head);
@@ -263,11 +254,10 @@ Status turn(const Heads<T>& x, const Heads<T>& out, const Angles& angles, const 
   if (Status bad = check(x, out, o.rotary); !bad.ok()) return bad;
   if (Status bad = check_angles(angles, x.q.shape[0], turned); !bad.ok()) return bad;
   if (x.q.shape[1] + x.k.shape[1] == 0) return {};
-  const Heads<T> to{out.q ? out.q : x.q, out.k && !planted("rope.k_out_ignored") ? out.k : x.k};
-  const int64_t copied = (out.q || out.k) && !planted("rope.rest_not_copied") ? d - turned : 0;
+  const Heads<T> to{out.q ? out.q : x.q, out.k ? out.k : x.k};
+  const int64_t copied = (out.q || out.k) ? d - turned : 0;
   const bool aligned =
-      planted("rope.alignment_unchecked") ||
-      (aligned16(x) && aligned16(to) && rows_aligned16(angles.cos) && rows_aligned16(angles.sin));
+      aligned16(x) && aligned16(to) && rows_aligned16(angles.cos) && rows_aligned16(angles.sin);
   return aligned && turned / 2 % kVec<T> == 0 && copied / 2 % kVec<T> == 0
              ? run<T, kVec<T>>(x, to, angles, o, copied, direction, stream)
              : run<T, 1>(x, to, angles, o, copied, direction, stream);
@@ -285,7 +275,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 template <class P>
 Status backward(const Backward<P>& a, Stream stream) {
   using Both = Heads<typename P::Elem>;
-  const float direction = planted("rope.backward_turns_forward") ? 1.0f : -1.0f;
+  const float direction = -1.0f;
   return turn(Both{a.dq, a.dk}, Both{a.dq_out, a.dk_out},
               Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, direction,
               stream);

@@ -111,12 +111,7 @@ constexpr ShapeTable<1> kBackwardRings = {
 
 template <class T>
 TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
-  return v.data + row * (planted("softmax.stride_ignored") ? v.shape[1] : v.stride[0]);
-}
-template <class T>
-TIGON_DEVICE T* output_row_of(const View<T, 2>& v, int64_t row) {
-  const int64_t offset = row * v.stride[0];
-  return v.data + (planted("softmax.offset_in_int32") ? static_cast<int32_t>(offset) : offset);
+  return v.data + row * v.stride[0];
 }
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
@@ -140,7 +135,6 @@ forward_kernel(Forward<P> args) {
     const uint32_t row = walk.row;
     const T* x_row = row_of(args.x, row);  // [V]
     LanePart part = next;
-    if (planted("softmax.rest_lost")) part.left = min(part.left, kPieces * kLanes);
     x.end = x.next_end;
     walk.row += walk.step;
     next_row = row_of(args.x, walk.row);
@@ -167,7 +161,7 @@ forward_kernel(Forward<P> args) {
     total = walk.reduce(total, JoinExpSums{}, turn);
 
     const float max = total.max, inverse = fast_div(1.0f, total.sum);
-    T* y_row = output_row_of(args.y, row);  // [V]
+    T* y_row = row_of(args.y, row);  // [V]
     const auto store_y = [&](const Piece<T, kWidth>& piece, int i) {
       float f[kWidth];
       unpack_piece(piece, f);
@@ -177,7 +171,7 @@ forward_kernel(Forward<P> args) {
     };
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes < part.left + planted("softmax.row_overrun")) {
+      if (p * kLanes < part.left) {
         keep_packed(x.kept[p]);
         store_y(x.kept[p], p * kLanes);
       }
@@ -215,7 +209,6 @@ backward_kernel(Backward<P> args) {
     const uint32_t row = walk.row;
     const T *y_row = row_of(args.y, row), *dy_row = row_of(args.dy, row);  // [V]
     LanePart part = next;
-    if (planted("softmax.rest_lost")) part.left = min(part.left, kPieces * kLanes);
     y.end = y.next_end;
     dy.end = dy.next_end;
     walk.row += walk.step;
@@ -232,7 +225,6 @@ backward_kernel(Backward<P> args) {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) products += f[j] * g[j];
       sum += products;
-      if (planted("softmax.products_in_bf16")) sum = to_float(from_float<bf16>(sum));
     };
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
@@ -249,10 +241,8 @@ backward_kernel(Backward<P> args) {
                 load_piece<kWidth>(dy_row + part.column + i * kWidth));
     if (part.end >= 0) sum += to_float(y.end) * to_float(dy.end);
     sum = walk.reduce(sum, Sum{}, turn);
-    if (planted("softmax.projection_missing")) sum = 0.0f;
-    if (planted("softmax.mean_for_sum")) sum /= static_cast<float>(walk.columns);
 
-    T* dx_row = output_row_of(args.dx, row);  // [V]
+    T* dx_row = row_of(args.dx, row);  // [V]
     const auto store_dx = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece,
                               int i) {
       float f[kWidth], g[kWidth];
@@ -264,7 +254,7 @@ backward_kernel(Backward<P> args) {
     };
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes < part.left + planted("softmax.row_overrun")) {
+      if (p * kLanes < part.left) {
         keep_packed(y.kept[p]);
         keep_packed(dy.kept[p]);
         store_dx(y.kept[p], dy.kept[p], p * kLanes);
@@ -300,7 +290,6 @@ Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alon
     constexpr int kLanes = kShape.lanes, kThreads = kRowThreads<kLanes>;
     const auto kernel = kernel_of.template operator()<kShape, kRest>();
     size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kShape.vectors * kThreads : 0;
-    if (planted("softmax.shared_too_small")) slots /= 2;
     LaunchConfig config{.grid = dim3(cluster),
                         .block = dim3(kThreads),
                         .shared_bytes = slots * sizeof(Vec<T>),
@@ -328,8 +317,7 @@ template <class A, class B>
 bool same_misplacement(const View<A, 2>& a, const View<B, 2>& b) {
   const auto apart = reinterpret_cast<uintptr_t>(a.data) - reinterpret_cast<uintptr_t>(b.data);
   const int64_t drift = (a.stride[0] - b.stride[0]) * static_cast<int64_t>(sizeof(A));
-  return (apart % 16 == 0 && (a.shape[0] <= 1 || drift % 16 == 0)) ||
-         planted("softmax.alignment_unchecked");
+  return apart % 16 == 0 && (a.shape[0] <= 1 || drift % 16 == 0);
 }
 
 Status check_sizes(int64_t t, int64_t v) {

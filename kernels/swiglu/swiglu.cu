@@ -18,11 +18,8 @@ struct ForwardPiece {
 
   template <int kWidth, class P>
   static TIGON_DEVICE void piece(const Forward<P>& args, int64_t row, int64_t column) {
-    const bool outside = planted("swiglu.gate_multiplier_outside");
-    const float gate_multiplier = kMultiplied && !outside ? args.gate_multiplier : 1.0f;
-    float up_multiplier = kMultiplied && outside ? args.gate_multiplier : 1.0f;
-    if (kMultiplied && !planted("swiglu.down_multiplier_missing"))
-      up_multiplier *= args.down_multiplier;
+    const float gate_multiplier = kMultiplied ? args.gate_multiplier : 1.0f;
+    const float up_multiplier = kMultiplied ? args.down_multiplier : 1.0f;
     float a[kWidth], b[kWidth];
     const auto from_a = load_piece_stream<kWidth>(args.a.data + row * args.a.stride[0] + column);
     const auto from_b = load_piece_stream<kWidth>(args.b.data + row * args.b.stride[0] + column);
@@ -31,20 +28,12 @@ struct ForwardPiece {
     unpack_piece(from_b, b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
-      const bool swapped = planted("swiglu.gate_and_up_swapped");
-      const float gate = (swapped ? b[j] : a[j]) * gate_multiplier;
-      const float up = (swapped ? a[j] : b[j]) * up_multiplier;
+      const float gate = a[j] * gate_multiplier;
+      const float up = b[j] * up_multiplier;
       float silu = gate * sigmoid(gate);
-      if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
       a[j] = silu * up;
     }
-    int64_t offset = row * args.y.stride[0];
-    if (planted("swiglu.stride_ignored")) offset = row * args.y.shape[1];
-    if (planted("swiglu.offset_in_int32")) offset = static_cast<int32_t>(offset);
-    if (planted("swiglu.output_added")) {
-      unpack_piece(load_piece<kWidth>(args.y.data + offset + column), b);
-      for (int j = 0; j < kWidth; ++j) a[j] += b[j];
-    }
+    const int64_t offset = row * args.y.stride[0];
     store_piece(args.y.data + offset + column, a);
   }
 };
@@ -70,21 +59,18 @@ struct BackwardPiece {
     unpack_piece(from_b, b);
     TIGON_UNROLL
     for (int j = 0; j < kWidth; ++j) {
-      if (planted("swiglu.dy_ignored")) dy[j] = 1.0f;
-      if (kMultiplied && !planted("swiglu.down_multiplier_missing")) dy[j] *= args.down_multiplier;
+      if (kMultiplied) dy[j] *= args.down_multiplier;
       const float gate = a[j] * gate_multiplier;
       const float s = sigmoid(gate);
       float silu = gate * s;
-      if (planted("swiglu.silu_in_bf16")) silu = to_float(from_float<bf16>(silu));
       // One rounding whatever the width of the piece: not left to the compiler.
-      const float slope = planted("swiglu.derivative_term_missing") ? s : fmaf(silu, 1.0f - s, s);
+      const float slope = fmaf(silu, 1.0f - s, s);
       // dy b may overflow where the slope is 0; b slope does not.
       float da = dy[j] * (b[j] * slope);
-      if (!planted("swiglu.chain_factor_missing")) da *= gate_multiplier;
+      da *= gate_multiplier;
       const float db = dy[j] * silu;
-      const bool swapped = planted("swiglu.gradients_swapped");
-      a[j] = swapped ? db : da;
-      b[j] = swapped ? da : db;
+      a[j] = da;
+      b[j] = db;
     }
     store_piece(args.da.data + row * args.da.stride[0] + column, a);
     store_piece(args.db.data + row * args.db.stride[0] + column, b);

@@ -1,6 +1,6 @@
 // The chosen fault of a process without a GPU.
-#include "kernels/device/mutant.h"
-#include "kernels/device/mutant_switch.h"
+#include "harness/mutants/planted.h"
+#include "harness/mutants/switch.h"
 
 namespace tigon {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device/mutant.h"
-#include "kernels/device/mutant_switch.h"
+#include "harness/mutants/planted.h"
+#include "harness/mutants/switch.h"
 
 namespace tigon {
 

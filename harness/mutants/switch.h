@@ -1,4 +1,4 @@
-// Chooses the planted fault of this process; see mutant.h. Of the library tigon_mutant_switch.
+// Chooses the planted fault of this process; see planted.h. Of the library tigon_mutant_switch.
 #pragma once
 
 namespace tigon {

@@ -1,0 +1,53 @@
+# Kernels with planted faults. tigon-mutate writes a copy of every kernel source, with the faults of
+# *.faults in it; a mutated library finds the copies before the tree's own files.
+add_executable(tigon-mutate fault_file.cpp mutate.cpp mutate_main.cpp)
+target_link_libraries(tigon-mutate PRIVATE tigon_signature)
+
+file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.cu)
+list(FILTER kernel_files EXCLUDE REGEX "/(tests|examples)/")
+set(TIGON_MUTATED_SOURCES ${kernel_files})
+list(FILTER TIGON_MUTATED_SOURCES INCLUDE REGEX "\\.cu$")
+set(TIGON_MUTATED_SOURCES ${TIGON_MUTATED_SOURCES} CACHE INTERNAL "kernels that can be mutated")
+
+# tigon_mutate(folder FAULTS...): target tigon_<folder>, copies with these faults in that folder of
+# the build.
+function(tigon_mutate folder)
+  set(to ${PROJECT_BINARY_DIR}/${folder})
+  list(TRANSFORM kernel_files PREPEND ${to}/ OUTPUT_VARIABLE copies)
+  list(TRANSFORM kernel_files PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE originals)
+  add_custom_command(OUTPUT ${copies}
+    COMMAND tigon-mutate ${PROJECT_SOURCE_DIR} ${to} ${ARGN} -- ${kernel_files}
+    DEPENDS tigon-mutate ${ARGN} ${originals}
+    COMMENT "Planting faults in ${folder}" VERBATIM)
+  add_custom_target(tigon_${folder} DEPENDS ${copies})
+endfunction()
+
+# tigon_add_mutated_library(name folder [CHECKED] SOURCES file...): object library of these files,
+# named from the root of the tree, over the copies in that folder; on the host also for the checking
+# executor. Nobody reads warnings about switches.
+function(tigon_add_mutated_library name folder)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "CHECKED" "" "SOURCES")
+  set(extension .cpp)
+  if(TIGON_CUDA)
+    set(extension .cu)
+  endif()
+  set(wrappers)
+  foreach(source IN LISTS arg_SOURCES)
+    set(wrapper ${PROJECT_BINARY_DIR}/${folder}/sources/${source}${extension})
+    file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"@source@\"\n" @ONLY)
+    list(APPEND wrappers ${wrapper})
+  endforeach()
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${wrappers})
+  add_dependencies(${name} tigon_${folder})
+  target_include_directories(${name} BEFORE PRIVATE ${PROJECT_BINARY_DIR}/${folder})
+  target_link_libraries(${name} PUBLIC tigon_device_headers)
+  if(TIGON_CUDA)
+    target_compile_options(${name} PRIVATE ${TIGON_CUDA_GENCODE} -w)
+  elseif(arg_CHECKED)
+    target_compile_options(${name} PRIVATE
+      ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -w)
+  else()
+    target_compile_options(${name} PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O1 -w)
+  endif()
+endfunction()

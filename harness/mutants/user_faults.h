@@ -1,0 +1,14 @@
+// Faults of a file of the user's, for `tigon mutants --faults FILE`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "harness/mutants/mutant.h"
+
+namespace tigon {
+
+// The faults of the file, ready to be built: ops, passes and hints are checked, and every change
+// has its place in the tree. Throws UsageError, one line that begins with file and line.
+std::vector<Mutant> user_faults(const std::string& path);
+
+}  // namespace tigon
