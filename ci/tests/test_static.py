@@ -222,8 +222,8 @@ class PlantTest(unittest.TestCase):
     def test_byte_loads_block(self):
         items = self.items("lost_wide_load", "kernels/rope/rope.cu")
         for number in ("loads_1", "loads_16"):
-            self.assertIn("rope::turn_kernel<bf16, 8, false, 128, 8>", self.blocked(items, number))
-        change = self.blocked(items, "loads_1")["rope::turn_kernel<bf16, 8, false, 128, 8>"]
+            self.assertIn("rope::rotate_kernel<bf16, 8, false, 128, 8>", self.blocked(items, number))
+        change = self.blocked(items, "loads_1")["rope::rotate_kernel<bf16, 8, false, 128, 8>"]
         self.assertIn("callee changed: kernels/device/vec_cuda.h", change.cause)
 
     def test_spill_without_a_base_is_named(self):

@@ -130,11 +130,11 @@ struct SummedRow {
   }
 };
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args, int64_t ahead) {
-  norm::forward_rows<kWidth, kLanes, kPieces, kRest>(norm_of(args),
-                                                     SummedRow<P, kWidth, kPieces>{args}, ahead);
+  norm::forward_rows<kWidth, kLanes, kPieces, kLongRows>(
+      norm_of(args), SummedRow<P, kWidth, kPieces>{args}, ahead);
 }
 
 // dh, if there is one: on its way with x and dy, or read into registers while the row is reduced.
@@ -145,7 +145,7 @@ class StreamGradient {
   static constexpr bool kQueued = Queue::kCopies && !is_long({kLanes, kPieces, 1});
 
  public:
-  static constexpr bool kLeavesRow = true;
+  static constexpr bool kRowInShared = true;
 
   // slots: shared memory of the third queue.
   TIGON_DEVICE StreamGradient(const View<const T, 2>& dh, Vec<T>* slots)
@@ -197,13 +197,14 @@ class StreamGradient {
   Piece<T, kWidth> kept_[kQueued ? 1 : kPieces] = {};
 };
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages,
+          bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
   using Gradient = StreamGradient<P, kWidth, kLanes, kPieces, kStages>;
   using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, kStages>;
-  norm::backward_rows<kWidth, kLanes, kPieces, kStages, kRest>(
+  norm::backward_rows<kWidth, kLanes, kPieces, kStages, kLongRows>(
       norm_of(args), partials, slots, Gradient(args.dh, slots + 2 * Queue::kVectors));
 }
 
@@ -225,9 +226,9 @@ Status forward(const Forward<P>& args, Stream stream) {
     return invalid("x, residual, h, y or rstd is null: only w may be left out");
   return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
       in_vectors(args.w, args.x, args.residual, args.h, args.y), h,
-      [&]<int kWidth, LaunchShape kShape, bool kRest> {
-        const auto kernel =
-            forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm, kRest>;
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
+        const auto kernel = forward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
+                                           kShape.blocks_per_sm, kLongRows>;
         return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
       });
 }
@@ -256,9 +257,10 @@ Status backward(const Backward<P>& args, Stream stream) {
       in_vectors(args.w, args.dy, args.h, args.dx) && (!args.dh || in_vectors(args.w, args.dh));
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       norm_of(args), vectors, stream,
-      [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid,
+                                                          float* partials) {
         const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
-                                            kShape.blocks_per_sm, kShape.stages, kRest>;
+                                            kShape.blocks_per_sm, kShape.stages, kLongRows>;
         return launch(grid, kernel, args, partials);
       });
 }

@@ -16,14 +16,14 @@ TIGON_DEVICE void cluster_begin() {
   if (cluster_size() > 1) cluster_sync();
 }
 
-// T{} changes no value that it is joined with. Every block gets the same bits. `turn` is 0, 1, 0,
+// T{} changes no value that it is joined with. Every block gets the same bits. `parity` is 0, 1, 0,
 // 1, ... from call to call: who has passed the barrier of the next call has read the values of this
 // one. Nothing of another block is touched after the barrier, so that a block may end.
 template <int kThreads, class T, class Op>
-TIGON_DEVICE T cluster_reduce(T v, Op op, ClusterScratch<T, kThreads>& scratch, int turn) {
+TIGON_DEVICE T cluster_reduce(T v, Op op, ClusterScratch<T, kThreads>& scratch, int parity) {
   constexpr unsigned kWarps = kThreads / 32;
   const unsigned blocks = cluster_size(), lane = threadIdx.x % 32;
-  T* const values = scratch.values[turn];
+  T* const values = scratch.values[parity];
   v = warp_reduce(v, op);
   T* const mine = values + cluster_rank() * kWarps + threadIdx.x / 32;
   if (blocks == 1) {

@@ -28,11 +28,11 @@ inline size_t held_bytes(const LaunchShape& shape, int64_t vectors) {
   return static_cast<size_t>(std::max<int64_t>(each - shape.vectors, 0) * shape.lanes) * 16;
 }
 // Shorter rows have kernels of their own; whether holding them would be faster was not measured.
-inline constexpr int64_t kLeastHeld = 1025;
+inline constexpr int64_t kMinHeldVectors = 1025;
 // Whether rows of so many vectors are to be held, and this shape can hold them. Shapes with three
 // blocks and more per multiprocessor use registers only: two blocks with shared memory are faster.
 inline bool can_hold(const LaunchShape& shape, int64_t vectors) {
-  if (vectors < kLeastHeld || !has_clusters_for(shape)) return false;
+  if (vectors < kMinHeldVectors || !has_clusters_for(shape)) return false;
   const size_t bytes = held_bytes(shape, vectors);
   if (bytes == 0) return true;
   if (shape.cluster == 1 && shape.blocks_per_sm > 2) return false;
@@ -70,13 +70,14 @@ class HeldRow {
   TIGON_DEVICE HeldRow(const T* x, const Slice& s, RowPiece* slots)
       : slots_(slots + threadIdx.x),
         column_(s.head + (s.first + static_cast<int>(threadIdx.x)) * kWidth),
-        left_(s.last - s.first - static_cast<int>(threadIdx.x)) {
+        remaining_(s.last - s.first - static_cast<int>(threadIdx.x)) {
     leave_unset(kept_);
     const T* const from = x + column_;
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kThreads < left_) kept_[p] = load_piece_stream<kWidth>(from + p * kThreads * kWidth);
-    for (int p = kPieces; p * kThreads < left_; ++p)
+      if (p * kThreads < remaining_)
+        kept_[p] = load_piece_stream<kWidth>(from + p * kThreads * kWidth);
+    for (int p = kPieces; p * kThreads < remaining_; ++p)
       async_copy<16>(slots_ + (p - kPieces) * kThreads, from + p * kThreads * kWidth);
     async_commit();
     issue_loads();
@@ -121,18 +122,18 @@ class HeldRow {
   TIGON_DEVICE void for_each_piece(const F& f) {
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kThreads < left_) {
+      if (p * kThreads < remaining_) {
         keep_packed(kept_[p]);
         f(kept_[p], column_ + p * kThreads * kWidth);
       }
     async_wait<0>();
-    for (int p = kPieces; p * kThreads < left_; ++p)
+    for (int p = kPieces; p * kThreads < remaining_; ++p)
       f(slots_[(p - kPieces) * kThreads], column_ + p * kThreads * kWidth);
   }
 
   RowPiece* const slots_;
-  const int column_;  // of the thread's first vector
-  const int left_;    // vectors of the slice from there on
+  const int column_;     // of the thread's first vector
+  const int remaining_;  // vectors of the slice from there on
   RowPiece kept_[kPieces];
 };
 

@@ -116,14 +116,14 @@ TIGON_DEVICE T block_reduce(T v, Op op) {
   TIGON_SHARED(T, scratch, [kThreads / 32]);
   return block_reduce<kThreads>(v, op, scratch);
 }
-// The same bits through one barrier. `turn` is 0, 1, 0, 1, ... from call to call: who has passed
+// The same bits through one barrier. `parity` is 0, 1, 0, 1, ... from call to call: who has passed
 // the barrier of the next call has read the values of this one.
 template <int kThreads, class T, class Op>
-TIGON_DEVICE T block_reduce_in_turn(T v, Op op, int turn) {
+TIGON_DEVICE T block_reduce_alternating(T v, Op op, int parity) {
   static_assert(kThreads % 32 == 0 && kThreads > 32);
   TIGON_SHARED(T, scratch, [2][kThreads / 32]);
   v = warp_reduce(v, op);
-  return device::join_warps<kThreads / 32>(v, op, scratch[turn]);
+  return device::join_warps<kThreads / 32>(v, op, scratch[parity]);
 }
 
 // join(a, b) joins two values, join.warp(v) those of a warp; T{} changes no value that it is joined

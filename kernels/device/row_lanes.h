@@ -21,7 +21,7 @@ inline constexpr int kRowsPerBlock = kRowThreads<kLanes> / kLanes;
 
 // The kernel of the last shape of a table reads what it cannot keep twice: no row is too long.
 template <const auto& kTable>
-constexpr bool takes_rest(const LaunchShape& shape) {
+constexpr bool takes_long_rows(const LaunchShape& shape) {
   LaunchShape last = kTable.shapes[std::size(kTable.shapes) - 1];
   last.cluster = shape.cluster;
   return shape == last;
@@ -48,7 +48,7 @@ size_t row_shape(int64_t pieces, int cluster = 1) {
           !has_shared_memory_for<kTable>(shapes[usual])))
     ++usual;
   return chosen_shape<kTable>(pieces, usual, [&](size_t i) {
-    return (holds(shapes[i], pieces) || takes_rest<kTable>(shapes[i])) &&
+    return (holds(shapes[i], pieces) || takes_long_rows<kTable>(shapes[i])) &&
            has_clusters_for(shapes[i]) && has_shared_memory_for<kTable>(shapes[i]);
   });
 }
@@ -56,7 +56,7 @@ size_t row_shape(int64_t pieces, int cluster = 1) {
 template <const auto& kTable, class Run>
 auto run_row_shape(size_t index, const Run& run) {
   return with_shape<kTable>(index, [&]<LaunchShape kShape> {
-    return run.template operator()<kShape, takes_rest<kTable>(kShape)>();
+    return run.template operator()<kShape, takes_long_rows<kTable>(kShape)>();
   });
 }
 template <const auto& kTable, class Run>
@@ -64,13 +64,13 @@ auto with_row_shape(int64_t pieces, const Run& run) {
   return run_row_shape<kTable>(row_shape<kTable>(pieces), run);
 }
 
-// `turn` is 0, 1, 0, 1, ... from sum to sum of a kernel.
+// `parity` is 0, 1, 0, 1, ... from sum to sum of a kernel.
 template <int kLanes, class T>
-TIGON_DEVICE T row_sum(T v, int turn) {
+TIGON_DEVICE T row_sum(T v, int parity) {
   if constexpr (kLanes <= 32)
     return warp_reduce<kLanes>(v, Sum{});
   else
-    return block_reduce_in_turn<kLanes>(v, Sum{}, turn);
+    return block_reduce_alternating<kLanes>(v, Sum{}, parity);
 }
 
 // row_sum() in two steps, for a kernel that has something else to do while the warps' sums are on
@@ -83,13 +83,13 @@ class SteppedRowSum {
  public:
   // sums: shared.
   TIGON_DEVICE explicit SteppedRowSum(T (*sums)[kWarps]) : sums_(sums) {}
-  TIGON_DEVICE void post(T v, int turn) {
+  TIGON_DEVICE void post(T v, int parity) {
     v = warp_reduce(v, Sum{});
-    if (threadIdx.x % 32 == 0) sums_[turn][threadIdx.x / 32] = v;
+    if (threadIdx.x % 32 == 0) sums_[parity][threadIdx.x / 32] = v;
   }
-  TIGON_DEVICE T collect(int turn) const {
+  TIGON_DEVICE T collect(int parity) const {
     __syncthreads();
-    return warp_reduce<kWarps>(sums_[turn][threadIdx.x % kWarps], Sum{});
+    return warp_reduce<kWarps>(sums_[parity][threadIdx.x % kWarps], Sum{});
   }
 
  private:
@@ -129,7 +129,7 @@ TIGON_DEVICE void load_lane_pieces(const T* p, int64_t columns, int lane,
 
 // f(p) of each piece that the thread keeps, where it keeps its p-th if p * kLanes < mine.
 template <int kLanes, int kPieces, class F>
-TIGON_DEVICE void for_kept_pieces(int mine, const F& f) {
+TIGON_DEVICE void for_lane_pieces(int mine, const F& f) {
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
     if (p * kLanes < mine) f(p);
@@ -149,7 +149,7 @@ TIGON_DEVICE void load_pieces_or(const T* p, float otherwise, int lane, int mine
                                  Piece<std::remove_const_t<T>, kWidth> (&kept)[kPieces]) {
   if (p != nullptr) {
     p += lane * kWidth;
-    for_kept_pieces<kLanes, kPieces>(
+    for_lane_pieces<kLanes, kPieces>(
         mine, [&](int k) { kept[k] = load_piece<kWidth>(p + k * kLanes * kWidth); });
   } else {
     TIGON_UNROLL

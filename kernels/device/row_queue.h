@@ -36,12 +36,12 @@ class RowQueue {
 
   // Of the next row; mine is 0 beyond the last one. 0 <= slot < kDepth.
   TIGON_DEVICE void request(int mine, int slot) {
-    for_kept_pieces<kLanes, kPieces>(
+    for_lane_pieces<kLanes, kPieces>(
         mine, [&](int p) { request_piece(from_ + p * kLanes * kWidth, p, slot); });
     from_ += advance_;
   }
   TIGON_DEVICE void receive(int mine, int slot, RowPiece (&kept)[kPieces]) const {
-    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) { kept[p] = received(slot, p); });
+    for_lane_pieces<kLanes, kPieces>(mine, [&](int p) { kept[p] = received(slot, p); });
   }
   // request() and receive() of one piece, for a kernel that finds addresses itself.
   TIGON_DEVICE void request_piece(const T* from, int p, int slot) {
@@ -66,11 +66,11 @@ class RowQueue {
   static TIGON_DEVICE void close() {
     if constexpr (kCopies) async_commit();
   }
-  // The oldest row that was requested and not yet awaited; kKept rows before it have not been
-  // requested anew.
-  template <int kKept = 0>
+  // The oldest row that was requested and not yet awaited; kUnrequested rows before it have not
+  // been requested anew.
+  template <int kUnrequested = 0>
   static TIGON_DEVICE void await() {
-    if constexpr (kCopies) async_wait<kDepth - 1 - kKept>();
+    if constexpr (kCopies) async_wait<kDepth - 1 - kUnrequested>();
   }
 
  private:

@@ -20,7 +20,7 @@ namespace tigon {
 inline constexpr int kRingInputs = 2;
 inline constexpr size_t kRingStaticShared = 3072;  // upper bound, beside the slots
 // Vectors of a row; fewer are faster in registers.
-inline constexpr int64_t kLeastInRing = 3500;
+inline constexpr int64_t kMinRingVectors = 3500;
 
 constexpr size_t ring_bytes(const LaunchShape& shape) {
   return static_cast<size_t>(shape.lanes) * shape.vectors * shape.stages * kRingInputs * 16;
@@ -29,7 +29,8 @@ constexpr size_t ring_bytes(const LaunchShape& shape) {
 inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
   const DeviceLimits& limits = device_limits();
   return limits.bulk_copies && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
-         vectors >= kLeastInRing && vectors <= int64_t{shape.lanes} * shape.vectors * shape.stages;
+         vectors >= kMinRingVectors &&
+         vectors <= int64_t{shape.lanes} * shape.vectors * shape.stages;
 }
 
 // Rows of both inputs start at the same place between two 16-byte boundaries.
@@ -60,10 +61,10 @@ class RowRing {
       : rows_(rows),
         slots_(slots),
         full_(full),
-        place_(warp() * kSlots * kSlot + lane()),
+        lane_offset_(warp() * kSlots * kSlot + lane()),
         barrier_(warp() * kSlots),
         next_row_(blockIdx.x) {
-    keep_computed(place_);
+    keep_computed(lane_offset_);
     keep_computed(barrier_);
     if (lane() == 0) {
       for (int s = 0; s < kSlots; ++s) mbarrier_init(full_ + barrier_ + s, 1);
@@ -84,10 +85,10 @@ class RowRing {
   TIGON_DEVICE void read(const Slice& s, const Add& add) const {
     int slot = slot_;
     unsigned parity = parity_;
-    for (int left = part_of(s).vectors; left > 0; left -= kChunk) {
+    for (int remaining = part_of(s).vectors; remaining > 0; remaining -= kChunk) {
       mbarrier_wait(full_ + barrier_ + slot, parity);
-      const RowPiece* const from = slots_ + place_ + slot * kSlot;
-      if (left >= kChunk) {
+      const RowPiece* const from = slots_ + lane_offset_ + slot * kSlot;
+      if (remaining >= kChunk) {
         float f[kInputs][kValues];
         TIGON_UNROLL
         for (int i = 0; i < kInputs; ++i) {
@@ -100,7 +101,7 @@ class RowRing {
       } else {
         TIGON_UNROLL
         for (int p = 0; p < kPieces; ++p)
-          if (lane() + p * 32 < left) {
+          if (lane() + p * 32 < remaining) {
             float f[kInputs][kWidth];
             TIGON_UNROLL
             for (int i = 0; i < kInputs; ++i) unpack_piece(from[i * kChunk + p * 32], f[i]);
@@ -117,12 +118,12 @@ class RowRing {
   TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
     const Part part = part_of(s);
     to += s.head + (part.first + lane()) * kWidth;
-    for (int left = part.vectors - lane(); left + lane() > 0; left -= kChunk) {
-      const RowPiece* const from = slots_ + place_ + slot_ * kSlot;
+    for (int remaining = part.vectors - lane(); remaining + lane() > 0; remaining -= kChunk) {
+      const RowPiece* const from = slots_ + lane_offset_ + slot_ * kSlot;
       RowPiece kept[kInputs][kPieces] = {};
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
-        if (p * 32 < left) {
+        if (p * 32 < remaining) {
           TIGON_UNROLL
           for (int i = 0; i < kInputs; ++i) kept[i][p] = from[i * kChunk + p * 32];
         }
@@ -135,7 +136,7 @@ class RowRing {
       use(f[0], f[1]);
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
-        if (p * 32 < left) {
+        if (p * 32 < remaining) {
           float piece[kWidth];
           TIGON_UNROLL
           for (int j = 0; j < kWidth; ++j) piece[j] = f[0][p * kWidth + j];
@@ -176,25 +177,26 @@ class RowRing {
 
   // The warp's next chunk; nothing behind the last row.
   TIGON_DEVICE void request(int slot) {
-    if (request_left_ <= 0) return;
+    if (request_remaining_ <= 0) return;
     if (lane() == 0) {
-      const unsigned bytes = static_cast<unsigned>(min(request_left_, kChunk)) * sizeof(RowPiece);
+      const unsigned bytes =
+          static_cast<unsigned>(min(request_remaining_, kChunk)) * sizeof(RowPiece);
       Mbarrier* const full = full_ + barrier_ + slot;
       mbarrier_arrive_expect(full, kInputs * bytes);
       TIGON_UNROLL
       for (int i = 0; i < kInputs; ++i)  // to lane 0's place
-        bulk_copy(slots_ + place_ + slot * kSlot + i * kChunk, request_from_[i], bytes, full);
+        bulk_copy(slots_ + lane_offset_ + slot * kSlot + i * kChunk, request_from_[i], bytes, full);
     }
     TIGON_UNROLL
     for (int i = 0; i < kInputs; ++i) request_from_[i] += kChunk * kWidth;
-    request_left_ -= kChunk;
-    if (request_left_ <= 0) begin_next_row();
+    request_remaining_ -= kChunk;
+    if (request_remaining_ <= 0) begin_next_row();
   }
   TIGON_DEVICE void begin_next_row() {
-    while (request_left_ <= 0 && next_row_ < rows_.rows) {
+    while (request_remaining_ <= 0 && next_row_ < rows_.rows) {
       const Slice s = slice(next_row_);
       const Part part = part_of(s);
-      request_left_ = part.vectors;
+      request_remaining_ = part.vectors;
       TIGON_UNROLL
       for (int i = 0; i < kInputs; ++i)
         request_from_[i] =
@@ -206,12 +208,12 @@ class RowRing {
   const RingRows<T> rows_;
   RowPiece* const slots_;
   Mbarrier* const full_;
-  int place_, barrier_;  // the thread's in slot 0
-  int slot_ = 0;         // of the oldest chunk
+  int lane_offset_, barrier_;  // the thread's in slot 0
+  int slot_ = 0;               // of the oldest chunk
   unsigned parity_ = 0;
   uint32_t next_row_;  // to request when this one's last chunk has been
   const T* request_from_[kInputs] = {};
-  int request_left_ = 0;
+  int request_remaining_ = 0;
 };
 
 // Launches kernel(args) over rows, of which a block takes one at a time.

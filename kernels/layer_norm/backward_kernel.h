@@ -83,18 +83,19 @@ TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidt
   for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
 }
 
-// partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kRest, columns
-// beyond those that fit into registers keep their sums there from the start; there is one row per
-// block then. dx may be dy's memory.
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
+// partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kLongRows,
+// columns beyond those that fit into registers keep their sums there from the start; there is one
+// row per block then. dx may be dy's memory.
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages,
+          bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
   using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
-  constexpr int kKept = kLanes * kPieces;
-  constexpr bool kLeft = Queue::kCopies && kLanes > 32;  // where the rows landed
-  constexpr bool kLong = kLeft && kPieces >= 4;          // leaves registers for the sums only
+  constexpr int kInRegisters = kLanes * kPieces;
+  constexpr bool kInShared = Queue::kCopies && kLanes > 32;  // where the rows landed
+  constexpr bool kLong = kInShared && kPieces >= 4;          // leaves registers for the sums only
   const int lane = threadIdx.x % kLanes;
   const int64_t rows = args.x.shape[0], h = args.x.shape[1], pieces = h / kWidth;
   const int64_t step = Queue::step(), first = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
@@ -102,7 +103,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   if (partial_dw != nullptr) partial_dw += blockIdx.x * h;
   if (partial_db != nullptr) partial_db += blockIdx.x * h;
   // The thread keeps its p-th piece of a row if p * kLanes < mine.
-  const int kept = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  const int kept = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
   const auto mine_of = [&](int64_t of) { return of < rows ? kept : 0; };
 
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
@@ -113,7 +114,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     x_queue.request(mine, slot);
     dy_queue.request(mine, slot);
     Queue::close();
-    if (kLong && !kRest && lane == 0) prefetch_rows(next + step, args.x, args.dy);
+    if (kLong && !kLongRows && lane == 0) prefetch_rows(next + step, args.x, args.dy);
   };
   const auto load_statistic = [&](const auto& statistic, int64_t of) {
     return of < rows ? load(statistic.data + of) : 0.0f;
@@ -129,7 +130,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
 
   struct Row {  // that is worked on: where it landed, or in registers
     int mine, slot;
-    RowPiece x[kLeft ? 1 : kPieces], dy[kLeft ? 1 : kPieces];
+    RowPiece x[kInShared ? 1 : kPieces], dy[kInShared ? 1 : kPieces];
   };
   // f(x, dy, w) of the thread's p-th piece.
   const auto with_piece = [&](int p, Row& at, const auto& f) {
@@ -137,7 +138,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
     if constexpr (kLong) {
       f(x_queue.at(at.slot, p), dy_queue.at(at.slot, p),
         load_piece_or<kWidth>(args.w.data, 1.0f, p * kLanes + lane));
-    } else if constexpr (kLeft) {
+    } else if constexpr (kInShared) {
       f(x_queue.at(at.slot, p), dy_queue.at(at.slot, p), weight[p]);
     } else {
       keep_packed(at.x[p]);
@@ -151,7 +152,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   };
   const auto add_kept = [&](Row& at, const RowStatistics& statistics, float(&sums)[kWidth],
                             float(&products)[kWidth]) {
-    for_kept_pieces<kLanes, kPieces>(at.mine, [&](int p) {
+    for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
       with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
         add_piece<P>(x, dy, w, statistics, sums, products, dw[p], db[p]);
       });
@@ -160,7 +161,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   T* dx_row = args.dx.data + row * args.dx.stride[0] + lane * kWidth;  // from its first piece on
   const int64_t dx_step = step * args.dx.stride[0];
   const auto store_kept = [&](Row& at, const RowStatistics& statistics, RowSums means) {
-    for_kept_pieces<kLanes, kPieces>(at.mine, [&](int p) {
+    for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
       with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
         store_dx<P>(x, dy, w, statistics, means, dx_row + p * kLanes * kWidth);
       });
@@ -174,36 +175,36 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   };
 
   // All rows of the block together: the last ones of a warp may be missing, not the warp.
-  if constexpr (kLeft && !kRest && kStages > 2) {
+  if constexpr (kInShared && !kLongRows && kStages > 2) {
     // While the sums of a row are on their way, those of the next are added up.
     TIGON_SHARED(RowSums, warp_sums, [2][kLanes / 32]);
     SteppedRowSum<kLanes, RowSums> row_sums(warp_sums);
-    const auto post = [&](int64_t of, int slot, const RowStatistics& statistics, int turn) {
+    const auto post = [&](int64_t of, int slot, const RowStatistics& statistics, int parity) {
       float sums[kWidth] = {}, products[kWidth] = {};
       Row at = {mine_of(of), slot, {}, {}};
       add_kept(at, statistics, sums, products);
-      row_sums.post({sum_of(sums), sum_of(products)}, turn);
+      row_sums.post({sum_of(sums), sum_of(products)}, parity);
     };
     Queue::await();
     RowStatistics statistics = next_statistics(row + step);
     post(row, 0, statistics, 0);
-    int slot = 0, turn = 0;
+    int slot = 0, parity = 0;
     for (; row < rows; row += step) {
       const int next_slot = (slot + 1) % Queue::kDepth;
-      const RowSums means = means_of(row_sums.collect(turn));
+      const RowSums means = means_of(row_sums.collect(parity));
       const RowStatistics next = next_statistics(row + 2 * step);
       Queue::template await<1>();
-      post(row + step, next_slot, next, turn ^ 1);
+      post(row + step, next_slot, next, parity ^ 1);
       Row at = {mine_of(row), slot, {}, {}};
       store_kept(at, statistics, means);
       request(row + Queue::kDepth * step, slot);
       statistics = next;
       slot = next_slot;
-      turn ^= 1;
+      parity ^= 1;
       dx_row += dx_step;
     }
   } else {
-    int slot = 0, turn = 0;
+    int slot = 0, parity = 0;
     for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
       Row at;
       at.mine = mine_of(row);
@@ -211,7 +212,7 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
       leave_unset(at.x);
       leave_unset(at.dy);
       Queue::await();
-      if constexpr (!kLeft) {
+      if constexpr (!kInShared) {
         x_queue.receive(at.mine, slot, at.x);
         dy_queue.receive(at.mine, slot, at.dy);
         request(row + Queue::kDepth * step, slot);
@@ -221,14 +222,14 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
       const auto with_rest = [&](const auto& f) {
         const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
         const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
-        for (int64_t i = kKept + lane; i < pieces; i += kLanes)
+        for (int64_t i = kInRegisters + lane; i < pieces; i += kLanes)
           if (row < rows)
             f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
               load_piece_or<kWidth>(args.w.data, 1.0f, i), i);
       };
       float sums[kWidth] = {}, products[kWidth] = {};
       add_kept(at, statistics, sums, products);
-      if constexpr (kRest)
+      if constexpr (kLongRows)
         with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
           float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
           add_piece<P>(x, dy, w, statistics, sums, products, dw_terms, db_terms);
@@ -239,14 +240,14 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
                         db_terms);
         });
       const RowSums means =
-          means_of(row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, turn));
-      turn ^= 1;
+          means_of(row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, parity));
+      parity ^= 1;
       store_kept(at, statistics, means);
-      if constexpr (kRest)
+      if constexpr (kLongRows)
         with_rest([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
           store_dx<P>(x, dy, w, statistics, means, dx_row + (i - lane) * kWidth);
         });
-      if constexpr (kLeft) request(row + Queue::kDepth * step, slot);
+      if constexpr (kInShared) request(row + Queue::kDepth * step, slot);
       slot = (slot + 1) % Queue::kDepth;
       dx_row += dx_step;
     }

@@ -138,20 +138,20 @@ TIGON_DEVICE void store_y(const Piece<typename P::Elem, kWidth>& x,
   store_piece(y, f);
 }
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args, int64_t ahead) {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
-  using Count = std::conditional_t<kRest, int64_t, int>;  // of pieces
-  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  using Count = std::conditional_t<kLongRows, int64_t, int>;  // of pieces
+  constexpr int kRows = kRowsPerBlock<kLanes>, kInRegisters = kLanes * kPieces;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
   const int lane = threadIdx.x % kLanes;
   const int64_t h = args.x.shape[1];
   const auto pieces = static_cast<Count>(active ? h / kWidth : 0);
   // The thread keeps its p-th piece if p * kLanes < mine.
-  const int mine = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  const int mine = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
   const float elements = static_cast<float>(h), inverse_h = fast_div(1.0f, elements);
   // [H], as all pointers here from the thread's first piece on.
   const T* x = args.x.data + lane * kWidth + row * args.x.stride[0];
@@ -165,7 +165,7 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   leave_unset(bias);
   if constexpr (kWidth > 1 && kPieces > 1)
     if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
-  for_kept_pieces<kLanes, kPieces>(
+  for_lane_pieces<kLanes, kPieces>(
       mine, [&](int p) { kept[p] = load_piece_stream<kWidth>(x + p * kLanes * kWidth); });
   const auto load_affine = [&](int from) {
     const int first = from * kLanes;
@@ -178,12 +178,12 @@ forward_kernel(Forward<P> args, int64_t ahead) {
 
   const float centre = centre_of<kLanes>(kept[0], mine, pieces);
   float sums[kWidth] = {}, squares[kWidth] = {};
-  for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+  for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
     keep_packed(kept[p]);
     add_centred(kept[p], centre, sums, squares);
   });
-  if constexpr (kRest)
-    for (int64_t i = kKept; i + lane < pieces; i += kLanes)
+  if constexpr (kLongRows)
+    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes)
       add_centred(load_piece<kWidth>(x + i * kWidth), centre, sums, squares);
   constexpr int kGroup = kLanes < 32 ? kLanes : 32;
   RowPart part = {elements, centre,
@@ -207,7 +207,7 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   TIGON_UNROLL
   for (int from = 0; from < kPieces; from += kBatch) {
     if (from > 0) load_affine(from);
-    for_kept_pieces<kLanes, kBatch>(mine - from * kLanes, [&](int k) {
+    for_lane_pieces<kLanes, kBatch>(mine - from * kLanes, [&](int k) {
       const int p = from + k;
       keep_packed(kept[p]);
       keep_packed(weight[k]);
@@ -215,8 +215,8 @@ forward_kernel(Forward<P> args, int64_t ahead) {
       store_y<P>(kept[p], weight[k], bias[k], mean, rstd, y + p * kLanes * kWidth);
     });
   }
-  if constexpr (kRest)
-    for (int64_t i = kKept; i + lane < pieces; i += kLanes)
+  if constexpr (kLongRows)
+    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes)
       store_y<P>(load_piece<kWidth>(x + i * kWidth),
                  load_piece_or<kWidth>(args.w.data, 1.0f, i + lane),
                  load_piece_or<kWidth>(args.b.data, 0.0f, i + lane), mean, rstd, y + i * kWidth);
@@ -227,12 +227,13 @@ forward_kernel(Forward<P> args, int64_t ahead) {
 template <class P, int kWidth>
 Status launch_forward(const Forward<P>& args, Stream stream) {
   const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
-  const auto run = [&]<LaunchShape kShape, bool kRest> {
+  const auto run = [&]<LaunchShape kShape, bool kLongRows> {
     constexpr int kLanes = kShape.lanes;
     const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
-    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
-                  forward_kernel<P, kWidth, kLanes, kShape.vectors, kShape.blocks_per_sm, kRest>,
-                  args, rows_ahead(kShape, rows));
+    return launch(
+        {dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
+        forward_kernel<P, kWidth, kLanes, kShape.vectors, kShape.blocks_per_sm, kLongRows>, args,
+        rows_ahead(kShape, rows));
   };
   if constexpr (kWidth == 1)
     return with_row_shape<kForwardElements>(pieces, run);
@@ -269,13 +270,14 @@ Status launch_backward(const Backward<P>& args, Stream stream) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
   const Partials partials = partials_of(args);
   unsigned blocks = 0;
-  const auto run = [&]<LaunchShape kShape, bool kRest> {
+  const auto run = [&]<LaunchShape kShape, bool kLongRows> {
     constexpr int kLanes = kShape.lanes, kPieces = kShape.vectors, kStages = kShape.stages;
     blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
     const size_t shared_bytes = kWidth > 1 ? two_queues(kShape) : 0;
-    return launch({dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream},
-                  backward_kernel<P, kWidth, kLanes, kPieces, kShape.blocks_per_sm, kStages, kRest>,
-                  args, partials.dw, partials.db);
+    return launch(
+        {dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream},
+        backward_kernel<P, kWidth, kLanes, kPieces, kShape.blocks_per_sm, kStages, kLongRows>, args,
+        partials.dw, partials.db);
   };
   Status status;
   if constexpr (kWidth == 1)

@@ -42,17 +42,17 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
 //   read(at, f)            both, for a piece that does not fit into registers; it is in args.x then
 //   prefetch(row)          asks for that row to be in L2; by one lane
 // `ahead`: see rows_ahead().
-template <int kWidth, int kLanes, int kPieces, bool kRest, class Args, class Input>
+template <int kWidth, int kLanes, int kPieces, bool kLongRows, class Args, class Input>
 TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   using T = typename Args::Elem;
-  constexpr int kRows = kRowsPerBlock<kLanes>, kKept = kLanes * kPieces;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kInRegisters = kLanes * kPieces;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
   const int lane = threadIdx.x % kLanes;
   const int64_t h = args.x.shape[1];
   const int64_t pieces = active ? h / kWidth : 0;
   // The thread keeps its p-th piece if p * kLanes < mine.
-  const int mine = static_cast<int>(pieces < kKept ? pieces : kKept) - lane;
+  const int mine = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
   input.start(row, lane * kWidth);
   T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
 
@@ -60,18 +60,18 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   leave_unset(kept);
   if constexpr (kWidth > 1 && kPieces > 1)
     if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) input.prefetch(row + ahead);
-  for_kept_pieces<kLanes, kPieces>(mine,
+  for_lane_pieces<kLanes, kPieces>(mine,
                                    [&](int p) { input.load(p * kLanes * kWidth, p, kept[p]); });
   // Now, so that nothing is waited for after the sum.
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
 
   float f[kWidth], squares[kWidth] = {};
-  for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+  for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
     input.finish(p * kLanes * kWidth, p, kept[p], f);
     add_products(f, f, squares);
   });
-  if constexpr (kRest)
-    for (int64_t i = kKept; i + lane < pieces; i += kLanes) {
+  if constexpr (kLongRows)
+    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes) {
       input.read(i * kWidth, f);
       add_products(f, f, squares);
     }
@@ -81,7 +81,7 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
   const auto store_kept = [&](const auto& to_y) {
-    for_kept_pieces<kLanes, kPieces>(mine, [&](int p) {
+    for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
       keep_packed(kept[p]);
       keep_packed(weight[p]);
       unpack_piece(kept[p], f);
@@ -94,9 +94,9 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
     store_kept([&](const auto& w) { normalise_llama(args, w, rstd, f); });
   else
     store_kept([&](const auto& w) { normalise(args, w, rstd, f); });
-  if constexpr (kRest) {
+  if constexpr (kLongRows) {
     const T* x = args.x.data + row * args.x.stride[0] + lane * kWidth;
-    for (int64_t i = kKept; i + lane < pieces; i += kLanes) {
+    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes) {
       unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
       normalise(args, load_if_given<kWidth>(args.w.data, i + lane), rstd, f);
       store_piece(y + i * kWidth, f);

@@ -34,11 +34,11 @@ bool in_vectors(const View<const T, 1>& w, const Views&... views) {
 template <const auto& kVectors, const auto& kElements, class T, class Run>
 auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
   if (!vectors)
-    return with_row_shape<kElements>(h, [&]<LaunchShape kShape, bool kRest> {
-      return run.template operator()<1, kShape, kRest>();
+    return with_row_shape<kElements>(h, [&]<LaunchShape kShape, bool kLongRows> {
+      return run.template operator()<1, kShape, kLongRows>();
     });
-  return with_row_shape<kVectors>(h / kVec<T>, [&]<LaunchShape kShape, bool kRest> {
-    return run.template operator()<kVec<T>, kShape, kRest>();
+  return with_row_shape<kVectors>(h / kVec<T>, [&]<LaunchShape kShape, bool kLongRows> {
+    return run.template operator()<kVec<T>, kShape, kLongRows>();
   });
 }
 
@@ -56,12 +56,12 @@ Status launch_backward(const Args& args, bool vectors, Stream stream, const Run&
   float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
   unsigned blocks = 0;
   const Status status = with_row_kernel<kVectors, kElements, typename Args::Elem>(
-      vectors, h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
+      vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
         constexpr int kLanes = kShape.lanes;
         blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
         const size_t shared_bytes = kWidth > 1 ? kVectors.shared_bytes(kShape) : 0;
         const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream};
-        return run.template operator()<kWidth, kShape, kRest>(grid, partials);
+        return run.template operator()<kWidth, kShape, kLongRows>(grid, partials);
       });
   if (!status.ok() || !args.dw) return status;
   return launch_partial_sums(blocks, h, {partials, args.dw.data}, {}, stream);

@@ -105,15 +105,15 @@ struct StoredRow {
   TIGON_DEVICE void prefetch(int64_t row) const { prefetch_row(rows, row); }
 };
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args, int64_t ahead) {
-  norm::forward_rows<kWidth, kLanes, kPieces, kRest>(args, StoredRow<P, kWidth>{args.x}, ahead);
+  norm::forward_rows<kWidth, kLanes, kPieces, kLongRows>(args, StoredRow<P, kWidth>{args.x}, ahead);
 }
 
 // Nothing else has a gradient for the row.
 struct NoUpstream {
-  static constexpr bool kLeavesRow = false;
+  static constexpr bool kRowInShared = false;
   TIGON_DEVICE void request(int64_t, int) const {}
   TIGON_DEVICE void start(int64_t, int) const {}
   template <int kWidth>
@@ -122,11 +122,13 @@ struct NoUpstream {
   TIGON_DEVICE void add_at(int64_t, float (&)[kWidth]) const {}
 };
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages,
+          bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partials) {
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
-  norm::backward_rows<kWidth, kLanes, kPieces, kStages, kRest>(args, partials, slots, NoUpstream{});
+  norm::backward_rows<kWidth, kLanes, kPieces, kStages, kLongRows>(args, partials, slots,
+                                                                   NoUpstream{});
 }
 
 }  // namespace
@@ -142,9 +144,9 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (is_missing(args.x) || is_missing(args.y) || is_missing(args.rstd))
     return invalid("x, y or rstd is null: only w may be left out");
   return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
-      in_vectors(args.w, args.x, args.y), h, [&]<int kWidth, LaunchShape kShape, bool kRest> {
-        const auto kernel =
-            forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm, kRest>;
+      in_vectors(args.w, args.x, args.y), h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
+        const auto kernel = forward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
+                                           kShape.blocks_per_sm, kLongRows>;
         return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
       });
 }
@@ -169,9 +171,10 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       args, in_vectors(args.w, args.dy, args.x, args.dx), stream,
-      [&]<int kWidth, LaunchShape kShape, bool kRest>(const LaunchConfig& grid, float* partials) {
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid,
+                                                          float* partials) {
         const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
-                                            kShape.blocks_per_sm, kShape.stages, kRest>;
+                                            kShape.blocks_per_sm, kShape.stages, kLongRows>;
         return launch(grid, kernel, args, partials);
       });
 }

@@ -1,5 +1,5 @@
 // rope   a pair (x1, x2) of a head:  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;
-//        backward turns the other way: sin becomes -sin   (Su et al. 2021)
+//        backward rotates the other way: sin becomes -sin   (Su et al. 2021)
 //
 // A thread has two vectors of a head that hold whole pairs, and the same two of another head of its
 // token. It loads all four before it stores the first, and reads their angles once. One launch
@@ -29,18 +29,19 @@ constexpr ShapeTable<3> kShapes = {
             {.lanes = 64, .vectors = 4, .blocks_per_sm = 16},
         },
 };
-constexpr int kHeads = 2;                    // per thread: two pieces of each, 64 bytes
-constexpr int64_t kMost = int64_t{1} << 29;  // tokens, and heads of either: they are counted in int
-constexpr int64_t kMostBlocks = 65535;       // of a token: blocks along y
+constexpr int kHeads = 2;  // per thread: two pieces of each, 64 bytes
+constexpr int64_t kMaxCount = int64_t{1}
+                              << 29;   // tokens, and heads of either: they are counted in int
+constexpr int64_t kMaxBlocks = 65535;  // of a token: blocks along y
 
 // How threads lie over tokens, heads and columns: a token has pieces * groups of them, which are
 // some of a block or several blocks.
 struct Geometry {
   int64_t all_tokens;
-  int tokens;  // of a block
-  int turned;  // piece pairs of a head that are turned
-  int pieces;  // and those that are copied
-  int groups;  // of kHeads heads, which are `groups` apart
+  int tokens;   // of a block
+  int rotated;  // piece pairs of a head that are rotated
+  int pieces;   // and those that are copied
+  int groups;   // of kHeads heads, which are `groups` apart
 };
 
 template <class T>
@@ -55,19 +56,19 @@ struct Heads {
   }
 };
 
-// Where a thread's two pieces begin in a head, and whether they are turned.
+// Where a thread's two pieces begin in a head, and whether they are rotated.
 struct Columns {
   int low, high;
-  bool turned;
+  bool rotated;
 };
 
 template <int kWidth, bool kInterleaved>
 TIGON_DEVICE Columns columns_of(int piece, const Geometry& g) {
-  if (piece >= g.turned || kInterleaved) {
+  if (piece >= g.rotated || kInterleaved) {
     const int low = piece * 2 * kWidth;
-    return {low, low + kWidth, piece < g.turned};
+    return {low, low + kWidth, piece < g.rotated};
   }
-  const int half = g.turned * kWidth;
+  const int half = g.rotated * kWidth;
   return {piece * kWidth, piece * kWidth + half, true};
 }
 
@@ -109,7 +110,7 @@ TIGON_DEVICE void store_pairs(T* low, T* high, float (&x1)[kWidth], float (&x2)[
 // direction: 1 forward, -1 backward. `to` is `from` in place.
 template <class T, int kWidth, bool kInterleaved, int kThreads, int kBlocksPerSm>
 TIGON_KERNEL(kThreads, kBlocksPerSm)
-turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry g) {
+rotate_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry g) {
   const int per_token = g.pieces * g.groups;
   const int64_t token =
       static_cast<int64_t>(blockIdx.x) * g.tokens + static_cast<int>(threadIdx.x) / per_token;
@@ -128,7 +129,7 @@ turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry
       low[i] = load_piece_stream<kWidth>(row + at.low);
       high[i] = load_piece_stream<kWidth>(row + at.high);
     }
-  if (!at.turned) {
+  if (!at.rotated) {
     TIGON_UNROLL
     for (int i = 0; i < kHeads; ++i)
       if (const int head = group + i * g.groups; head < heads) {
@@ -151,18 +152,18 @@ turn_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geometry
       unpack_pairs<kInterleaved>(low[i], high[i], x1, x2);
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j) {
-        const float turned = x1[j] * c[j] - x2[j] * s[j];
+        const float rotated = x1[j] * c[j] - x2[j] * s[j];
         x2[j] = x2[j] * c[j] + x1[j] * s[j];
-        x1[j] = turned;
+        x1[j] = rotated;
       }
       T* row = to.row(token, head);
       store_pairs<kInterleaved>(row + at.low, row + at.high, x1, x2);
     }
 }
 
-// `turned`: columns that are turned.
-Status check_angles(const Angles& a, int64_t tokens, int64_t turned) {
-  const int64_t half = turned / 2, rows = a.positions ? a.cos.shape[0] : tokens;
+// `rotated`: columns that are rotated.
+Status check_angles(const Angles& a, int64_t tokens, int64_t rotated) {
+  const int64_t half = rotated / 2, rows = a.positions ? a.cos.shape[0] : tokens;
   if (!has_shape(a.cos, rows, half) || !has_shape(a.sin, rows, half))
     return invalid(
         "cos and sin must both be [T, R/2], with positions [S, R/2], with unit stride along R");
@@ -195,8 +196,8 @@ Status check(const Heads<T>& x, const Heads<T>& out, int rotary) {
     return invalid("q_out must have the shape of q and k_out that of k");
   if (is_missing(x.q) || is_missing(x.k))
     return invalid("a tensor is null: q, k, cos and sin are required");
-  if (t > kMost) return unsupported("q has too many tokens: at most 2^29");
-  if (x.q.shape[1] > kMost || x.k.shape[1] > kMost)
+  if (t > kMaxCount) return unsupported("q has too many tokens: at most 2^29");
+  if (x.q.shape[1] > kMaxCount || x.k.shape[1] > kMaxCount)
     return unsupported("q or k has too many heads: at most 2^29");
   return {};
 }
@@ -206,10 +207,11 @@ bool aligned16(const Heads<T>& x) {
   return rows_aligned16(x.q) && rows_aligned16(x.k);
 }
 
-// A launch of turn_kernel; `pieces` and `groups` as in Geometry.
+// A launch of rotate_kernel; `pieces` and `groups` as in Geometry.
 template <class T, int kWidth, LaunchShape kShape>
-Status launch_turn(const Heads<T>& from, const Heads<T>& to, const Angles& angles, Pairing pairing,
-                   float direction, int64_t pieces, int64_t groups, Stream stream) {
+Status launch_rotate(const Heads<T>& from, const Heads<T>& to, const Angles& angles,
+                     Pairing pairing, float direction, int64_t pieces, int64_t groups,
+                     Stream stream) {
   constexpr int64_t kThreads = kShape.lanes;
   const int64_t per_token = pieces * groups, tokens = std::max<int64_t>(kThreads / per_token, 1);
   const Geometry g{from.q.shape[0], static_cast<int>(tokens),
@@ -220,8 +222,9 @@ Status launch_turn(const Heads<T>& from, const Heads<T>& to, const Angles& angle
                             dim3(static_cast<unsigned>(std::min(tokens * per_token, kThreads))), 0,
                             stream};
   const auto run = [&]<bool kInterleaved> {
-    return launch(config, turn_kernel<T, kWidth, kInterleaved, kShape.lanes, kShape.blocks_per_sm>,
-                  from, to, angles, direction, g);
+    return launch(config,
+                  rotate_kernel<T, kWidth, kInterleaved, kShape.lanes, kShape.blocks_per_sm>, from,
+                  to, angles, direction, g);
   };
   return pairing == Pairing::kInterleaved ? run.template operator()<true>()
                                           : run.template operator()<false>();
@@ -233,12 +236,12 @@ Status run(const Heads<T>& from, const Heads<T>& to, const Angles& angles, const
   const int64_t pieces = angles.cos.shape[1] / kWidth + copied / (2 * kWidth);
   const int64_t groups = ceil_div(from.q.shape[1] + from.k.shape[1], int64_t{kHeads});
   const auto fits = [&](size_t shape) {
-    return pieces <= kMostBlocks * kShapes.shapes[shape].lanes / groups;
+    return pieces <= kMaxBlocks * kShapes.shapes[shape].lanes / groups;
   };
   if (!fits(0)) return unsupported("a token has too many elements");
   const auto launch_shape = [&]<LaunchShape kShape> {
-    return launch_turn<T, kWidth, kShape>(from, to, angles, o.pairing, direction, pieces, groups,
-                                          stream);
+    return launch_rotate<T, kWidth, kShape>(from, to, angles, o.pairing, direction, pieces, groups,
+                                            stream);
   };
   if constexpr (kWidth == 1)
     return launch_shape.template operator()<kShapes.shapes[0]>();
@@ -246,19 +249,19 @@ Status run(const Heads<T>& from, const Heads<T>& to, const Angles& angles, const
     return with_shape<kShapes>(chosen_shape<kShapes>(pieces * groups, 0, fits), launch_shape);
 }
 
-// `out` is where the results go; a tensor without data is turned in place.
+// `out` is where the results go; a tensor without data is rotated in place.
 template <class T>
-Status turn(const Heads<T>& x, const Heads<T>& out, const Angles& angles, const Options& o,
-            float direction, Stream stream) {
-  const int64_t d = x.q.shape[2], turned = o.rotary > 0 ? o.rotary : d;
+Status rotate(const Heads<T>& x, const Heads<T>& out, const Angles& angles, const Options& o,
+              float direction, Stream stream) {
+  const int64_t d = x.q.shape[2], rotated = o.rotary > 0 ? o.rotary : d;
   if (Status bad = check(x, out, o.rotary); !bad.ok()) return bad;
-  if (Status bad = check_angles(angles, x.q.shape[0], turned); !bad.ok()) return bad;
+  if (Status bad = check_angles(angles, x.q.shape[0], rotated); !bad.ok()) return bad;
   if (x.q.shape[1] + x.k.shape[1] == 0) return {};
   const Heads<T> to{out.q ? out.q : x.q, out.k ? out.k : x.k};
-  const int64_t copied = (out.q || out.k) ? d - turned : 0;
+  const int64_t copied = (out.q || out.k) ? d - rotated : 0;
   const bool aligned =
       aligned16(x) && aligned16(to) && rows_aligned16(angles.cos) && rows_aligned16(angles.sin);
-  return aligned && turned / 2 % kVec<T> == 0 && copied / 2 % kVec<T> == 0
+  return aligned && rotated / 2 % kVec<T> == 0 && copied / 2 % kVec<T> == 0
              ? run<T, kVec<T>>(x, to, angles, o, copied, direction, stream)
              : run<T, 1>(x, to, angles, o, copied, direction, stream);
 }
@@ -268,17 +271,17 @@ Status turn(const Heads<T>& x, const Heads<T>& out, const Angles& angles, const 
 template <class P>
 Status forward(const Forward<P>& a, Stream stream) {
   using Both = Heads<typename P::Elem>;
-  return turn(Both{a.q, a.k}, Both{a.q_out, a.k_out},
-              Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, 1.0f, stream);
+  return rotate(Both{a.q, a.k}, Both{a.q_out, a.k_out},
+                Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, 1.0f, stream);
 }
 
 template <class P>
 Status backward(const Backward<P>& a, Stream stream) {
   using Both = Heads<typename P::Elem>;
   const float direction = -1.0f;
-  return turn(Both{a.dq, a.dk}, Both{a.dq_out, a.dk_out},
-              Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, direction,
-              stream);
+  return rotate(Both{a.dq, a.dk}, Both{a.dq_out, a.dk_out},
+                Angles{a.cos, a.sin, a.positions, a.height, a.width, a.sections}, a, direction,
+                stream);
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

@@ -1,6 +1,6 @@
 // rope: rotary position embedding of q and k, grouped heads   (Su et al. 2021)
 //   a pair of columns (x1, x2) of a head and its angle:  x1' = x1 cos - x2 sin,
-//   x2' = x2 cos + x1 sin;  backward turns the other way.
+//   x2' = x2 cos + x1 sin;  backward rotates the other way.
 #pragma once
 #include "kernels/signature/signature.h"
 
@@ -9,7 +9,7 @@ namespace tigon::rope {
 inline constexpr Axis T{"T", "tokens"}, Q{"Q", "query heads"}, K{"K", "key heads"},
     D{"D", "head size, even"};
 
-// Which columns are pair j of the R that are turned: j and j + R/2 (rotate-half, GPT-NeoX and
+// Which columns are pair j of the R that are rotated: j and j + R/2 (rotate-half, GPT-NeoX and
 // LLaMA) or 2j and 2j + 1 (interleaved, GPT-J).
 enum class Pairing : int { kHalf, kInterleaved };
 
@@ -19,7 +19,7 @@ enum class Pairing : int { kHalf, kInterleaved };
 enum class Sections : int { kChunked, kInterleaved };
 
 struct Options {
-  int rotary = 0;  // R, the first columns of a head, which are turned; the others stay. 0: all D
+  int rotary = 0;  // R, the first columns of a head, which are rotated; the others stay. 0: all D
   Pairing pairing = Pairing::kHalf;
   int height = 0, width = 0;  // pairs of each in M-RoPE; 0 and 0: no M-RoPE
   Sections sections = Sections::kChunked;
@@ -59,7 +59,7 @@ inline Expr streams() {
 }
 
 // positions choose rows of cos and sin; left out, row t is token t's. A position outside of [0, S)
-// is never used as an index: what it would turn becomes NaN.
+// is never used as an index: what it would rotate becomes NaN.
 template <class P>
 struct Forward : Options {
   using Elem = typename P::Elem;
@@ -80,7 +80,7 @@ struct Forward : Options {
   }
 };
 
-// Gradients, turned back.
+// Gradients, rotated back.
 template <class P>
 struct Backward : Options {
   using Elem = typename P::Elem;

@@ -36,7 +36,7 @@ backward_ring_kernel(Backward<P> args) {
     };
     uint32_t row = blockIdx.x;
     if (row < rows) look_ahead(row);
-    for (int turn = 0; row < rows; turn ^= 1) {
+    for (int parity = 0; row < rows; parity ^= 1) {
       const Slice slice = ring.slice(row);
       float sum = 0.0f;
       ring.read(slice, [&]<int kCount>(float(&y)[kCount], float(&dy)[kCount]) {
@@ -46,7 +46,7 @@ backward_ring_kernel(Backward<P> args) {
         sum += products;
       });
       if (end >= 0) sum += to_float(y_end) * to_float(dy_end);
-      sum = block_reduce_in_turn<kThreads>(sum, Sum{}, turn);
+      sum = block_reduce_alternating<kThreads>(sum, Sum{}, parity);
 
       T* const dx = args.dx.data + row * args.dx.stride[0];  // [V]
       ring.take(slice, dx, [&]<int kCount>(float(&y)[kCount], float(&dy)[kCount]) {

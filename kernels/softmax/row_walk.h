@@ -14,8 +14,8 @@ namespace tigon::softmax {
 // the elements before and after the pieces.
 struct LanePart {
   int column;
-  int left;  // pieces of the slice from `column` on: piece p is the lane's if p * kLanes < left
-  int end;   // column, -1: none
+  int remaining;  // pieces from `column` on: the lane has piece p if p * kLanes < remaining
+  int end;        // column, -1: none
 };
 
 template <int kWidth, int kLanes>
@@ -40,20 +40,20 @@ struct RowWalk {
     const unsigned rank = cluster_rank();
     const Slice s = slice_of<kWidth>(start, columns, rank, cluster_size());
     part.column = s.head + (s.first + lane) * kWidth;
-    part.left = s.last - s.first - lane;
+    part.remaining = s.last - s.first - lane;
     if constexpr (kWidth > 1)
       for_each_end<kLanes>(s, columns, rank, lane, [&](int column) { part.end = column; });
     return part;
   }
   // Of all lanes that share the row.
   template <class T, class Op>
-  TIGON_DEVICE T reduce(T v, Op op, int turn) const {
+  TIGON_DEVICE T reduce(T v, Op op, int parity) const {
     if constexpr (kLanes <= 32) {
       return warp_reduce<kLanes>(v, op);
     } else {
       using Scratch = ClusterScratch<T, kLanes>;
       TIGON_SHARED(Scratch, scratch, [1]);
-      return cluster_reduce<kLanes>(v, op, scratch[0], turn);
+      return cluster_reduce<kLanes>(v, op, scratch[0], parity);
     }
   }
 };
@@ -73,12 +73,12 @@ struct RowInbox {
 
   TIGON_DEVICE void request(int p, const T* row, const LanePart& part) const {
     if constexpr (kWidth > 1)
-      if (p * kLanes < part.left)
+      if (p * kLanes < part.remaining)
         async_copy<16>(slots + p * kPitch, row + part.column + p * kLanes * kWidth);
   }
   // Of a row whose piece p has landed.
   TIGON_DEVICE void receive(int p, const T* row, const LanePart& part) {
-    if (p * kLanes >= part.left) return;
+    if (p * kLanes >= part.remaining) return;
     if constexpr (kWidth > 1)
       kept[p] = dtype_detail::bits_as<Piece<T, kWidth>>(slots[p * kPitch]);
     else

@@ -114,7 +114,7 @@ TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
   return v.data + row * v.stride[0];
 }
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args) {
   using T = typename P::Elem;
@@ -131,7 +131,7 @@ forward_kernel(Forward<P> args) {
   }
   if (next.end >= 0) x.next_end = load(next_row + next.end);
 
-  for (int turn = 0; walk.row < walk.rows; turn ^= 1) {
+  for (int parity = 0; walk.row < walk.rows; parity ^= 1) {
     const uint32_t row = walk.row;
     const T* x_row = row_of(args.x, row);  // [V]
     LanePart part = next;
@@ -152,13 +152,13 @@ forward_kernel(Forward<P> args) {
       x.receive(p, x_row, part);
       x.request(p, next_row, next);
       close_request<kWidth>();
-      if (p * kLanes < part.left) add_piece(x.kept[p]);
+      if (p * kLanes < part.remaining) add_piece(x.kept[p]);
     }
-    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
       add_piece(load_piece<kWidth>(x_row + part.column + i * kWidth));
     if (part.end >= 0) add(total, {to_float(x.end)});
     if (next.end >= 0) x.next_end = load(next_row + next.end);
-    total = walk.reduce(total, JoinExpSums{}, turn);
+    total = walk.reduce(total, JoinExpSums{}, parity);
 
     const float max = total.max, inverse = fast_div(1.0f, total.sum);
     T* y_row = row_of(args.y, row);  // [V]
@@ -171,18 +171,18 @@ forward_kernel(Forward<P> args) {
     };
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes < part.left) {
+      if (p * kLanes < part.remaining) {
         keep_packed(x.kept[p]);
         store_y(x.kept[p], p * kLanes);
       }
-    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
       store_y(load_piece<kWidth>(x_row + part.column + i * kWidth), i);
     if (part.end >= 0)
       store(y_row + part.end, from_float<T>(fast_exp_flushed(to_float(x.end) - max) * inverse));
   }
 }
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kRest>
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args) {
   using T = typename P::Elem;
@@ -205,7 +205,7 @@ backward_kernel(Backward<P> args) {
   }
   load_next_end();
 
-  for (int turn = 0; walk.row < walk.rows; turn ^= 1) {
+  for (int parity = 0; walk.row < walk.rows; parity ^= 1) {
     const uint32_t row = walk.row;
     const T *y_row = row_of(args.y, row), *dy_row = row_of(args.dy, row);  // [V]
     LanePart part = next;
@@ -234,13 +234,13 @@ backward_kernel(Backward<P> args) {
       y.request(p, next_y, next);
       dy.request(p, next_dy, next);
       close_request<kWidth>();
-      if (p * kLanes < part.left) add_piece(y.kept[p], dy.kept[p]);
+      if (p * kLanes < part.remaining) add_piece(y.kept[p], dy.kept[p]);
     }
-    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
       add_piece(load_piece<kWidth>(y_row + part.column + i * kWidth),
                 load_piece<kWidth>(dy_row + part.column + i * kWidth));
     if (part.end >= 0) sum += to_float(y.end) * to_float(dy.end);
-    sum = walk.reduce(sum, Sum{}, turn);
+    sum = walk.reduce(sum, Sum{}, parity);
 
     T* dx_row = row_of(args.dx, row);  // [V]
     const auto store_dx = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece,
@@ -254,12 +254,12 @@ backward_kernel(Backward<P> args) {
     };
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes < part.left) {
+      if (p * kLanes < part.remaining) {
         keep_packed(y.kept[p]);
         keep_packed(dy.kept[p]);
         store_dx(y.kept[p], dy.kept[p], p * kLanes);
       }
-    for (int i = kPieces * kLanes; kRest && i < part.left; i += kLanes)
+    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
       store_dx(load_piece<kWidth>(y_row + part.column + i * kWidth),
                load_piece<kWidth>(dy_row + part.column + i * kWidth), i);
     if (part.end >= 0)
@@ -286,9 +286,9 @@ Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alon
   const size_t shape = row_shape<kTable>(pieces, cluster_of(pieces, alone));
   const LaunchShape& chosen = kTable.shapes[shape];
   const unsigned cluster = has_clusters_for(chosen) ? static_cast<unsigned>(chosen.cluster) : 1;
-  const auto run = [&]<LaunchShape kShape, bool kRest> {
+  const auto run = [&]<LaunchShape kShape, bool kLongRows> {
     constexpr int kLanes = kShape.lanes, kThreads = kRowThreads<kLanes>;
-    const auto kernel = kernel_of.template operator()<kShape, kRest>();
+    const auto kernel = kernel_of.template operator()<kShape, kLongRows>();
     size_t slots = kWidth > 1 ? static_cast<size_t>(inputs) * kShape.vectors * kThreads : 0;
     LaunchConfig config{.grid = dim3(cluster),
                         .block = dim3(kThreads),
@@ -339,9 +339,9 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (is_missing(args.x) || is_missing(args.y)) return invalid("softmax: x or y is null");
   const auto run = [&]<int kWidth, const auto & kTable> {
     return launch_walk<T, kWidth, kTable>(
-        args, t, v, kForwardAlone, 1, stream, [&]<LaunchShape kShape, bool kRest> {
+        args, t, v, kForwardAlone, 1, stream, [&]<LaunchShape kShape, bool kLongRows> {
           return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
-                                kRest>;
+                                kLongRows>;
         });
   };
   if (!same_misplacement(args.x, args.y)) return run.template operator()<1, kForwardElements>();
@@ -366,10 +366,11 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (is_missing(args.dy) || is_missing(args.y) || is_missing(args.dx))
     return invalid("softmax: dy, y or dx is null");
   const auto run = [&]<int kWidth, const auto & kTable>(int64_t alone) {
-    return launch_walk<T, kWidth,
-                       kTable>(args, t, v, alone, 2, stream, [&]<LaunchShape kShape, bool kRest> {
-      return backward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm, kRest>;
-    });
+    return launch_walk<T, kWidth, kTable>(
+        args, t, v, alone, 2, stream, [&]<LaunchShape kShape, bool kLongRows> {
+          return backward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
+                                 kLongRows>;
+        });
   };
   if (!same_misplacement(args.y, args.dy) || !same_misplacement(args.y, args.dx))
     return run.template operator()<1, kBackwardElements>(kBackwardAlone);
