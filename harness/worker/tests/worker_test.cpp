@@ -104,10 +104,10 @@ TEST(Worker, silence_has_a_limit) {
 
 TEST(Worker, the_limit_counts_from_the_request) {
   Process process;
-  process.start(script("read line <&3; echo $line >&3; sleep 1000"));
-  usleep(300'000);
+  process.start(script("read line <&3; sleep 0.2; echo $line >&3; sleep 1000"));
+  usleep(1'000'000);
   process.send("late");
-  EXPECT_EQ(process.hear({.silence_s = 0.25}).text, "late");
+  EXPECT_EQ(process.hear({.silence_s = 0.9}).text, "late");
 }
 
 TEST(Worker, one_that_is_stopped_is_killed) {
@@ -222,6 +222,7 @@ TEST(Worker, it_dies_with_its_parent) {
   EXPECT_NE(getpgid(grandchild), getpgid(parent.pid()));
   parent.stop();
   EXPECT_TRUE(ends_soon(grandchild));
+  kill(grandchild, SIGKILL);
 }
 
 TEST(Worker, it_gets_no_descriptor_of_ours) {
