@@ -14,10 +14,17 @@
 #include "kernels/device/scratch_parts.h"
 #include "kernels/layer_norm/backward_kernel.h"
 #include "kernels/layer_norm/row_moments.h"
+#include "kernels/norm/launch.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::layer_norm {
 namespace {
+
+using norm::check_scratch;
+using norm::check_sizes;
+using norm::forward_grid;
+using norm::in_vectors;
+using norm::with_row_kernel;
 
 // As rms_norm's: four vectors a thread and 1024 threads per SM. Shapes for 1280 threads per SM are
 // for `tigon tune`.
@@ -224,88 +231,23 @@ forward_kernel(Forward<P> args, int64_t ahead) {
 
 // ---- launchers ----------------------------------------------------------------------------------
 
-template <class P, int kWidth>
-Status launch_forward(const Forward<P>& args, Stream stream) {
-  const int64_t rows = args.x.shape[0], pieces = args.x.shape[1] / kWidth;
-  const auto run = [&]<LaunchShape kShape, bool kLongRows> {
-    constexpr int kLanes = kShape.lanes;
-    const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
-    return launch(
-        {dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
-        forward_kernel<P, kWidth, kLanes, kShape.vectors, kShape.blocks_per_sm, kLongRows>, args,
-        rows_ahead(kShape, rows));
-  };
-  if constexpr (kWidth == 1)
-    return with_row_shape<kForwardElements>(pieces, run);
-  else
-    return with_row_shape<kForwardVectors>(pieces, run);
-}
-
-// Blocks of backward's grid, enough for aligned rows and for others, so that the scratch does not
-// depend on addresses.
-template <class P>
-unsigned most_blocks(int64_t rows, int64_t h) {
-  const auto blocks = [&]<LaunchShape kShape, bool> {
-    return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(rows);
-  };
-  return std::max(with_row_shape<kBackwardVectors>(h / kVec<typename P::Elem>, blocks),
-                  with_row_shape<kBackwardElements>(h, blocks));
-}
-
 struct Partials {
   float *dw, *db;  // [blocks, H]; null where the sum is not wanted
   size_t bytes;
 };
 template <class P>
 Partials partials_of(const Backward<P>& args) {
-  const int64_t count = most_blocks<P>(args.x.shape[0], args.x.shape[1]) * args.x.shape[1];
+  const int64_t count = norm::partial_sums<kBackwardVectors, kBackwardElements, typename P::Elem>(
+      args.x.shape[0], args.x.shape[1]);
   ScratchParts parts(args.scratch.data);
   float* const dw = args.dw ? parts.take<float>(count) : nullptr;
   float* const db = args.db ? parts.take<float>(count) : nullptr;
   return {dw, db, parts.bytes()};
 }
 
-template <class P, int kWidth>
-Status launch_backward(const Backward<P>& args, Stream stream) {
-  const int64_t rows = args.x.shape[0], h = args.x.shape[1];
-  const Partials partials = partials_of(args);
-  unsigned blocks = 0;
-  const auto run = [&]<LaunchShape kShape, bool kLongRows> {
-    constexpr int kLanes = kShape.lanes, kPieces = kShape.vectors, kStages = kShape.stages;
-    blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
-    const size_t shared_bytes = kWidth > 1 ? two_queues(kShape) : 0;
-    return launch(
-        {dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream},
-        backward_kernel<P, kWidth, kLanes, kPieces, kShape.blocks_per_sm, kStages, kLongRows>, args,
-        partials.dw, partials.db);
-  };
-  Status status;
-  if constexpr (kWidth == 1)
-    status = with_row_shape<kBackwardElements>(h, run);
-  else
-    status = with_row_shape<kBackwardVectors>(h / kWidth, run);
-  if (!status.ok()) return status;
-  return launch_partial_sums(blocks, h, {partials.dw, args.dw.data}, {partials.db, args.db.data},
-                             stream);
-}
-
-// Common to both passes. Block indices are 31 bits.
-Status check_sizes(int64_t t, int64_t h) {
-  if (t < 0 || h < 1) return invalid("x must be [T, H] with T >= 0 and H >= 1");
-  if (t > INT32_MAX) return unsupported("x has too many rows: at most 2^31 - 1");
-  return {};
-}
-
 template <class View>
 bool fits_row(const View& v, int64_t h) {
   return !v || has_shape(v, h);
-}
-
-// Rows, weight and bias can be read in 16-byte pieces.
-template <class P, class... Views>
-bool in_vectors(const typename P::Elem* w, const typename P::Elem* b, const Views&... views) {
-  const bool aligned = is_aligned16(w) && is_aligned16(b) && (rows_aligned16(views) && ...);
-  return aligned && ((views.shape[1] % kVec<typename P::Elem> == 0) && ...);
 }
 
 }  // namespace
@@ -322,9 +264,13 @@ Status forward(const Forward<P>& args, Stream stream) {
     return invalid("mean and rstd must be [T] with unit stride");
   if (is_missing(args.x) || is_missing(args.y) || is_missing(args.mean) || is_missing(args.rstd))
     return invalid("x, y, mean or rstd is null: only w and b may be left out");
-  return in_vectors<P>(args.w.data, args.b.data, args.x, args.y)
-             ? launch_forward<P, kVec<typename P::Elem>>(args, stream)
-             : launch_forward<P, 1>(args, stream);
+  const bool vectors = in_vectors(args.w, args.x, args.y) && is_aligned16(args.b.data);
+  return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
+      vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
+        const auto kernel = forward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
+                                           kShape.blocks_per_sm, kLongRows>;
+        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
+      });
 }
 
 template <class P>
@@ -348,13 +294,16 @@ Status backward(const Backward<P>& args, Stream stream) {
       is_missing(args.rstd))
     return invalid("dy, x, dx, mean or rstd is null: only w, dw and db may be left out");
   if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
-  const size_t needed = workspace(args);
-  if (args.scratch.bytes < needed) return invalid("scratch is smaller than workspace(args)");
-  if (needed > 0 && (args.scratch.data == nullptr || !is_aligned16(args.scratch.data)))
-    return invalid("scratch is null or not 256-byte aligned");
-  return in_vectors<P>(args.w.data, nullptr, args.dy, args.x, args.dx)
-             ? launch_backward<P, kVec<typename P::Elem>>(args, stream)
-             : launch_backward<P, 1>(args, stream);
+  if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
+  const Partials partials = partials_of(args);
+  return norm::launch_backward<kBackwardVectors, kBackwardElements>(
+      args, in_vectors(args.w, args.dy, args.x, args.dx), {partials.dw, args.dw.data},
+      {partials.db, args.db.data}, stream,
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid) {
+        const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
+                                            kShape.blocks_per_sm, kShape.stages, kLongRows>;
+        return launch(grid, kernel, args, partials.dw, partials.db);
+      });
 }
 
 template Status forward<F32>(const Forward<F32>&, Stream);

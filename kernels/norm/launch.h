@@ -29,7 +29,7 @@ bool in_vectors(const View<const T, 1>& w, const Views&... views) {
   return aligned && ((views.shape[1] % kVec<T> == 0) && ...);
 }
 
-// Returns run.operator()<width of a piece, shape, whether it takes the rest>() of the shape for
+// Returns run.operator()<width of a piece, shape, whether it takes long rows>() of the shape for
 // rows of h elements.
 template <const auto& kVectors, const auto& kElements, class T, class Run>
 auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
@@ -49,11 +49,12 @@ LaunchConfig forward_grid(int64_t rows, Stream stream) {
   return {dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream};
 }
 
-// Calls run.operator()<as above>(grid, partials) and adds the partial sums of dw up.
+// Calls run.operator()<as above>(grid) over the rows of args.x, then adds up the partial sums of
+// these tensors.
 template <const auto& kVectors, const auto& kElements, class Args, class Run>
-Status launch_backward(const Args& args, bool vectors, Stream stream, const Run& run) {
+Status launch_backward(const Args& args, bool vectors, const ColumnSums& first,
+                       const ColumnSums& second, Stream stream, const Run& run) {
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
-  float* partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
   unsigned blocks = 0;
   const Status status = with_row_kernel<kVectors, kElements, typename Args::Elem>(
       vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
@@ -61,25 +62,39 @@ Status launch_backward(const Args& args, bool vectors, Stream stream, const Run&
         blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
         const size_t shared_bytes = kWidth > 1 ? kVectors.shared_bytes(kShape) : 0;
         const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream};
+        return run.template operator()<kWidth, kShape, kLongRows>(grid);
+      });
+  if (!status.ok()) return status;
+  return launch_partial_sums(blocks, h, first, second, stream);
+}
+// The same with dw alone, whose partial sums are the scratch: run.operator()<as above>(grid, them).
+template <const auto& kVectors, const auto& kElements, class Args, class Run>
+Status launch_backward(const Args& args, bool vectors, Stream stream, const Run& run) {
+  float* const partials = args.dw ? static_cast<float*>(args.scratch.data) : nullptr;
+  return launch_backward<kVectors, kElements>(
+      args, vectors, {partials, args.dw.data}, {}, stream,
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid) {
         return run.template operator()<kWidth, kShape, kLongRows>(grid, partials);
       });
-  if (!status.ok() || !args.dw) return status;
-  return launch_partial_sums(blocks, h, {partials, args.dw.data}, {}, stream);
 }
 
-// Bytes of the partial sums: enough for aligned rows and for others, so that it does not depend on
-// addresses.
+// Partial sums of a weight gradient over t rows of h: enough for aligned rows and for others, so
+// that a workspace does not depend on addresses.
+template <const auto& kVectors, const auto& kElements, class T>
+int64_t partial_sums(int64_t t, int64_t h) {
+  const auto blocks = [&]<int, LaunchShape kShape, bool> {
+    return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(t);
+  };
+  return std::max(with_row_kernel<kVectors, kElements, T>(true, h, blocks),
+                  with_row_kernel<kVectors, kElements, T>(false, h, blocks)) *
+         h;
+}
 template <const auto& kVectors, const auto& kElements, class Args>
 size_t partial_sum_bytes(const Args& args) {
   if (!args.dw) return 0;
   const int64_t t = args.x.shape[0], h = args.x.shape[1];
-  const auto blocks = [&]<int, LaunchShape kShape, bool> {
-    return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(t);
-  };
-  using T = typename Args::Elem;
-  const unsigned rows = std::max(with_row_kernel<kVectors, kElements, T>(true, h, blocks),
-                                 with_row_kernel<kVectors, kElements, T>(false, h, blocks));
-  return size_t{rows} * static_cast<size_t>(h) * sizeof(float);
+  return static_cast<size_t>(partial_sums<kVectors, kElements, typename Args::Elem>(t, h)) *
+         sizeof(float);
 }
 
 }  // namespace tigon::norm
