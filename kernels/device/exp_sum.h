@@ -6,10 +6,10 @@
 
 namespace tigon {
 
-// e^(x - max) = fix * part(x): an addition less for each x, when fix is applied to what the parts
-// are added up to. fix takes back that the product max * log2(e) is rounded, by up to 2^-24 of it.
-// Where that could be beyond 2^128, numbers next to each other are so far apart that any slope will
-// do: the power is 1 or 0.
+// exp(x - max) = fix * part(x). Apply fix once to the sum of the parts: that saves one addition per
+// element. fix corrects for the rounding of max * log2(e), up to 2^-24 of the product. Where the
+// correction could exceed 2^128, adjacent floats are so far apart that any slope will do: the power
+// is 1 or 0.
 struct ShiftedExp {
   float slope, shift, fix;
   TIGON_DEVICE explicit ShiftedExp(float max)

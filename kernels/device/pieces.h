@@ -99,8 +99,8 @@ TIGON_DEVICE Piece<T, kWidth> larger_elements(const Piece<T, kWidth>& so_far,
   return pack_piece<T>(a);
 }
 
-// For pieces that are read only where they have been loaded, which g++ cannot see: a zero in every
-// register would cost a GPU time.
+// For pieces that are read only where they have been loaded. g++ cannot see that and needs a value;
+// on a GPU a zero in every register would cost time.
 template <class T, int kWidth, size_t kPieces>
 TIGON_DEVICE void leave_unset(Piece<T, kWidth> (&pieces)[kPieces]) {
 #if TIGON_GPU
@@ -110,8 +110,8 @@ TIGON_DEVICE void leave_unset(Piece<T, kWidth> (&pieces)[kPieces]) {
 #endif
 }
 
-// Makes the piece as good as newly loaded: what was computed from it is computed again rather than
-// kept. Without it nvcc keeps a row of bf16 in twice the registers, as float.
+// Hides from the compiler that the piece is known: it computes values again instead of keeping
+// them. Without this nvcc keeps a row of bf16 in twice the registers, as float.
 template <class T, int kWidth>
 TIGON_DEVICE void keep_packed(Piece<T, kWidth>& piece) {
 #if TIGON_GPU
@@ -124,16 +124,16 @@ TIGON_DEVICE void keep_packed(Piece<T, kWidth>& piece) {
 #endif
 }
 
-// Between loads and the first use of what they bring. Where registers are few, ptxas otherwise puts
-// off loads until the first has come and has been computed with: the thread waits for memory twice.
-// It moves no load behind this; the warp need not be whole.
+// Goes between loads and the first use of their values: ptxas moves no load behind it. Where
+// registers are few it would otherwise postpone some loads until others have been used, and the
+// thread would wait for memory twice. The warp need not be whole.
 TIGON_DEVICE void issue_loads() {
 #if TIGON_GPU
   __syncwarp(__activemask());
 #endif
 }
 
-// Lets nvcc keep the value in a register; by itself it computes cheap ones again at every use.
+// Makes nvcc keep the value in a register instead of computing it again at every use.
 TIGON_DEVICE void keep_computed(int& value) {
 #if TIGON_GPU
   asm volatile("" : "+r"(value));

@@ -1,18 +1,20 @@
-// The next rows of one tensor, for a kernel that walks over rows: requested before this row is
-// worked on, so that memory is never idle.
+// The next rows of one tensor, for a kernel that walks over rows. They are requested before work on
+// a row starts, so that memory is never idle.
 #pragma once
 #include "kernels/device/async.h"
 #include "kernels/device/row_lanes.h"
 
 namespace tigon {
 
-// kStages rows are on their way to shared memory, in 16-byte pieces. A thread copies what it will
-// read itself, so it waits for nobody else. Single elements are read one row ahead into registers:
-// there is no copy of two bytes; and so are pieces where kStages is 1. A group of lanes takes the
-// rows first_row(), + step(), ... The queues of a kernel move together: request() of each, close();
-// and for every row await(), receive() of each, the next requests, close(). A row that registers
-// cannot hold is read where it landed: at() in place of receive(), and the next requests when the
-// thread is through with it. The thread has its p-th piece of a row if p * kLanes < mine.
+// kStages rows are in flight to shared memory, in 16-byte pieces. A thread copies what it will read
+// itself, so it waits for nobody else. With one stage, and for single elements, which no copy is
+// narrow enough for, a thread reads one row ahead into registers.
+//
+// A group of lanes takes the rows first_row(), + step(), ... The queues of a kernel move together:
+// request() of each, close(); then for every row await(), receive() of each, the next requests,
+// close(). To leave a row in shared memory, use at() in place of receive(), and request the next
+// row when the thread has read this one for the last time. `mine`: the thread has its p-th piece of
+// a row if p * kLanes < mine.
 template <class T, int kWidth, int kLanes, int kPieces, int kStages>
 class RowQueue {
   static constexpr int kPitch = kRowThreads<kLanes>;
@@ -90,7 +92,7 @@ constexpr size_t queue_bytes(const LaunchShape& shape) {
   const int threads = shape.lanes < 128 ? 128 : shape.lanes;
   return sizeof(Vec<float>) * static_cast<size_t>(threads * shape.vectors * shape.stages);
 }
-// A row of so many pieces leaves registers only for the sums of its columns.
+// A row of so many pieces leaves registers for the sums of its columns only.
 inline constexpr int kLongRow = 2048;
 TIGON_HOST_DEVICE constexpr bool is_long(const LaunchShape& shape) {
   return shape.lanes * shape.vectors >= kLongRow;

@@ -1,12 +1,12 @@
-// Wide rows of two inputs of one shape on their way to a kernel whose blocks walk over them
-// (sm_90): each warp has a ring of slots in shared memory, which bulk copies fill with its part of
-// this row and of the next ones. A warp asks for the next chunk as soon as it has read a slot for
-// the last time, and waits for no other warp: loads are always in flight, also during a row's
-// reduction and stores.
+// Feeds wide rows of two inputs of one shape to a kernel whose blocks walk over rows (sm_90). Each
+// warp has a ring of slots in shared memory, which bulk copies fill with chunks of this row and of
+// the next ones. A warp requests the next chunk as soon as it has read a slot for the last time,
+// and waits for no other warp. So loads are in flight at all times, also during a row's reduction
+// and stores.
 //
-// A warp's part of a row is whole slots side by side, and parts differ by one slot at most: all
+// A warp's part of a row is whole slots side by side. Parts differ by one slot at most, because all
 // warps wait for the last one at the row's reduction. Parts of equal numbers of vectors would leave
-// the last slot of every warp mostly empty where a row is a little more than whole slots.
+// the last slot of every warp mostly empty where a row is a little longer than whole slots.
 #pragma once
 #include <algorithm>
 
@@ -25,7 +25,7 @@ inline constexpr int64_t kMinRingVectors = 3500;
 constexpr size_t ring_bytes(const LaunchShape& shape) {
   return static_cast<size_t>(shape.lanes) * shape.vectors * shape.stages * kRingInputs * 16;
 }
-// May rows of so many 16-byte vectors be walked over in this shape?
+// Whether this shape can walk over rows of so many 16-byte vectors.
 inline bool ring_holds(const LaunchShape& shape, int64_t vectors) {
   const DeviceLimits& limits = device_limits();
   return limits.bulk_copies && limits.shared_per_block >= ring_bytes(shape) + kRingStaticShared &&
@@ -79,8 +79,8 @@ class RowRing {
     return slice_of<kWidth>(rows_.data[0] + row * rows_.stride[0], rows_.columns, 0, 1);
   }
 
-  // add(f, g) of the values of all pieces of the row: float[kValues] of each input, or less at the
-  // row's end.
+  // Calls add(f, g) for the values of all pieces of the row: float[kValues] of each input, or fewer
+  // at the row's end.
   template <class Add>
   TIGON_DEVICE void read(const Slice& s, const Add& add) const {
     int slot = slot_;
@@ -112,8 +112,8 @@ class RowRing {
     }
   }
 
-  // use(f, g) of all pieces of the row, which leaves the ring: what f, float[kValues] of the first
-  // input, has become is written to the row `to`.
+  // Calls use(f, g) for all pieces of the row and writes what it leaves in f, float[kValues] of the
+  // first input, to the row `to`. The row leaves the ring.
   template <class Use>
   TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
     const Part part = part_of(s);
@@ -216,7 +216,7 @@ class RowRing {
   int request_remaining_ = 0;
 };
 
-// Launches kernel(args) over rows, of which a block takes one at a time.
+// Launches kernel(args); its blocks stay and take one row at a time.
 template <class Kernel, class Args>
 Status launch_ring(const LaunchShape& shape, int64_t rows, Stream stream, Kernel kernel,
                    const Args& args) {

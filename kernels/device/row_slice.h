@@ -12,8 +12,8 @@ struct Slice {
   int head, tail, first, last;
 };
 
-// With a width of one element there is neither head nor tail. `blocks` is a power of two: a
-// division would cost 20 instructions.
+// With a width of one element there is neither head nor tail. `blocks` is a power of two, so
+// that a shift replaces a division.
 template <int kWidth, class T>
 TIGON_DEVICE Slice slice_of(const T* x, int columns, unsigned rank, unsigned blocks) {
   const auto misplaced = static_cast<unsigned>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));

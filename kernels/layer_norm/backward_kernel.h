@@ -1,11 +1,9 @@
 // layer_norm backward   dx = rstd * (m - mean_H(m) - x_hat * mean_H(m * x_hat)),  m = dy * w,
 //                       dw = sum_T dy * x_hat,  db = sum_T dy,  x_hat = (x - mean) * rstd
 //
-// A fixed grid walks over the rows; x and dy are read once, and kept in shared memory where they
-// landed, short rows in registers; the next rows are read while these are worked on (row_queue.h).
-// dw and db are
-// summed as in kernels/device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial
-// sums.
+// A fixed grid walks over the rows. x and dy are read once and stay in shared memory, short rows in
+// registers. The next rows are in flight meanwhile (row_queue.h). dw and db are summed as in
+// device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
 #pragma once
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_queue.h"
@@ -31,8 +29,8 @@ TIGON_DEVICE void weigh(const Piece<typename P::Elem, kWidth>& w, const float (&
   for (int j = 0; j < kWidth; ++j) m[j] = m[j] * dy[j];
 }
 
-// Mean and 1 / sd of a row, and x_hat = x * rstd + shift: an operation fewer for an element, and
-// what x - mean has less of rounding the mean does not have.
+// Mean and 1 / sd of a row. x_hat = x * rstd + shift is one operation less for each element than
+// (x - mean) * rstd, and no less exact: the mean itself is rounded.
 struct RowStatistics {
   float mean, rstd, shift;
 };
@@ -76,16 +74,16 @@ TIGON_DEVICE void store_dx(const Piece<typename P::Elem, kWidth>& x_piece,
   store_piece(dx, m);
 }
 
-// Adds to sums that are kept in memory; the first row of a block finds nothing there yet.
+// Adds to sums in memory, which the first row of a block sets.
 template <int kWidth>
 TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidth]) {
   if (p == nullptr) return;
   for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
 }
 
-// partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. With kLongRows,
-// columns beyond those that fit into registers keep their sums there from the start; there is one
-// row per block then. dx may be dy's memory.
+// partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. kLongRows: rows may
+// be longer than registers hold; there is one row per block then, and the columns behind sum dw and
+// db in memory. dx may be dy's memory.
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages,
           bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)

@@ -1,5 +1,5 @@
-// Mean and standard deviation of a row that whole warps share: each warp sums about a centre of its
-// own, and what they have is joined through one barrier.
+// Mean and standard deviation of a row that several warps share. Each warp sums about a centre of
+// its own; one barrier later all of them join these parts.
 #pragma once
 #include "kernels/device/row_lanes.h"
 

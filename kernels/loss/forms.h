@@ -1,5 +1,5 @@
-// What rows.cu computes of one logit at a time, in three forms: a kernel has the instructions
-// and registers of those options only that it is used for.
+// What rows.cu computes for each logit, in three forms: a kernel pays instructions and registers
+// only for the options that it serves.
 #pragma once
 #include <climits>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace tigon {
 
 enum class LossForm : int {
-  kPlain,    // neither of what follows
+  kPlain,    // no softcap, no class weights, no results beside the loss
   kSoftcap,  // a softcap
   kGeneral,  // everything: maybe a softcap, class weights, results beside the loss
 };
@@ -40,12 +40,12 @@ struct Statistics<LossForm::kGeneral> {
   int first = INT_MAX;  // none: every logit is NaN
 };
 
-// Does a class with this logit come before the first one?
+// Whether a class with this logit comes before the first one.
 TIGON_DEVICE bool comes_before(float x, int column, float largest, int first) {
   return x > largest || (x == largest && column < first);
 }
 
-// The moment of `s` about another maximum. Of nothing it is 0, whatever the maximum was.
+// The moment of `s` about another maximum; 0 for an empty sum, whatever its maximum was.
 TIGON_DEVICE float moment_about(float max, const Statistics<LossForm::kGeneral>& s) {
   if (s.exp.sum == 0.0f) return 0.0f;
   const float shift = s.exp.max - max;

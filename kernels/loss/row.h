@@ -1,5 +1,4 @@
-// What the kernels of losses make of one row: its loss and results from its statistics, and the
-// form of its gradient.
+// One row of a loss: its loss and results from its statistics, and the factors of its gradient.
 #pragma once
 #include <cmath>
 
@@ -36,7 +35,7 @@ TIGON_DEVICE const float* smoothing_weights(const LossRows<T>& a) {
   return a.class_weight + a.first_column;
 }
 
-// What class weights and the mean make of a row's loss and gradient.
+// Factors of a row's loss and gradient, from class weights and from the mean.
 struct RowFactors {
   float upstream;    // of the gradient
   float weight;      // of the target's class
@@ -114,7 +113,8 @@ struct RowGradient {
   float at_target;
 };
 
-// Of the gradient of a row. y is the target, or -1: NaN everywhere.
+// Factors of a row's gradient. y is the target class; -1 marks an invalid target, whose gradient is
+// NaN.
 template <LossForm kForm, class T>
 TIGON_DEVICE RowFactors gradient_factors(const LossRows<T>& a, int64_t row, int y) {
   RowFactors f = {NAN, 1.0f, 0.0f, 0.0f, 0.0f};

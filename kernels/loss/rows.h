@@ -11,15 +11,15 @@ enum class LossPass : int {
   kForwardBackward,  // writes loss and lse; the gradient takes the place of the logits
 };
 
-// Of the rows that are not ignored, and of all classes.
+// Totals over the rows that are not ignored, and over all classes.
 struct LossTotals {
   float rows;         // their number, or the caller's normaliser
   float weight;       // sum of their targets' class weights, or the caller's normaliser
   float all_classes;  // sum of all class weights, with label smoothing
 };
 
-// Rows of logits and what belongs to them, in device memory. T rows, V classes; all of the columns
-// are held but by columns.h.
+// Rows of logits and what belongs to them, in device memory: T rows of V classes. `logits` has all
+// columns, in columns.h those of one part.
 template <class Elem>
 struct LossRows {
   LossPass pass = LossPass::kForward;
@@ -38,7 +38,7 @@ struct LossRows {
   float *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;  // [T]; nullptr: not computed
 };
 
-// The mean is over rows that are counted, and smoothing with weights takes the sum of these.
+// The mean divides by the number of rows that count; smoothing with weights needs their sum.
 inline bool needs_totals(const LossOptions& o, bool has_weights) {
   return o.reduction == Reduction::kMean || (has_weights && o.label_smoothing != 0.0f);
 }
@@ -59,7 +59,7 @@ enum class DivideBy { kNothing, kRows, kWeight };
 Status reduce_rows(const float* values, int64_t rows, const LossTotals* totals, DivideBy divisor,
                    float* out, Stream stream);
 
-// The same for the loss and what is returned beside it, of a pass with these rows.
+// Reduces the loss, and the results beside it, of a pass over these rows.
 template <class Args, class Elem>
 Status reduce_results(const Args& a, const LossRows<Elem>& rows, Stream stream) {
   const bool mean = a.reduction == Reduction::kMean;

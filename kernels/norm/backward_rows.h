@@ -1,11 +1,9 @@
-// What a backward kernel that normalises rows does with those of a block: rms_norm's, and
-// add_rms_norm's, which adds the gradient of the residual stream. Args are rms_norm::Backward or
-// have its members.
+// Backward of rms_norm, and of add_rms_norm, which adds the gradient of the residual stream:
 //
 //   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),  dw = sum_T dy * x * rstd
 //
-// A fixed grid walks over the rows; x and dy are read once and kept in registers, or in shared
-// memory where those are needed; the next rows are read while these are worked on (row_queue.h).
+// A fixed grid walks over the rows. x and dy are read once and stay on chip: in registers, or in
+// shared memory where registers are short. The next rows are in flight meanwhile (row_queue.h).
 // Each thread sums dw of its columns in registers, every block writes one row of partial sums to
 // scratch, and a second kernel adds those in a fixed order: no atomics, the same bits every time.
 #pragma once
@@ -30,16 +28,15 @@ TIGON_DEVICE void gradient(const Args& args, const Piece<typename Args::Elem, kW
   for (int j = 0; j < kWidth; ++j) dx[j] = rstd * (dx[j] - x[j] * pull);
 }
 
-// partials: [gridDim.x, H], or null if there is no dw. With kLongRows, columns beyond those that
-// fit into registers keep their sums there from the start; there is one row per block then. dx may
-// be dy's memory. slots: shared memory of two queues of kStages rows. `upstream` is what else has a
-// gradient for the row:
+// Args are rms_norm::Backward or have its members; dx may be dy's memory. partials: [gridDim.x, H],
+// or null if there is no dw. kLongRows: rows may be longer than registers hold; there is one row
+// per block then, and the columns behind sum dw in `partials`. slots: shared memory of two queues
+// of kStages rows. `upstream` is what else has a gradient for the row:
 //   kRowInShared                x and dy stay where they landed in shared memory
-//   request(mine, slot)       starts to read the next row with x and dy, to slot `slot`; as of a
-//                             queue
+//   request(mine, slot)       requests its part of the next row, as RowQueue does
 //   start(row, lane)          starts to read this row
 //   add(i, p, slot, dx)       adds piece i, the thread's p-th
-//   add_at(i, dx)             adds a piece that is not kept
+//   add_at(i, dx)             adds a piece that registers do not hold
 template <int kWidth, int kLanes, int kPieces, int kStages, bool kLongRows, class Args,
           class Upstream>
 TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename Args::Elem>* slots,

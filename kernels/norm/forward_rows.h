@@ -1,5 +1,8 @@
-// What a forward kernel that normalises rows does with one: rms_norm's, and add_rms_norm's, whose
-// rows are sums. Args are rms_norm::Forward or have its members.
+// Forward of rms_norm, and of add_rms_norm, whose rows are sums:
+//
+//   y = x * rstd * (offset + w),  rstd = 1 / sqrt(mean_H(x^2) + eps)
+//
+// A row is read once and stays in registers, as stored.
 #pragma once
 #include "kernels/device/rows_ahead.h"
 #include "kernels/norm/casting.h"
@@ -34,14 +37,15 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
   for (int j = 0; j < kWidth; ++j) x[j] *= gain[j];
 }
 
-// The row of this thread; lanes of a warp or a whole block share it. `input` says where it is from:
-//   start(row, column)     before anything else; the row may be beyond the last; the thread's first
-//                          piece begins at `column`
+// One row, which part of a warp, a warp or a block shares. Args are rms_norm::Forward or have its
+// members. `ahead`: see rows_ahead(). `input` says where the row comes from:
+//   start(row, column)     called first; the thread's first piece begins at `column`, and the row
+//   may
+//                          be beyond the last
 //   load(at, p, kept)      starts to read the thread's p-th piece, `at` elements behind its first
-//   finish(at, p, kept, f) makes it the piece that is normalised; f its values
-//   read(at, f)            both, for a piece that does not fit into registers; it is in args.x then
-//   prefetch(row)          asks for that row to be in L2; by one lane
-// `ahead`: see rows_ahead().
+//   finish(at, p, kept, f) turns it into the piece to normalise, with the values f
+//   read(at, f)            both, for a piece that registers do not hold; args.x holds it afterwards
+//   prefetch(row)          prefetches a row into L2; one lane calls it
 template <int kWidth, int kLanes, int kPieces, bool kLongRows, class Args, class Input>
 TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   using T = typename Args::Elem;

@@ -1,8 +1,8 @@
 // How both passes of softmax walk over rows. A warp, a block or a cluster of blocks works on a row
-// and stays for further ones: while a row is in registers, as stored, the next one is on its way to
-// shared memory, so that loads are always in flight, also during the row's reduction and stores.
-// Each thread copies for itself: no barrier but the reduction's. What registers cannot hold of a
-// row is read again, from L2 mostly.
+// and stays for further ones. While a row is in registers, as stored, the next one is in flight to
+// shared memory, also during the row's reduction and stores. Each thread copies for itself: the
+// reduction has the only barrier. What registers cannot hold of a row is read again, mostly from
+// L2.
 #pragma once
 #include "kernels/device/cluster_reduce.h"
 #include "kernels/device/row_lanes.h"
