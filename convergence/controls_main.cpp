@@ -3,22 +3,22 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "convergence/controls.h"
+#include "harness/json/json.h"
 #include "harness/mutants/switch.h"
 
 int main() {
   try {
     tigon::convergence::run_controls([](const char* fault) { tigon::plant(fault); },
                                      [](const tigon::convergence::ControlReport& r) {
-                                       fmt::print("{}\n", nlohmann::json{{"fault", r.control.fault},
-                                                                         {"what", r.control.what},
-                                                                         {"caught", r.caught},
-                                                                         {"dtype", r.dtype},
-                                                                         {"step", r.step},
-                                                                         {"reason", r.reason},
-                                                                         {"seconds_s", r.seconds_s}}
+                                       fmt::print("{}\n", tigon::Json{{"fault", r.control.fault},
+                                                                      {"what", r.control.what},
+                                                                      {"caught", r.caught},
+                                                                      {"dtype", r.dtype},
+                                                                      {"step", r.step},
+                                                                      {"reason", r.reason},
+                                                                      {"seconds_s", r.seconds_s}}
                                                               .dump());
                                        std::fflush(stdout);
                                      });

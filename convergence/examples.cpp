@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "convergence/converge.h"
+#include "harness/json/json.h"
 
 namespace tigon::convergence {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* kRight =
     R"(write one object a line, {"text": "..."} or {"instruction": "...", "output": "..."})";
@@ -31,8 +29,8 @@ std::string alpaca_prompt(const std::string& instruction, const std::string& inp
 
 // What is wrong with the line is thrown as text.
 Example example_of(const std::string& line) {
-  const Json object = Json::parse(line, nullptr, false);
-  if (object.is_discarded() || !object.is_object()) throw std::string("is no JSON object");
+  const Json object = Json::try_parse(line).value_or(nullptr);
+  if (!object.is_object()) throw std::string("is no JSON object");
   const auto text = [&](const char* key) {
     const auto member = object.find(key);
     if (member == object.end()) throw fmt::format("has no \"{}\"", key);

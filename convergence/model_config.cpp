@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "convergence/parameter_layout.h"
+#include "harness/json/json.h"
 #include "kernels/signature/signature.h"
 
 namespace tigon::convergence {
@@ -141,41 +141,40 @@ std::optional<ModelConfig> find_config(std::string_view name) {
 }
 
 std::string description(const ModelConfig& c) {
-  const nlohmann::ordered_json fields = {
-      {"name", c.name},
-      {"layers", c.layers},
-      {"hidden", c.hidden},
-      {"heads", c.heads},
-      {"kv_heads", c.kv_heads},
-      {"head_size", c.head_size},
-      {"intermediate", c.intermediate},
-      {"vocabulary", c.vocabulary},
-      {"tied", c.tied},
-      {"norm", c.norm == NormKind::kRmsNorm ? "rms_norm" : "layer_norm"},
-      {"norm_offset", c.norm_offset},
-      {"norm_eps", c.norm_eps},
-      {"qk_norm", c.qk_norm},
-      {"activation", name_of(c.activation)},
-      {"rotary", c.rotary},
-      {"rotary_interleaved", c.rotary_interleaved},
-      {"softcap", c.softcap},
-      {"attention_softcap", c.attention_softcap},
-      {"medusa", c.medusa},
-      {"frozen", c.frozen},
-      {"accumulate", c.accumulate},
-      {"recompute", c.recompute},
-      {"rope_theta", c.rope_theta},
-      {"sequence", c.sequence},
-      {"batch", c.batch},
-      {"logits_bytes", c.logits_bytes},
-      {"learning_rate", c.learning_rate},
-      {"table_rate", c.table_rate},
-      {"warm_up", c.warm_up},
-      {"beta1", c.beta1},
-      {"beta2", c.beta2},
-      {"adam_eps", c.adam_eps},
-      {"weight_decay", c.weight_decay},
-      {"clip", c.clip}};
+  const Json fields = {{"name", c.name},
+                       {"layers", c.layers},
+                       {"hidden", c.hidden},
+                       {"heads", c.heads},
+                       {"kv_heads", c.kv_heads},
+                       {"head_size", c.head_size},
+                       {"intermediate", c.intermediate},
+                       {"vocabulary", c.vocabulary},
+                       {"tied", c.tied},
+                       {"norm", c.norm == NormKind::kRmsNorm ? "rms_norm" : "layer_norm"},
+                       {"norm_offset", c.norm_offset},
+                       {"norm_eps", c.norm_eps},
+                       {"qk_norm", c.qk_norm},
+                       {"activation", name_of(c.activation)},
+                       {"rotary", c.rotary},
+                       {"rotary_interleaved", c.rotary_interleaved},
+                       {"softcap", c.softcap},
+                       {"attention_softcap", c.attention_softcap},
+                       {"medusa", c.medusa},
+                       {"frozen", c.frozen},
+                       {"accumulate", c.accumulate},
+                       {"recompute", c.recompute},
+                       {"rope_theta", c.rope_theta},
+                       {"sequence", c.sequence},
+                       {"batch", c.batch},
+                       {"logits_bytes", c.logits_bytes},
+                       {"learning_rate", c.learning_rate},
+                       {"table_rate", c.table_rate},
+                       {"warm_up", c.warm_up},
+                       {"beta1", c.beta1},
+                       {"beta2", c.beta2},
+                       {"adam_eps", c.adam_eps},
+                       {"weight_decay", c.weight_decay},
+                       {"clip", c.clip}};
   return fields.dump();
 }
 

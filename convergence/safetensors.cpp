@@ -9,14 +9,15 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "harness/json/json.h"
 
 namespace tigon::convergence {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);  // as the format is
 
-using Json = nlohmann::ordered_json;
 constexpr const char* kMetadata = "__metadata__";
 constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 
@@ -110,7 +111,7 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
       entries_.push_back({name, tensor.at("dtype").get<std::string>(),
                           tensor.at("shape").get<std::vector<int64_t>>(), offsets[1] - offsets[0]});
     }
-  } catch (const Json::exception&) {
+  } catch (const Json::Error&) {
     fail("its header is not what it should be");
   }
   const uint64_t want = sizeof length + length + static_cast<uint64_t>(end);

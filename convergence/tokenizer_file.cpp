@@ -5,16 +5,14 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "convergence/converge.h"
+#include "harness/json/json.h"
 
 namespace tigon::convergence {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
 [[noreturn]] void refuse(const fs::path& path, const std::string& problem) {
   throw ConvergeError(2, fmt::format("{}: {}", path.string(), problem));
 }
@@ -22,9 +20,10 @@ using Json = nlohmann::json;
 Json read_json(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) refuse(path, "cannot be read; give a tokenizer.json, or a vocab.json and merges.txt");
-  Json json = Json::parse(in, nullptr, false);
-  if (json.is_discarded()) refuse(path, "is not JSON");
-  return json;
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto json = Json::try_parse(text);
+  if (!json) refuse(path, "is not JSON");
+  return std::move(*json);
 }
 
 // GPT-2 writes each byte as one printable letter: those that are printable stand for themselves,
@@ -146,7 +145,7 @@ Tokenizer load_json(const fs::path& path) {
       for (const Json& token : json["added_tokens"])
         vocabulary[token.at("content").get<std::string>()] = token.at("id").get<int32_t>();
     return build(path, vocabulary, merges_of_json(path, model.at("merges")));
-  } catch (const Json::exception& error) {
+  } catch (const Json::Error& error) {
     refuse(path, fmt::format("no tokenizer.json of Hugging Face ({})", error.what()));
   }
 }
@@ -155,7 +154,7 @@ Tokenizer load_pair(const fs::path& path) {
   try {
     return build(path, read_json(path).get<std::map<std::string, int32_t>>(),
                  merges_of_text(path.parent_path() / "merges.txt"));
-  } catch (const Json::exception&) {
+  } catch (const Json::Error&) {
     refuse(path, "no vocabulary: an object of tokens and their ids would be right");
   }
 }

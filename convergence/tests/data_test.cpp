@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "convergence/converge.h"
 #include "convergence/text_data.h"
 #include "convergence/token_file.h"
 #include "convergence/tokenizer_file.h"
+#include "harness/json/json.h"
 #include "harness/tests/temporary_folder.h"
 
 namespace tigon::convergence {
@@ -40,8 +40,8 @@ class Data : public testing::Test {
 };
 
 // As GPT-2 has it: bytes as letters, "Ġ" is a blank; with some merges and an end of text.
-nlohmann::json small_vocabulary() {
-  nlohmann::json vocabulary = nlohmann::json::object();
+Json small_vocabulary() {
+  Json vocabulary = Json::object();
   int next = 0x100, id = 0;
   for (int b = 0; b < 256; ++b) {
     const bool printable = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
@@ -57,10 +57,9 @@ nlohmann::json small_vocabulary() {
 }
 constexpr const char* kMerges = "#version: 0.2\nh e\nl l\nhe ll\nhell o\n\u0120 w\n";
 
-std::string tokenizer_json(const nlohmann::json& vocabulary) {
-  const nlohmann::json merges = {"h e", "l l", "he ll", "hell o", "\u0120 w"};
-  return nlohmann::json{{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}}
-      .dump();
+std::string tokenizer_json(const Json& vocabulary) {
+  const Json merges = {"h e", "l l", "he ll", "hell o", "\u0120 w"};
+  return Json{{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}}.dump();
 }
 
 TEST_F(Data, TokenizerFilesOfBothKindsMergeInTheirOrder) {
@@ -87,7 +86,7 @@ TEST_F(Data, TokenizersThatCannotBeUsedAreRefused) {
   expect_in(refusal([&] { load_tokenizer(write("a.json", "{")); }), "is not JSON");
   expect_in(refusal([&] { load_tokenizer(write("a.json", "{}")); }), "no tokenizer.json");
   expect_in(refusal([&] { load_tokenizer(write("a.model", "x")); }), "SentencePiece");
-  nlohmann::json lacks = small_vocabulary();
+  Json lacks = small_vocabulary();
   lacks.erase("hell");
   expect_in(refusal([&] { load_tokenizer(write("a.json", tokenizer_json(lacks))); }),
             "merge 2 ('he ll')");

@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "harness/cli/contract_text.h"
+#include "harness/json/json.h"
 #include "harness/run/properties.h"
 #include "harness/spec/op_spec.h"
 
@@ -16,8 +16,6 @@ namespace tigon::cli {
 namespace {
 
 using Row = std::vector<std::string>;
-using Json = nlohmann::ordered_json;
-
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);

@@ -6,9 +6,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "harness/json/json.h"
 #include "harness/judge/budget.h"
 #include "harness/measure/require.h"
 #include "harness/measure/rounding_kernels.h"
@@ -208,7 +208,7 @@ void measure_rounding(const std::function<void(const RoundingResult&)>& sink) {
     for (const int64_t k : {64, 4096, 32768}) sink(measure_product(type, k));
 }
 
-nlohmann::ordered_json to_json(const RoundingResult& r) {
+Json to_json(const RoundingResult& r) {
   return {{"name", r.name},
           {"group", r.group},
           {"executor", this_executor()},

@@ -2,10 +2,11 @@
 // lambda by long sums and matrix products, each against double.
 #pragma once
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace tigon {
+
+class Json;
 
 struct RoundingResult {
   std::string name, group;  // group: elementary, sum or product
@@ -21,6 +22,6 @@ struct RoundingResult {
 void measure_rounding(const std::function<void(const RoundingResult&)>& sink);
 
 // As in harness/record/record.schema.json, KIND rounding.
-nlohmann::ordered_json to_json(const RoundingResult& result);
+Json to_json(const RoundingResult& result);
 
 }  // namespace tigon

@@ -13,9 +13,7 @@ constexpr const char* kDoneKey = "worker_done";
 constexpr const char* kErrorKey = "worker_error";
 
 void send(int socket, const Json& line) {
-  const std::string text =
-      without_nonfinite(line).dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (!worker::send_line(socket, text)) _exit(1);  // the parent is gone
+  if (!worker::send_line(socket, without_nonfinite(line).dump())) _exit(1);  // the parent is gone
 }
 
 void do_work(int socket, const std::function<void(const Emit&)>& work) {

@@ -8,8 +8,8 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "harness/json/json.h"
 #include "harness/judge/verdict.h"
 #include "harness/run/check.h"
 
@@ -20,7 +20,7 @@ namespace {
 ExternalResult result_of(const ExternalGroup& group, const std::string& line) {
   ExternalResult r{.group = group.name};
   try {
-    const auto j = nlohmann::json::parse(line);
+    const auto j = Json::parse(line);
     if (j.contains("outcome")) {
       r.name = j.at("mutant");
       r.what = j.at("defence");
@@ -36,7 +36,7 @@ ExternalResult result_of(const ExternalGroup& group, const std::string& line) {
       r.by = fmt::format("{}", fmt::join(j.at("by").get<std::vector<std::string>>(), ", "));
     }
     return r;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Json::Error&) {
     return {.group = group.name,
             .name = "program",
             .what = "prints one JSON line per fault",
@@ -94,15 +94,15 @@ void run_external(const ExternalGroup& group, const ExternalSink& sink) {
                           status)});
 }
 
-nlohmann::ordered_json to_json(const ExternalResult& r) {
-  nlohmann::ordered_json record = {{"mutant", r.name},
-                                   {"what", r.what},
-                                   {"catalogue", 0},
-                                   {"group", r.group},
-                                   {"outcome", !r.applies ? "not_applicable"
-                                               : r.caught ? "caught"
-                                                          : "survived"},
-                                   {"reason", r.by}};
+Json to_json(const ExternalResult& r) {
+  Json record = {{"mutant", r.name},
+                 {"what", r.what},
+                 {"catalogue", 0},
+                 {"group", r.group},
+                 {"outcome", !r.applies ? "not_applicable"
+                             : r.caught ? "caught"
+                                        : "survived"},
+                 {"reason", r.by}};
   if (!r.verdict.empty()) record["verdict"] = r.verdict;
   if (!r.case_id.empty()) record["case_id"] = r.case_id;
   return record;

@@ -6,11 +6,12 @@
 // Exit code 0: every fault was caught, and what should pass did.
 #pragma once
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 namespace tigon {
+
+class Json;
 
 struct ExternalGroup {
   std::string name;
@@ -37,6 +38,6 @@ std::string external_program(const ExternalGroup& group);
 void run_external(const ExternalGroup& group, const ExternalSink& sink);
 
 // As in harness/record/record.schema.json, KIND mutant.
-nlohmann::ordered_json to_json(const ExternalResult& result);
+Json to_json(const ExternalResult& result);
 
 }  // namespace tigon

@@ -1,18 +1,16 @@
 // The fault in a request line.
 #include "harness/mutants/protocol.h"
 
-#include <nlohmann/json.hpp>
+#include "harness/json/json.h"
 
 namespace tigon {
 
 std::string with_fault(const std::string& request, const std::string& fault) {
-  nlohmann::ordered_json line = nlohmann::ordered_json::parse(request);
+  Json line = Json::parse(request);
   line["fault"] = fault;
   return line.dump();
 }
 
-std::string fault_of(const std::string& line) {
-  return nlohmann::ordered_json::parse(line).at("fault");
-}
+std::string fault_of(const std::string& line) { return Json::parse(line).at("fault"); }
 
 }  // namespace tigon

@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <thread>
 
+#include "harness/json/json.h"
 #include "harness/mutants/protocol.h"
 #include "harness/run/check.h"
 #include "harness/run/child.h"
@@ -291,7 +291,7 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   }
 }
 
-nlohmann::ordered_json to_json(const MutantResult& r) {
+Json to_json(const MutantResult& r) {
   return {{"mutant", r.mutant->name},
           {"what", r.mutant->what},
           {"catalogue", r.mutant->catalogue},

@@ -2,7 +2,6 @@
 // hold the mutated kernels (tigon-mutants, tigon-mutants-checked).
 #pragma once
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,8 @@
 #include "harness/mutants/mutant.h"
 
 namespace tigon {
+
+class Json;
 
 enum class MutantOutcome {
   kCaught,         // a case fails that passes without the fault
@@ -64,6 +65,6 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
 void run_mutants(const MutantRequest& request, const MutantSink& sink);
 
 // As in harness/record/record.schema.json, KIND mutant.
-nlohmann::ordered_json to_json(const MutantResult& result);
+Json to_json(const MutantResult& result);
 
 }  // namespace tigon

@@ -152,10 +152,9 @@ class Request {
           is_default ? option.choices[static_cast<size_t>(option.default_value)] : given->second;
     else if (!is_default)
       value = std::stod(given->second);
-    json_["options"].emplace(option.name,
-                             Json{{"value", value},
-                                  {"is_default", is_default},
-                                  {"is_invisible", pass.invisible.count(option.name)}});
+    json_["options"][option.name] = {{"value", value},
+                                     {"is_default", is_default},
+                                     {"is_invisible", pass.invisible.count(option.name)}};
   }
 
   const std::filesystem::path& folder_;

@@ -49,7 +49,7 @@ class Host {
   // Answers requests until the judge closes the socket.
   void serve() {
     while (const auto line = channel_.receive())
-      if (!channel_.send(line_of(answer(Json::parse(*line))))) return;
+      if (!channel_.send(answer(Json::parse(*line)).dump())) return;
   }
 
  private:
@@ -121,7 +121,7 @@ class Host {
   template <class F>
   Json timed(const F& f) {
     device_.flush_caches();
-    channel_.send(line_of({{"armed", true}}));
+    channel_.send(Json{{"armed", true}}.dump());
     if (!channel_.receive_byte(kGo, kOnGpu)) _exit(0);
     Json reply = guarded([&] {
       Json result = f();

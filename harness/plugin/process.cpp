@@ -97,7 +97,7 @@ Json PluginProcess::ask(Json request) {
   if (kNoStart.count(what) == 0) start();
   request["bytes"] = memory_->bytes();
   doing_ = what == "load" ? "while it was loaded" : "in the call";
-  process_.send(line_of(request));
+  process_.send(request.dump());
   return receive();
 }
 
@@ -115,8 +115,9 @@ Json PluginProcess::ask_timed(Json request, double* seconds) {
 }
 
 Json PluginProcess::receive() {
-  Json reply = Json::parse(answered(process_.hear({.silence_s = limit_s_})), nullptr, false);
-  if (!reply.is_object()) fail(Verdict::kCrashed, "sent what is no answer");
+  const auto heard = Json::try_parse(answered(process_.hear({.silence_s = limit_s_})));
+  if (!heard || !heard->is_object()) fail(Verdict::kCrashed, "sent what is no answer");
+  const Json& reply = *heard;
   if (reply.contains("fault"))
     throw ImplementationFault(Verdict::kRuntimeError,
                               fmt::format("the library {} {}{}", reply["fault"].get<std::string>(),

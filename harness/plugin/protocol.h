@@ -2,12 +2,11 @@
 // links neither contracts nor oracles nor the judge.
 #pragma once
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string>
 
-namespace tigon::plugin {
+#include "harness/json/json.h"
 
-using Json = nlohmann::json;
+namespace tigon::plugin {
 
 // The addresses of tensors are multiples of this plus what the judge shifts them by.
 inline constexpr size_t kAlignment = 256;
@@ -19,10 +18,6 @@ inline constexpr char kGo = 'g', kDone = 'd';
 // A program that speaks for its kernels itself, in the place of tigon-plugin-host and a library.
 inline bool is_program(const std::string& path) {
   return path.size() > 3 && path.rfind(".py") == path.size() - 3;
-}
-
-inline std::string line_of(const Json& message) {
-  return message.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace tigon::plugin

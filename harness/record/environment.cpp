@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <nlohmann/detail/abi_macros.hpp>
 
 #include "harness/record/build_hash.h"
 #include "harness/record/build_info.h"

@@ -11,7 +11,6 @@
 namespace tigon {
 namespace {
 
-constexpr int kMostLevels = 32;  // the deepest record has 4
 constexpr std::string_view kSumStart = ",\"sum\":\"";
 constexpr size_t kSumBytes = kSumStart.size() + 8 + 2;  // with the digits and "}
 
@@ -55,15 +54,10 @@ std::string with_sum(std::string object) {
 
 std::optional<Json> parse_record(std::string_view line) {
   if (!sum_is_right(line)) return std::nullopt;
-  bool too_deep = false;
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep |= depth > kMostLevels;
-    return !too_deep;
-  };
-  Json record = Json::parse(line, shallow, /*allow_exceptions=*/false);
-  if (too_deep || !record.is_object()) return std::nullopt;
-  const auto kind = record.find("record");
-  if (kind == record.end() || !kind->is_string()) return std::nullopt;
+  auto record = Json::try_parse(line);
+  if (!record || !record->is_object()) return std::nullopt;
+  const auto kind = record->find("record");
+  if (kind == record->end() || !kind->is_string()) return std::nullopt;
   return record;
 }
 

@@ -46,7 +46,7 @@ void collect_nonfinite(Json& value, const std::string& pointer, Json& found) {
     found[pointer] = std::isnan(x) ? "nan" : (x > 0 ? "inf" : "-inf");
     value = nullptr;
   } else if (value.is_object()) {
-    for (auto& [key, member] : value.items()) collect_nonfinite(member, pointer + "/" + key, found);
+    for (auto [key, member] : value.items()) collect_nonfinite(member, pointer + "/" + key, found);
   } else if (value.is_array()) {
     for (size_t i = 0; i < value.size(); ++i)
       collect_nonfinite(value[i], fmt::format("{}/{}", pointer, i), found);
@@ -116,9 +116,7 @@ void RecordWriter::write(std::string_view kind, const Json& fields) {
                  {"run_id", run_id_},
                  {"time", utc_now()}};
   for (const auto& [key, value] : fields.items()) record[key] = value;
-  append(with_sum(without_nonfinite(std::move(record))
-                      .dump(-1, ' ', false, Json::error_handler_t::replace)) +
-         "\n");
+  append(with_sum(without_nonfinite(std::move(record)).dump()) + "\n");
 }
 
 void RecordWriter::append(const std::string& line) {

@@ -3,14 +3,13 @@
 #pragma once
 #include <filesystem>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace tigon {
+#include "harness/json/json.h"
 
-using Json = nlohmann::ordered_json;
+namespace tigon {
 
 inline constexpr const char* kSchemaVersion = "1.0.0";
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,8 @@
 #include "harness/run/case.h"
 
 namespace tigon {
+
+class Json;
 
 enum class Tier {
   kTiny,   // small enough for the checking executor
@@ -114,11 +115,11 @@ std::vector<ProductSize> products_of(const Case& c);
 
 // As in harness/record/record.schema.json, KIND check and trace, without the fields that every
 // record has. Numbers that are not finite stay so; the record writer names them.
-nlohmann::ordered_json to_json(const CheckResult& result);
-nlohmann::ordered_json to_json(const TraceResult& trace);
+Json to_json(const CheckResult& result);
+Json to_json(const TraceResult& trace);
 // The result that a check's record tells: case, verdict, reason and head-room. Nothing when the
 // record is not one of a case of this build.
-std::optional<CheckResult> check_of_record(const nlohmann::ordered_json& record);
+std::optional<CheckResult> check_of_record(const Json& record);
 
 // Ctrl-C: the first asks run_checks to stop (what is done stays), the second ends the process.
 void install_interrupt_handler();

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "harness/json/json.h"
 #include "harness/run/child.h"
 #include "harness/run/executor.h"
 #include "harness/run/huge.h"
@@ -168,7 +168,7 @@ std::optional<Diagnosis> Diagnoser::look_at(const CheckResult& failure, const Ch
   return d;
 }
 
-nlohmann::ordered_json to_json(const Diagnosis& d) {
+Json to_json(const Diagnosis& d) {
   return {{"smallest", case_id(d.shrunk.smallest)},
           {"needs", d.shrunk.needs},
           {"tries", d.shrunk.tries},

@@ -2,7 +2,6 @@
 // in child processes of its own: the smallest case that fails the same way, whether other seeds
 // fail, and what explain.h sees. Bounded in time.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +12,8 @@
 
 namespace tigon {
 
+class Json;
+
 struct Diagnosis {
   Shrunk shrunk;
   CheckResult smallest;            // of the smallest case
@@ -20,7 +21,7 @@ struct Diagnosis {
   double seconds = 0;
 };
 // For the record of the check.
-nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
+Json to_json(const Diagnosis& diagnosis);
 
 class Diagnoser {
  public:

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "harness/json/json.h"
 
 namespace tigon {
 
@@ -62,7 +63,7 @@ std::vector<Headroom::Row> Headroom::rows() const {
   return rows;
 }
 
-nlohmann::ordered_json to_json(const Headroom::Row& r) {
+Json to_json(const Headroom::Row& r) {
   return {{"op", r.op},           {"pass", r.pass},
           {"impl", r.impl},       {"dtype", name_of(r.dtype)},
           {"output", r.output},   {"executor", r.executor},

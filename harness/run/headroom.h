@@ -2,7 +2,6 @@
 // how they compare with the unfused baseline.
 #pragma once
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -10,6 +9,8 @@
 #include "harness/run/check.h"
 
 namespace tigon {
+
+class Json;
 
 // Worst error over budget of every passed case, by op, pass, implementation, dtype and output.
 class Headroom {
@@ -22,7 +23,7 @@ class Headroom {
     int cases = 0;
     double max = 0, p99 = 0, p50 = 0;
     double rms_max = 0, bias_max = 0;  // largest root mean square over its budget, largest |bias|
-    double target = 0;                 // that max should not exceed (NUMERICS.md A3.2)
+    double target = 0;                 // that max should not exceed
     std::string worst_case;
   };
   // In the order of first appearance.
@@ -39,7 +40,7 @@ class Headroom {
   std::vector<Group> groups_;
 };
 // As in harness/record/record.schema.json, KIND headroom.
-nlohmann::ordered_json to_json(const Headroom::Row& row);
+Json to_json(const Headroom::Row& row);
 
 // Fills naive_ratio: the largest error of an output over that of the baseline on the same case,
 // whose result must have been given before.

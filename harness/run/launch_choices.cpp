@@ -5,15 +5,13 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "harness/json/json.h"
 #include "harness/judge/verdict.h"
 
 namespace tigon {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json to_json(const LaunchShape& s) {
   return {{"lanes", s.lanes},
@@ -39,8 +37,9 @@ std::string describe(const LaunchShape& s) {
 }
 
 LaunchFile read_launch_file(const std::string& path) {
-  std::ifstream text(path);
-  if (!text) throw UsageError(fmt::format("launch table {}: cannot be read", path));
+  std::ifstream in(path);
+  if (!in) throw UsageError(fmt::format("launch table {}: cannot be read", path));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
   try {
     const Json j = Json::parse(text);
     LaunchFile file{j.at("machine"), j.at("date"), j.at("executor"), j.at("commit"), {}};
@@ -51,7 +50,7 @@ LaunchFile read_launch_file(const std::string& path) {
                               e.at("before_s"),
                               e.at("after_s")});
     return file;
-  } catch (const Json::exception& error) {
+  } catch (const Json::Error& error) {
     throw UsageError(
         fmt::format("launch table {}: not as ./tigon tune writes it; make a new one with it ({})",
                     path, error.what()));

@@ -6,16 +6,14 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/json/json.h"
 #include "harness/run/convert.h"
 
 namespace tigon {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // numpy has no bf16: its bits are saved as uint16.
 const char* numpy_type(DType t) {
@@ -141,8 +139,7 @@ void save_case(const std::string& folder, const Problem& problem,
   manifest["note"] =
       "bf16 is saved as the uint16 of its bits; oracle, scale, intermediate and underflow are "
       "float64";
-  write_file(std::filesystem::path(folder) / "manifest.json",
-             manifest.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file(std::filesystem::path(folder) / "manifest.json", manifest.dump(2) + "\n");
 }
 
 }  // namespace tigon

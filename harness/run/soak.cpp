@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "harness/json/json.h"
 #include "harness/run/inputs.h"
 #include "harness/run/select.h"
 
@@ -116,8 +116,8 @@ std::vector<Case> soak_cases(const SoakRequest& request, uint64_t first, int cou
   return cases;
 }
 
-nlohmann::ordered_json to_json(const SoakResult& r) {
-  nlohmann::ordered_json alarms = nlohmann::ordered_json::array();
+Json to_json(const SoakResult& r) {
+  Json alarms = Json::array();
   for (const CheckResult& a : r.alarms)
     alarms.push_back(
         {{"case_id", case_id(a.c)}, {"verdict", name_of(a.verdict)}, {"reason", a.reason}});

@@ -32,7 +32,7 @@ struct SoakResult {
   double seconds = 0;
 };
 // As in harness/record/record.schema.json, KIND soak.
-nlohmann::ordered_json to_json(const SoakResult& result);
+Json to_json(const SoakResult& result);
 
 // Verdicts of the same cases in several runs.
 class VerdictDiff {

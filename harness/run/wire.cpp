@@ -4,15 +4,13 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "harness/json/json.h"
 #include "harness/run/kernel_total.h"
 
 namespace tigon {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A number that JSON does not have goes over the wire as a string.
 Json number(double v) {
@@ -85,9 +83,7 @@ Verdict verdict_of(const Json& j) {
 }
 
 // Text with bytes that are not UTF-8 replaced; a kernel's message may hold anything.
-std::string text_of(const Json& j) {
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& j) { return j.dump(); }
 
 // `write` turns a number into JSON.
 template <class Number>
@@ -122,7 +118,7 @@ Json output_json(const OutputResult& o) {
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const CheckResult& r) {
+Json to_json(const CheckResult& r) {
   Json j;
   add_case(&j, r.c);
   j["inputs"] = r.c.inputs;
@@ -137,7 +133,7 @@ nlohmann::ordered_json to_json(const CheckResult& r) {
   return j;
 }
 
-nlohmann::ordered_json to_json(const TraceResult& t) {
+Json to_json(const TraceResult& t) {
   Json j;
   add_case(&j, t.c);
   const KernelTrace sum = total(t.kernels);
@@ -163,7 +159,7 @@ nlohmann::ordered_json to_json(const TraceResult& t) {
   return j;
 }
 
-std::optional<CheckResult> check_of_record(const nlohmann::ordered_json& record) {
+std::optional<CheckResult> check_of_record(const Json& record) {
   const auto text = [&](const Json& object, const char* key) {
     const auto member = object.find(key);
     return member != object.end() && member->is_string() ? member->get<std::string>() : "";

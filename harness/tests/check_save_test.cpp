@@ -4,9 +4,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "harness/json/json.h"
 #include "harness/run/check.h"
 #include "harness/run/convert.h"
 #include "harness/run/oracle.h"
@@ -47,7 +47,7 @@ TEST(Save, a_case_can_be_judged_from_its_files) {
   ASSERT_EQ(report.tally.failed(), 1);
   const auto at = folder.path() / case_key(request.cases[0]);
 
-  const auto manifest = nlohmann::json::parse(contents(at / "manifest.json"));
+  const auto manifest = Json::parse(contents(at / "manifest.json"));
   EXPECT_EQ(manifest.at("case_id"), case_id(request.cases[0]));
   EXPECT_EQ(manifest.at("verdict"), "incorrect_numerical");
   EXPECT_EQ(manifest.at("options").at("factor"), 3);

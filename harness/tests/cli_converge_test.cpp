@@ -4,9 +4,9 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "harness/json/json.h"
 #include "harness/run/check.h"
 #include "harness/tests/world_process.h"
 
@@ -41,8 +41,8 @@ std::map<std::string, std::string> outcome(const fs::path& folder) {
     found[file.path().filename()] = bytes_of(file);
   std::ifstream records(folder / "records.jsonl");
   for (std::string text; std::getline(records, text);) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (line.is_discarded()) continue;
+    const Json line = Json::try_parse(text).value_or(nullptr);
+    if (line.is_null()) continue;
     if (line["record"] == "converge")
       found[fmt::format("{} {}", line["impl"].get<std::string>(), line["twin"].get<int>())] =
           line["loss"].dump() + line["held_out_loss"].dump();

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include <regex>
 #include <set>
 
+#include "harness/json/json.h"
 #include "harness/run/check.h"
 #include "harness/tests/program_records.h"
 #include "harness/tests/run_program.h"
@@ -95,7 +94,7 @@ TEST(TigonProgram, every_form_of_the_page_of_contracts_has_every_op) {
   const ProgramRun html = run_tigon({"describe", "--all", "--html"});
   EXPECT_EQ(run_tigon({"describe"}).exit_code, 2);
   EXPECT_EQ(run_tigon({"describe", "rope", "--json"}).exit_code, 2);
-  const auto ops = nlohmann::json::parse(json.out).at("ops");
+  const auto ops = Json::parse(json.out).at("ops");
   ASSERT_EQ(ops.size(), all_ops().size());
   for (size_t i = 0; i < ops.size(); ++i) {
     EXPECT_EQ(ops[i].at("name"), all_ops()[i].name);

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "harness/json/json.h"
 #include "harness/judge/judge_fault.h"
 #include "harness/judge/verdict.h"
 
@@ -102,11 +102,11 @@ int plant_all() {
     const std::vector<std::string> by = failures_with(f.fault, &broken);
     const bool caught = !by.empty() || broken;
     missed += !caught;
-    const nlohmann::ordered_json line = {{"group", "comparator"},
-                                         {"name", f.name},
-                                         {"what", f.what},
-                                         {"caught", caught},
-                                         {"by", by}};
+    const Json line = {{"group", "comparator"},
+                       {"name", f.name},
+                       {"what", f.what},
+                       {"caught", caught},
+                       {"by", by}};
     std::printf("%s\n", line.dump().c_str());
   }
   std::fprintf(stderr, "comparator: %zu of %zu faults caught\n",

@@ -21,16 +21,16 @@ namespace {
 
 constexpr const char* kRunId = "20261121T074500Z-1a2b3c4d";
 
-std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
-  std::vector<nlohmann::json> lines;
+std::vector<Json> lines_of(const std::filesystem::path& path) {
+  std::vector<Json> lines;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
   return lines;
 }
 
 SchemaCheck record_schema() {
   std::ifstream file(build_info().source_dir + "/harness/record/record.schema.json");
-  return SchemaCheck(nlohmann::json::parse(file));
+  return SchemaCheck(Json::parse(std::string(std::istreambuf_iterator<char>(file), {})));
 }
 
 const Json kEnd = {{"passed", 1},    {"failed", 0},      {"skipped", 0},
@@ -62,13 +62,13 @@ TEST(RecordWriter, run_record_is_valid) {
 }
 
 TEST(RecordWriter, schema_sees_a_missing_key_and_a_wrong_type) {
-  nlohmann::json end = kEnd;
+  Json end = kEnd;
   end.update({{"record", "end"},
               {"schema_version", kSchemaVersion},
               {"run_id", kRunId},
               {"time", utc_now()}});
   EXPECT_EQ(record_schema().violation(end), "");
-  nlohmann::json wrong = end;
+  Json wrong = end;
   wrong["passed"] = "1";
   EXPECT_NE(record_schema().violation(wrong), "");
   end.erase("interrupted");
@@ -84,7 +84,7 @@ TEST(RecordWriter, nonfinite_numbers_become_null_and_are_named) {
 
 TEST(RecordWriter, doubles_come_back_to_the_bit) {
   const double third = 1.0 / 3.0;
-  EXPECT_EQ(nlohmann::json::parse(Json(third).dump()).get<double>(), third);
+  EXPECT_EQ(Json::parse(Json(third).dump()).get<double>(), third);
 }
 
 TEST(RecordWriter, a_torn_last_line_is_cut_off_when_the_file_is_continued) {

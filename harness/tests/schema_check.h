@@ -2,23 +2,24 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <stdexcept>
 #include <string>
+
+#include "harness/json/json.h"
 
 namespace tigon {
 
 class SchemaCheck {
  public:
-  explicit SchemaCheck(nlohmann::json schema) : schema_(std::move(schema)) {}
+  explicit SchemaCheck(Json schema) : schema_(std::move(schema)) {}
 
   // Empty when `value` is valid, else the first violation: where and what. Throws on a keyword of
   // the schema that is not implemented here.
-  std::string violation(const nlohmann::json& value) const { return check(schema_, value, ""); }
+  std::string violation(const Json& value) const { return check(schema_, value, ""); }
 
  private:
-  using J = nlohmann::json;
+  using J = Json;
 
   static bool is(const J& value, const std::string& type) {
     if (type == "integer") return value.is_number_integer();
@@ -43,12 +44,13 @@ class SchemaCheck {
                       const std::string& at) const {
     const auto wrong = [&] { return fmt::format("{}: {} {}", at, key, rule.dump()); };
     if (key == "$ref")
-      return check(schema_.at(J::json_pointer(rule.get<std::string>().substr(1))), value, at);
+      return check(schema_.at("definitions").at(rule.get<std::string>().substr(14)), value, at);
     if (key == "type") return is_any(value, rule) ? "" : wrong();
     if (key == "const") return value == rule ? "" : wrong();
     if (key == "enum")
       return std::find(rule.begin(), rule.end(), value) != rule.end() ? "" : wrong();
-    if (key == "minimum") return !value.is_number() || value >= rule ? "" : wrong();
+    if (key == "minimum")
+      return !value.is_number() || value.get<double>() >= rule.get<double>() ? "" : wrong();
     if (key == "pattern") {
       const std::regex pattern(rule.get<std::string>());
       return !value.is_string() || std::regex_search(value.get<std::string>(), pattern) ? ""
@@ -56,7 +58,7 @@ class SchemaCheck {
     }
     if (key == "required") {
       for (const J& name : rule)
-        if (value.is_object() && !value.contains(name))
+        if (value.is_object() && !value.contains(name.get<std::string>()))
           return fmt::format("{}: {} is missing", at, name.dump());
       return "";
     }
@@ -77,7 +79,14 @@ class SchemaCheck {
 
   std::string members(const std::string& key, const J& rule, const J& schema, const J& value,
                       const std::string& at) const {
-    if (key == "items" ? !value.is_array() : !value.is_object()) return "";
+    if (key == "items") {
+      for (size_t i = 0; i < (value.is_array() ? value.size() : 0); ++i)
+        if (const std::string found = check(rule, value[i], fmt::format("{}/{}", at, i));
+            !found.empty())
+          return found;
+      return "";
+    }
+    if (!value.is_object()) return "";
     for (const auto& [name, member] : value.items()) {
       const bool named = schema.contains("properties") && schema["properties"].contains(name);
       if (key == "properties" ? !named : key == "additionalProperties" && named) continue;

@@ -10,15 +10,14 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "harness/json/json.h"
 #include "harness/plugin/cheats/cheat_table.h"
 
 namespace tigon::plugin {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 // cheat.h: what its honest work costs at least.
@@ -64,8 +63,7 @@ Judged judge(const std::string& name, Cheat::Command command, const fs::path& fo
   judged.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   std::ifstream file(records);
   for (std::string line; std::getline(file, line);) {
-    Json record = Json::parse(line, nullptr, false);
-    if (!record.is_discarded()) judged.records.push_back(std::move(record));
+    if (auto record = Json::try_parse(line)) judged.records.push_back(std::move(*record));
   }
   return judged;
 }

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "harness/json/json.h"
 #include "harness/tests/run_program.h"
 
 namespace tigon {
@@ -24,11 +24,11 @@ class Example : public testing::Test {
   int command(const std::string& line) const {
     return std::system(("cd '" + folder_.path().string() + "' && " + line).c_str());
   }
-  std::vector<nlohmann::json> records(const std::string& kind) const {
-    std::vector<nlohmann::json> found;
+  std::vector<Json> records(const std::string& kind) const {
+    std::vector<Json> found;
     std::ifstream file(folder_.path() / "records.jsonl");
     for (std::string line; std::getline(file, line);) {
-      auto record = nlohmann::json::parse(line);
+      auto record = Json::parse(line);
       if (record["record"] == kind) found.push_back(std::move(record));
     }
     return found;

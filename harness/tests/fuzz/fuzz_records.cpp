@@ -1,8 +1,8 @@
 // libFuzzer target: lines of records files and of child processes. Any bytes give a record or
 // nothing, a result or a std::exception; what is read can be written and read again.
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
+#include "harness/json/json.h"
 #include "harness/record/record_reader.h"
 #include "harness/run/check.h"
 #include "harness/run/wire.h"
@@ -16,9 +16,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-std::string text_of(const Json& record) {
-  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& record) { return record.dump(); }
 
 void fuzz_record(std::string_view line) {
   const auto record = parse_record(line);
