@@ -265,10 +265,10 @@ int bench_stage(Session& session, const BenchOptions& options) {
   return records.exit_code();
 }
 
-void add_bench(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand(
-      "bench", "speed and peak memory over sequence length and vocabulary size");
-  command->footer(
+void add_bench(Command root, Program* program) {
+  Command command =
+      root.add_command("bench", "speed and peak memory over sequence length and vocabulary size");
+  command.footer(
       "Examples:\n"
       "  ./tigon bench\n"
       "  ./tigon bench --op cross_entropy -a V=[32000,128256]\n"
@@ -284,29 +284,27 @@ void add_bench(CLI::App* app, Program* program) {
   const auto output = std::make_shared<Output>();
   const auto quick = std::make_shared<bool>(false), full = std::make_shared<bool>(false);
   const auto positional = std::make_shared<std::vector<std::string>>();
-  command->add_option("ops", *positional, "ops, as --op");
+  command.option("ops", positional.get(), "ops, as --op");
   add_selection(command, &options->select);
-  command
-      ->add_option("--min-time", options->seconds_per_cell, "seconds of timing per cell and basis")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--samples", options->samples, "exactly so many samples per cell and basis")
-      ->check(CLI::PositiveNumber);
+  command.option("--min-time", &options->seconds_per_cell, "seconds of timing per cell and basis")
+      .not_negative();
+  command.option("--samples", &options->samples, "exactly so many samples per cell and basis")
+      .positive();
   const auto basis = std::make_shared<std::string>("all");
-  command->add_option("--basis", *basis, "times to take on a GPU (all)")
-      ->check(CLI::IsMember({"all", "cold", "graph"}));
+  command.option("--basis", basis.get(), "times to take on a GPU (all)")
+      .one_of({"all", "cold", "graph"});
   const auto no_ceilings = std::make_shared<bool>(false);
-  command->add_flag("--no-ceilings", *no_ceilings, "do not measure the GPU's ceilings first");
-  CLI::Option* quick_flag = command->add_flag("--quick", *quick, "bf16, the middle of every sweep");
-  command->add_flag("--full", *full, "every combination in every type")->excludes(quick_flag);
-  CLI::Option* plugin = add_plugin(command, &options->plugin);
+  command.flag("--no-ceilings", no_ceilings.get(), "do not measure the GPU's ceilings first");
+  Option quick_flag = command.flag("--quick", quick.get(), "bf16, the middle of every sweep");
+  command.flag("--full", full.get(), "every combination in every type").excludes(quick_flag);
+  Option plugin = add_plugin(command, &options->plugin);
   command
-      ->add_option(
-          "--peers", options->peers,
-          fmt::format("measured beside ours, in Python: {}", fmt::join(peers::known(), ", ")))
-      ->excludes(plugin);
+      .option("--peers", &options->peers,
+              fmt::format("measured beside ours, in Python: {}", fmt::join(peers::known(), ", ")))
+      .excludes(plugin);
   add_output(command, output.get());
   add_resume(command);
-  command->callback([=] {
+  command.run([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());
     if ((*quick || *full) && !options->select.budget.empty())
@@ -315,8 +313,8 @@ void add_bench(CLI::App* app, Program* program) {
     if (*full) options->size = SweepSize::kFull;
     if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;
     options->ceilings = !*no_ceilings;
-    use_plugin(*command, &options->plugin, &options->select);
-    if (command->count("--peers") > 0) use_peers(options->peers, &options->select);
+    use_plugin(command, &options->plugin, &options->select);
+    if (command.given("--peers")) use_peers(options->peers, &options->select);
     request_of(options->select);  // a wrong command line makes no results folder
     SessionOptions session = session_options(*program, *output, options->select.seed);
     session.shard = shard_of(options->select.shard);

@@ -273,10 +273,9 @@ int check_stage(Session& session, const CheckOptions& options) {
   return tally.exit_code();
 }
 
-void add_check(CLI::App* app, Program* program) {
-  CLI::App* command =
-      app->add_subcommand("check", "correctness of every kernel against its oracle");
-  command->footer(
+void add_check(Command root, Program* program) {
+  Command command = root.add_command("check", "correctness of every kernel against its oracle");
+  command.footer(
       "Examples:\n"
       "  ./tigon check                                  all ops\n"
       "  ./tigon check rms_norm --dtype bf16 --impl fused\n"
@@ -294,48 +293,46 @@ void add_check(CLI::App* app, Program* program) {
   const auto options = std::make_shared<CheckOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
-  command->add_option("ops", *positional, "ops, as --op");
+  command.option("ops", positional.get(), "ops, as --op");
   add_selection(command, &options->select);
+  command.list("--prop", &options->properties,
+               "only the cases of these properties, e.g. row_independence (./tigon describe OP "
+               "lists them)");
+  command.option("--executor", &options->executor, "fast, checked (host) or cuda (GPU)");
+  command.option("--jobs", &options->jobs, "child processes at a time (default: one per core)")
+      .not_negative();
+  command.option("--save", &options->save,
+                 "folder for every case's inputs, options, oracle's and implementation's "
+                 "outputs as .npy");
   command
-      ->add_option("--prop", options->properties,
-                   "only the cases of these properties, e.g. row_independence (./tigon describe OP "
-                   "lists them)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
-  command->add_option("--executor", options->executor, "fast, checked (host) or cuda (GPU)");
-  command->add_option("--jobs", options->jobs, "child processes at a time (default: one per core)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--save", options->save,
-                      "folder for every case's inputs, options, oracle's and implementation's "
-                      "outputs as .npy");
+      .option("--shrink", &options->shrink_s,
+              "seconds to look again at the first failing case of an op, pass and "
+              "implementation, and for the smallest that fails like it (default 5, 0: not)")
+      .not_negative();
+  command.flag("--trace", &options->trace, "count memory traffic instead (host)");
+  Option quick = command.flag("--quick", &options->quick, "the tiny cases only");
   command
-      ->add_option("--shrink", options->shrink_s,
-                   "seconds to look again at the first failing case of an op, pass and "
-                   "implementation, and for the smallest that fails like it (default 5, 0: not)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--trace", options->trace, "count memory traffic instead (host)");
-  CLI::Option* quick = command->add_flag("--quick", options->quick, "the tiny cases only");
-  // Apart, because CLI11 2.1 takes a literal for a variable too.
-  command->add_flag("--full")->description("all cases (the default)")->excludes(quick);
+      .flag(
+          "--full", [] {}, "all cases (the default)")
+      .excludes(quick);
   command
-      ->add_option(
-          "--tier", options->tier,
-          "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")
-      ->excludes(quick);
-  command->add_flag("--headroom", options->headroom,
-                    "also print how near passed cases come to their budget");
+      .option("--tier", &options->tier,
+              "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")
+      .excludes(quick);
+  command.flag("--headroom", &options->headroom,
+               "also print how near passed cases come to their budget");
   add_plugin(command, &options->plugin);
-  command->add_flag("-v,--verbose", options->verbose, "a line for every case");
+  command.flag("-v,--verbose", &options->verbose, "a line for every case");
   add_output(command, output.get());
   add_resume(command);
-  command->callback([=] {
+  command.run([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());
     options->gtest_flags = program->gtest_flags;
     init_googletest(options->gtest_flags);
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
-    use_plugin(*command, &options->plugin, &options->select);
+    use_plugin(command, &options->plugin, &options->select);
     requests_of(*options);  // a wrong command line makes no results folder
     SessionOptions session = session_options(*program, *output, options->select.seed);
     session.shard = shard_of(options->select.shard);

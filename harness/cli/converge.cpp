@@ -115,10 +115,10 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
       listener);
 }
 
-void add_converge(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand(
+void add_converge(Command root, Program* program) {
+  Command command = root.add_command(
       "converge", "train a small LLaMA naive and fused from the same seed and batches");
-  command->footer(
+  command.footer(
       fmt::format("Configs: {}\n"
                   "Examples:\n"
                   "  ./tigon converge\n"
@@ -142,64 +142,54 @@ void add_converge(CLI::App* app, Program* program) {
                   fmt::join(cv::config_names(), ", ")));
   const auto options = std::make_shared<ConvergeOptions>();
   const auto output = std::make_shared<Output>();
-  command->add_option("--config", options->request.config, "model and run (default: tiny)");
-  command->add_option("--dtype", options->dtypes, "f32, bf16 (default: the config's)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
-  command->add_option("--steps", options->request.steps, "training steps (default: the config's)");
-  command->add_option("--seed", options->request.seed, "seed of weights and batches (default: 1)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option(
-      "--data", options->request.data,
-      "a text file, a folder of them, examples (.jsonl) or token ids (.bin, .npy); "
-      "default: licence texts of this system; token ids of more than 1 MiB are kept in "
-      "~/.cache/tigon/tokens; for --experiment next_action a log of "
-      "learners: act-mooc (TSV), JODIE or OULAD's studentVle (CSV)");
-  command->add_option("--tokenizer", options->request.tokenizer,
-                      "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
-                      "one is trained on the data");
-  command->add_flag("--pad", options->request.padded,
-                    "each example of a .jsonl in a row of its own; else they are packed");
-  command->add_option("--sequence", options->sequence, "tokens of one sequence");
-  command->add_option("--batch", options->batch, "sequences per step");
-  command->add_option("--vocabulary", options->vocabulary, "rows of the embedding");
-  CLI::Option* tied = command->add_flag("--tied", options->tied, "the head is the embedding");
-  command->add_flag("--untied", options->untied, "the head has weights of its own")->excludes(tied);
-  command->add_flag("--quick", options->request.quick, "the config's short run");
-  command->add_option("--checkpoint-every", options->request.checkpoint_every,
-                      "steps between checkpoints, which are kept beside the records (safetensors); "
-                      "without, only a training that Ctrl-C ended leaves one");
-  CLI::Option* experiment = command
-                                ->add_option("--experiment", options->experiments,
-                                             fmt::format("claims of the papers instead: {}",
-                                                         fmt::join(cv::experiment_names(), ", ")))
-                                ->allow_extra_args(false)
-                                ->delimiter(',');
-  CLI::Option* controls =
-      command->add_flag("--controls", options->controls,
-                        "faults planted in the kernels: each must make the evidence fail");
-  CLI::Option* all = command->add_flag("--all", options->all, "every experiment, and the controls")
-                         ->excludes(experiment)
-                         ->excludes(controls);
-  add_parts(command, &options->parts)->excludes(all)->excludes(experiment)->excludes(controls);
-  command->add_option("--accumulate", options->accumulate,
-                      "forward passes per step, whose gradients are averaged");
-  command->add_flag("--recompute", options->request.recompute,
-                    "run layers again in backward instead of keeping their activations");
-  command->add_flag("!--no-graph", options->request.graph,
-                    "launch every step's kernels one by one; else a GPU's steps are captured in a "
-                    "CUDA graph after the first, with the same bits");
-  command->add_option("--medusa", options->medusa, "Medusa heads, each with a loss of its own");
-  command->add_flag("--frozen", options->request.frozen, "train the Medusa heads only");
-  command
-      ->add_option("--fused", options->request.fused,
-                   "only these ops as kernels on the fused side, to see their share: " +
-                       fmt::format("{}", fmt::join(cv::op_names(), ", ")))
-      ->allow_extra_args(false)
-      ->delimiter(',');
+  command.option("--config", &options->request.config, "model and run (default: tiny)");
+  command.list("--dtype", &options->dtypes, "f32, bf16 (default: the config's)");
+  command.option("--steps", &options->request.steps, "training steps (default: the config's)");
+  command.option("--seed", &options->request.seed, "seed of weights and batches (default: 1)")
+      .not_negative();
+  command.option("--data", &options->request.data,
+                 "a text file, a folder of them, examples (.jsonl) or token ids (.bin, .npy); "
+                 "default: licence texts of this system; token ids of more than 1 MiB are kept in "
+                 "~/.cache/tigon/tokens; for --experiment next_action a log of "
+                 "learners: act-mooc (TSV), JODIE or OULAD's studentVle (CSV)");
+  command.option("--tokenizer", &options->request.tokenizer,
+                 "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
+                 "one is trained on the data");
+  command.flag("--pad", &options->request.padded,
+               "each example of a .jsonl in a row of its own; else they are packed");
+  command.option("--sequence", &options->sequence, "tokens of one sequence");
+  command.option("--batch", &options->batch, "sequences per step");
+  command.option("--vocabulary", &options->vocabulary, "rows of the embedding");
+  Option tied = command.flag("--tied", &options->tied, "the head is the embedding");
+  command.flag("--untied", &options->untied, "the head has weights of its own").excludes(tied);
+  command.flag("--quick", &options->request.quick, "the config's short run");
+  command.option("--checkpoint-every", &options->request.checkpoint_every,
+                 "steps between checkpoints, which are kept beside the records (safetensors); "
+                 "without, only a training that Ctrl-C ended leaves one");
+  Option experiment = command.list(
+      "--experiment", &options->experiments,
+      fmt::format("claims of the papers instead: {}", fmt::join(cv::experiment_names(), ", ")));
+  Option controls = command.flag("--controls", &options->controls,
+                                 "faults planted in the kernels: each must make the evidence fail");
+  Option all = command.flag("--all", &options->all, "every experiment, and the controls")
+                   .excludes(experiment)
+                   .excludes(controls);
+  add_parts(command, &options->parts).excludes(all).excludes(experiment).excludes(controls);
+  command.option("--accumulate", &options->accumulate,
+                 "forward passes per step, whose gradients are averaged");
+  command.flag("--recompute", &options->request.recompute,
+               "run layers again in backward instead of keeping their activations");
+  command.flag("!--no-graph", &options->request.graph,
+               "launch every step's kernels one by one; else a GPU's steps are captured in a "
+               "CUDA graph after the first, with the same bits");
+  command.option("--medusa", &options->medusa, "Medusa heads, each with a loss of its own");
+  command.flag("--frozen", &options->request.frozen, "train the Medusa heads only");
+  command.list("--fused", &options->request.fused,
+               "only these ops as kernels on the fused side, to see their share: " +
+                   fmt::format("{}", fmt::join(cv::op_names(), ", ")));
   add_output(command, output.get());
   add_resume(command);
-  command->callback([=] {
+  command.run([=] {
     const cv::ConvergeRequest request = checked_request(*options);
     const std::vector<std::string> names =
         options->all ? cv::experiment_names() : options->experiments;

@@ -1,6 +1,5 @@
 // The options of tigon converge, which tigon run has in part.
 #pragma once
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 

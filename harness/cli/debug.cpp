@@ -99,10 +99,10 @@ int debug(const DebugOptions& options) {
 
 }  // namespace
 
-void add_debug(CLI::App* app, Program* program) {
-  CLI::App* command =
-      app->add_subcommand("debug", "a case on the host executor under gdb, in the kernel's source");
-  command->footer(
+void add_debug(Command root, Program* program) {
+  Command command =
+      root.add_command("debug", "a case on the host executor under gdb, in the kernel's source");
+  command.footer(
       "Examples:\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=3,H=33'\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=9,H=33' --block 1,0,0 --thread 17\n"
@@ -115,15 +115,14 @@ void add_debug(CLI::App* app, Program* program) {
       "line numbers of its source. All threads run on one thread of the system, one after the\n"
       "other, so a breakpoint of your own stops in each of them.");
   const auto options = std::make_shared<DebugOptions>();
-  command->add_option("case", options->id, "id of the case, as ./tigon check prints it")
-      ->required();
-  command->add_option("--block", options->block, "block to stop in: X, X,Y or X,Y,Z (0,0,0)");
-  command->add_option("--thread", options->thread, "thread of that block, counted through (0)")
-      ->check(CLI::Range(0u, 1023u));
-  command->add_option("--line", options->line,
-                      "stop at this line in that thread: N of the op's .cu, or FILE:N");
-  command->add_flag("--batch", options->batch, "print the place, arguments and variables, and end");
-  command->callback([=] {
+  command.option("case", &options->id, "id of the case, as ./tigon check prints it").required();
+  command.option("--block", &options->block, "block to stop in: X, X,Y or X,Y,Z (0,0,0)");
+  command.option("--thread", &options->thread, "thread of that block, counted through (0)")
+      .between(0u, 1023u);
+  command.option("--line", &options->line,
+                 "stop at this line in that thread: N of the op's .cu, or FILE:N");
+  command.flag("--batch", &options->batch, "print the place, arguments and variables, and end");
+  command.run([=] {
     if (default_executor() == "cuda")
       throw UsageError("debug runs on the host executor: ./tigon --device host debug");
     program->exit_code = debug(*options);

@@ -133,10 +133,10 @@ void print_all_shapes(const OpSpec& op) {
 
 }  // namespace
 
-void add_describe(CLI::App* app, Program*) {
-  CLI::App* command = app->add_subcommand(
+void add_describe(Command root, Program*) {
+  Command command = root.add_command(
       "describe", "the contract of an op: formula, tensors, options, axes, budget, bytes, flop");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  ./tigon describe rms_norm\n"
       "  ./tigon describe rms_norm --shapes  which kernel runs for which H\n"
@@ -145,20 +145,20 @@ void add_describe(CLI::App* app, Program*) {
   const auto name = std::make_shared<std::string>();
   const auto all = std::make_shared<bool>(false), shapes = std::make_shared<bool>(false);
   const auto format = std::make_shared<PageFormat>(PageFormat::kMarkdown);
-  CLI::Option* op = command->add_option("op", *name, "name of an op, see ./tigon list");
-  CLI::Option* every = command->add_flag("--all", *all, "all ops, on one page")->excludes(op);
-  command->add_flag("--shapes", *shapes, "launch shapes by row length, of the op alone")
-      ->excludes(every);
+  Option op = command.option("op", name.get(), "name of an op, see ./tigon list");
+  Option every = command.flag("--all", all.get(), "all ops, on one page").excludes(op);
+  command.flag("--shapes", shapes.get(), "launch shapes by row length, of the op alone")
+      .excludes(every);
   const auto kind = [&](const char* flag, PageFormat value, const char* help) {
     return command
-        ->add_flag_callback(
+        .flag(
             flag, [format, value] { *format = value; }, help)
-        ->needs(every);
+        .needs(every);
   };
-  CLI::Option* markdown = kind("--markdown", PageFormat::kMarkdown, "as Markdown (the default)");
-  CLI::Option* json = kind("--json", PageFormat::kJson, "as JSON")->excludes(markdown);
-  kind("--html", PageFormat::kHtml, "as one HTML page")->excludes(markdown)->excludes(json);
-  command->callback([=] {
+  Option markdown = kind("--markdown", PageFormat::kMarkdown, "as Markdown (the default)");
+  Option json = kind("--json", PageFormat::kJson, "as JSON").excludes(markdown);
+  kind("--html", PageFormat::kHtml, "as one HTML page").excludes(markdown).excludes(json);
+  command.run([=] {
     if (*all) {
       fmt::print("{}", page_of_all(*format));
       return;

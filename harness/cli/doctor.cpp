@@ -196,17 +196,16 @@ int show_build_times() {
 
 }  // namespace
 
-void add_doctor(CLI::App* app, Program* program) {
-  CLI::App* command =
-      app->add_subcommand("doctor", "what this machine has, what is missing and the cure");
-  command->footer(
+void add_doctor(Command root, Program* program) {
+  Command command =
+      root.add_command("doctor", "what this machine has, what is missing and the cure");
+  command.footer(
       "Examples:\n"
       "  ./tigon doctor\n"
       "  ./tigon doctor --build     the slowest translation units of this build");
   const auto build = std::make_shared<bool>(false);
-  command->add_flag("--build", *build, "where the time of the last builds went");
-  command->callback(
-      [program, build] { program->exit_code = *build ? show_build_times() : examine(); });
+  command.flag("--build", build.get(), "where the time of the last builds went");
+  command.run([program, build] { program->exit_code = *build ? show_build_times() : examine(); });
 }
 
 }  // namespace tigon::cli

@@ -90,17 +90,17 @@ void print_models() {
 
 }  // namespace
 
-void add_list(CLI::App* app, Program*) {
-  CLI::App* command = app->add_subcommand("list", "ops, passes, implementations, dtypes, axes");
-  command->footer(
+void add_list(Command root, Program*) {
+  Command command = root.add_command("list", "ops, passes, implementations, dtypes, axes");
+  command.footer(
       "Examples:\n  ./tigon list\n  ./tigon list inputs     the catalogue of test data\n"
       "  ./tigon list models     sizes of models that people train, for --model");
-  CLI::App* inputs = command->add_subcommand("inputs", "distributions and input sets of every op");
-  CLI::App* models = command->add_subcommand("models", "what --model knows");
-  command->callback([inputs, models] {
-    if (inputs->parsed())
+  Command inputs = command.add_command("inputs", "distributions and input sets of every op");
+  Command models = command.add_command("models", "what --model knows");
+  command.run([inputs, models] {
+    if (inputs.parsed())
       print_inputs();
-    else if (models->parsed())
+    else if (models.parsed())
       print_models();
     else
       print_table(rows_of_all());

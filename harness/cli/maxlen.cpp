@@ -110,10 +110,10 @@ int maxlen(const MaxlenOptions& options) {
 
 }  // namespace
 
-void add_maxlen(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand(
+void add_maxlen(Command root, Program* program) {
+  Command command = root.add_command(
       "maxlen", "longest sequence and largest batch of a model that fit into memory");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  ./tigon maxlen --model llama3-8b --memory 80GiB\n"
       "  ./tigon maxlen --model llama3-8b --memory 80GiB --devices 8\n"
@@ -123,22 +123,20 @@ void add_maxlen(CLI::App* app, Program* program) {
       "layers,\n"
       "no recomputation), naive: cuDNN primitives with all logits at once; fused: the kernels.");
   const auto options = std::make_shared<MaxlenOptions>();
-  command->add_option("--model", options->model, "see ./tigon list models")->required();
-  command->add_option("--memory", options->memory, "of each device (80GiB)");
-  command->add_option("--dtype", options->dtype, "bf16 or f32 (bf16)");
+  command.option("--model", &options->model, "see ./tigon list models").required();
+  command.option("--memory", &options->memory, "of each device (80GiB)");
+  command.option("--dtype", &options->dtype, "bf16 or f32 (bf16)");
   command
-      ->add_option("--devices", options->devices,
-                   "that share weights, gradients and optimizer state (the fewest they fit on)")
-      ->check(CLI::Range(1, kMostDevices));
-  command->add_option("--sequence", options->sequence, "of the largest batch (4096)")
-      ->check(CLI::Range(1, 1 << 24));
-  command->add_option("--batch", options->batch, "of the longest sequence (1)")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--layers", options->layers, "instead of the model's")
-      ->check(CLI::Range(1, 1 << 12));
-  command->add_flag("--confirm", options->confirm,
-                    "train one step of the longest sequence and compare");
-  command->callback([program, options] { program->exit_code = maxlen(*options); });
+      .option("--devices", &options->devices,
+              "that share weights, gradients and optimizer state (the fewest they fit on)")
+      .between(1, kMostDevices);
+  command.option("--sequence", &options->sequence, "of the largest batch (4096)")
+      .between(1, 1 << 24);
+  command.option("--batch", &options->batch, "of the longest sequence (1)").between(1, 1 << 20);
+  command.option("--layers", &options->layers, "instead of the model's").between(1, 1 << 12);
+  command.flag("--confirm", &options->confirm,
+               "train one step of the longest sequence and compare");
+  command.run([program, options] { program->exit_code = maxlen(*options); });
 }
 
 }  // namespace tigon::cli

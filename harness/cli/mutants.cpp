@@ -211,10 +211,10 @@ int mutants_stage(Session& session, const MutantOptions& options) {
   return tally.exit_code();
 }
 
-void add_mutants(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand(
+void add_mutants(Command root, Program* program) {
+  Command command = root.add_command(
       "mutants", "plant faults in kernels and judge: how many does the harness catch?");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  ./tigon mutants                      all faults; a score per op and element type\n"
       "  ./tigon mutants rms_norm --dtype bf16 -v\n"
@@ -228,30 +228,22 @@ void add_mutants(CLI::App* app, Program* program) {
   const auto options = std::make_shared<MutantOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
-  command->add_option("ops", *positional, "ops, as --op");
-  command->add_option("--op", options->ops, "ops (default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--dtype", options->dtypes, "f32, bf16, f16 (default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command
-      ->add_option("--group", options->groups,
-                   "numeric, memory_sync, comparator, cheat (default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--filter", options->filter, "regex searched in the fault's name");
-  command->add_option("--jobs", options->jobs, "child processes at a time (default: one per core)")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--timeout", options->timeout_s, "seconds that one case may take (default: 20)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--faults", options->faults,
-                      "a file with faults of yours, planted instead of the tree's");
-  command->add_flag("--list", options->list, "print the faults instead of running them");
-  command->add_flag("-v,--verbose", options->verbose, "a line for every fault");
+  command.option("ops", positional.get(), "ops, as --op");
+  command.list("--op", &options->ops, "ops (default: all)");
+  command.list("--dtype", &options->dtypes, "f32, bf16, f16 (default: all)");
+  command.list("--group", &options->groups,
+               "numeric, memory_sync, comparator, cheat (default: all)");
+  command.option("--filter", &options->filter, "regex searched in the fault's name");
+  command.option("--jobs", &options->jobs, "child processes at a time (default: one per core)")
+      .not_negative();
+  command.option("--timeout", &options->timeout_s, "seconds that one case may take (default: 20)")
+      .not_negative();
+  command.option("--faults", &options->faults,
+                 "a file with faults of yours, planted instead of the tree's");
+  command.flag("--list", &options->list, "print the faults instead of running them");
+  command.flag("-v,--verbose", &options->verbose, "a line for every fault");
   add_output(command, output.get());
-  command->callback([=] {
+  command.run([=] {
     options->ops.insert(options->ops.end(), positional->begin(), positional->end());
     const MutantRequest request = request_of(*options);  // a wrong command line makes no results
     if (options->list) return print_list(request);

@@ -5,20 +5,17 @@
 
 namespace tigon::cli {
 
-void add_output(CLI::App* command, Output* output) {
-  command->add_option("--out", output->out, "folder of the results (default: results/<run_id>)");
-  command->add_option(
-      "--json", output->json,
-      "write the records (JSONL) to this file instead of the folder's records.jsonl");
-  command->add_option("--junit", output->junit, "also write the verdicts as JUnit XML");
-  command->add_option("--tag", output->tags, "name=value, kept with the run")
-      ->allow_extra_args(false);
+void add_output(Command command, Output* output) {
+  command.option("--out", &output->out, "folder of the results (default: results/<run_id>)");
+  command.option("--json", &output->json,
+                 "write the records (JSONL) to this file instead of the folder's records.jsonl");
+  command.option("--junit", &output->junit, "also write the verdicts as JUnit XML");
+  command.repeated("--tag", &output->tags, "name=value, kept with the run");
 }
 
-void add_resume(CLI::App* command) {
-  command->add_option_function<std::string>(
-      "--resume", [](const std::string&) {},
-      "go on with this run (folder or name) where it ended; alone, with its options");
+void add_resume(Command command) {
+  command.ignored("--resume",
+                  "go on with this run (folder or name) where it ended; alone, with its options");
 }
 
 SessionOptions session_options(const Program& program, const Output& output, uint64_t seed) {

@@ -167,30 +167,28 @@ int run_cell(Session& session, const PartsCell& cell, std::vector<Json>& records
 
 }  // namespace
 
-CLI::Option* add_parts(CLI::App* command, PartsOptions* options) {
-  CLI::Option* parts = command->add_flag(
-      "--parts", options->asked,
+Option add_parts(Command command, PartsOptions* options) {
+  Option parts = command.flag(
+      "--parts", &options->asked,
       "measure one step by part instead: time (NVTX ranges, CUDA events; the median of --steps, 3) "
       "and memory, naive and fused");
-  const auto of_parts = [&](CLI::Option* option) { option->needs(parts); };
-  of_parts(command->add_flag("--each", options->each,
-                             "with --parts: every kernel of the model alone switched on, too"));
-  of_parts(command
-               ->add_option("-a,--axis", options->axes,
+  const auto of_parts = [&](Option option) { option.needs(parts); };
+  of_parts(command.flag("--each", &options->each,
+                        "with --parts: every kernel of the model alone switched on, too"));
+  of_parts(command.repeated("-a,--axis", &options->axes,
                             "with --parts: sizes, T tokens of a sequence and V rows of the "
-                            "embedding: T[pow2]=[10:17], V=[32000,128256]; k, Ki, M, Mi")
-               ->allow_extra_args(false));
-  of_parts(command->add_option("--memory", options->memory,
-                               "with --parts: bytes that a step may take, e.g. 80GiB (what is free "
-                               "on the device)"));
-  CLI::Option* plan = command->add_flag("--plan", options->plan,
-                                        "with --parts: planned memory only, nothing is run");
+                            "embedding: T[pow2]=[10:17], V=[32000,128256]; k, Ki, M, Mi"));
+  of_parts(command.option("--memory", &options->memory,
+                          "with --parts: bytes that a step may take, e.g. 80GiB (what is free "
+                          "on the device)"));
+  Option plan =
+      command.flag("--plan", &options->plan, "with --parts: planned memory only, nothing is run");
   of_parts(plan);
-  CLI::Option* confirm =
-      command->add_flag("--confirm", options->confirm,
-                        "with --parts: run what is planned not to fit, too: memory must run out");
+  Option confirm =
+      command.flag("--confirm", &options->confirm,
+                   "with --parts: run what is planned not to fit, too: memory must run out");
   of_parts(confirm);
-  confirm->excludes(plan);
+  confirm.excludes(plan);
   return parts;
 }
 

@@ -1,11 +1,11 @@
 // tigon converge --parts: time and memory of a training step by part, over T and V.
 #pragma once
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "convergence/converge.h"
 #include "convergence/measure_parts.h"
+#include "harness/cli/command_line.h"
 #include "harness/cli/session.h"
 
 namespace tigon::cli {
@@ -20,7 +20,7 @@ struct PartsOptions {
 };
 
 // Adds --parts and what belongs to it; returns --parts.
-CLI::Option* add_parts(CLI::App* command, PartsOptions* options);
+Option add_parts(Command command, PartsOptions* options);
 
 // One step to measure. `impl` is naive, fused, or naive with the kernels that are switched on.
 struct PartsCell {

@@ -9,18 +9,18 @@
 
 namespace tigon::cli {
 
-CLI::Option* add_plugin(CLI::App* command, PluginOptions* options) {
-  return command->add_option(
-      "--impl-from", options->path,
+Option add_plugin(Command command, PluginOptions* options) {
+  return command.option(
+      "--impl-from", &options->path,
       "library with kernels of your own (harness/plugin/tigon_plugin.h), or several "
       "with commas; they are listed as plugin:NAME");
 }
 
-void use_plugin(const CLI::App& command, PluginOptions* options, Selection* selection) {
+void use_plugin(const Command& command, PluginOptions* options, Selection* selection) {
   if (options->path.empty()) return;
   const plugin::UsedPlugin used = plugin::use_plugin(options->path);
   options->path = used.path;
-  options->seed_is_chosen = command.count("--seed") > 0 || command.count("--case") > 0;
+  options->seed_is_chosen = command.given("--seed") || command.given("--case");
   if (selection->implementations.empty()) selection->implementations = used.implementations;
   fmt::print("plug-in {} {}: {} of {}; its process has neither oracle nor results (sandbox: {})\n",
              used.name, used.version, fmt::join(used.implementations, ", "),

@@ -1,6 +1,5 @@
 // --impl-from: kernels of a plug-in library (harness/plugin/tigon_plugin.h) take the place of ours.
 #pragma once
-#include <CLI/App.hpp>
 #include <string>
 
 #include "harness/cli/selection.h"
@@ -12,11 +11,11 @@ struct PluginOptions {
   bool seed_is_chosen = false;  // by --seed or --case: no secret
 };
 
-CLI::Option* add_plugin(CLI::App* command, PluginOptions* options);
+Option add_plugin(Command command, PluginOptions* options);
 
 // Loads the library, if there is one, and selects its kernels unless the person named
 // implementations. Throws UsageError, one line.
-void use_plugin(const CLI::App& command, PluginOptions* options, Selection* selection);
+void use_plugin(const Command& command, PluginOptions* options, Selection* selection);
 
 // Gives every case a seed of its own that nobody knew before, and adds shapes that no contract
 // lists. The seeds stand in the case ids, so each case still reproduces.

@@ -122,20 +122,19 @@ int profile(const ProfileOptions& options) {
 
 }  // namespace
 
-void add_profile(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand("profile", "ten counters of one call, and what binds");
-  command->footer(
+void add_profile(Command root, Program* program) {
+  Command command = root.add_command("profile", "ten counters of one call, and what binds");
+  command.footer(
       "Examples:\n"
       "  ./tigon profile 'rms_norm/forward/fused/bf16/T=16384,H=4096'      with ncu, on a GPU\n"
       "  ./tigon --device host profile 'rms_norm/forward/fused/bf16/T=16,H=4096'\n"
       "  ./tigon profile CASE --from ncu.csv    of ncu --csv --page raw --print-units base\n"
       "Without a GPU the counters are those of the host executor, and labelled so.");
   const auto options = std::make_shared<ProfileOptions>();
-  command->add_option("case", options->id, "id of the case, as ./tigon bench prints it")
-      ->required();
-  command->add_option("--from", options->from, "a CSV file of ncu instead of running it");
-  command->add_flag("--once", options->once, "what ncu runs: one call between profiler marks");
-  command->callback([=] { program->exit_code = profile(*options); });
+  command.option("case", &options->id, "id of the case, as ./tigon bench prints it").required();
+  command.option("--from", &options->from, "a CSV file of ncu instead of running it");
+  command.flag("--once", &options->once, "what ncu runs: one call between profiler marks");
+  command.run([=] { program->exit_code = profile(*options); });
 }
 
 }  // namespace tigon::cli

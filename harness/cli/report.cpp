@@ -68,16 +68,16 @@ int report_stage(const std::filesystem::path& results) {
   return known ? code : kExitInfrastructure;
 }
 
-void add_report(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand("report", "write the report of runs from their records");
-  command->footer(
+void add_report(Command root, Program* program) {
+  Command command = root.add_command("report", "write the report of runs from their records");
+  command.footer(
       "Examples:\n"
       "  ./tigon report                                  the latest run below results/\n"
       "  ./tigon report results/20261121T074500Z-1a2b3c4d\n"
       "Writes index.html and summary.md into the run's folder.");
   const auto runs = std::make_shared<std::vector<std::string>>();
-  command->add_option("runs", *runs, "results folders or records.jsonl files");
-  command->callback([=] {
+  command.option("runs", runs.get(), "results folders or records.jsonl files");
+  command.run([=] {
     if (runs->empty()) runs->push_back(latest_run().string());
     for (const std::string& run : *runs)
       if (!std::filesystem::exists(run))

@@ -28,16 +28,16 @@ int rounding_stage(Session& session) {
 
 }  // namespace
 
-void add_rounding(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand(
+void add_rounding(Command root, Program* program) {
+  Command command = root.add_command(
       "rounding", "errors of functions, sums and products against what the budget allows");
-  command->footer(
+  command.footer(
       "Measures c0 (elementary functions over dense ranges) and lambda (long sums, matrix "
       "products)\n"
       "against double on this device. Exit code 1: a constant of the budget is too small.");
   const auto output = std::make_shared<Output>();
   add_output(command, output.get());
-  command->callback([=] {
+  command.run([=] {
     program->exit_code = run_session(session_options(*program, *output, 42),
                                      [](Session& s) { return rounding_stage(s); });
   });

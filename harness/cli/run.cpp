@@ -84,10 +84,10 @@ void prepare(RunOptions* options) {
 
 }  // namespace
 
-void add_run(CLI::App* app, Program* program) {
-  CLI::App* command =
-      app->add_subcommand("run", "checks, sweeps, a short training and the report, in one go");
-  command->footer(
+void add_run(Command root, Program* program) {
+  Command command =
+      root.add_command("run", "checks, sweeps, a short training and the report, in one go");
+  command.footer(
       "Examples:\n"
       "  ./tigon run\n"
       "  ./tigon run --quick\n"
@@ -97,26 +97,21 @@ void add_run(CLI::App* app, Program* program) {
       "not 0.");
   const auto options = std::make_shared<RunOptions>();
   const auto output = std::make_shared<Output>();
-  command->add_option("--op", options->ops, "ops of check and bench (default: all)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
-  command
-      ->add_option("--stages", options->stages,
-                   "of check, mutants, bench, converge, report (default: all)")
-      ->allow_extra_args(false)
-      ->delimiter(',');
-  command->add_option("--shard", options->shard,
-                      "I/N: the I-th of N parts of check and bench, as check takes it; shard 0 "
-                      "trains");
-  command->add_option("--seed", options->seed, "seed of the checks' inputs (default: 42)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--data", options->converge.request.data,
-                      "text for the training (default: licence texts of this system)");
-  command->add_option("--steps", options->converge.request.steps, "training steps");
-  command->add_flag("--quick", options->quick, "tiny cases, few cells, a short training");
+  command.list("--op", &options->ops, "ops of check and bench (default: all)");
+  command.list("--stages", &options->stages,
+               "of check, mutants, bench, converge, report (default: all)");
+  command.option("--shard", &options->shard,
+                 "I/N: the I-th of N parts of check and bench, as check takes it; shard 0 "
+                 "trains");
+  command.option("--seed", &options->seed, "seed of the checks' inputs (default: 42)")
+      .not_negative();
+  command.option("--data", &options->converge.request.data,
+                 "text for the training (default: licence texts of this system)");
+  command.option("--steps", &options->converge.request.steps, "training steps");
+  command.flag("--quick", &options->quick, "tiny cases, few cells, a short training");
   add_output(command, output.get());
   add_resume(command);
-  command->callback([=] {
+  command.run([=] {
     prepare(options.get());
     const convergence::ConvergeRequest training = checked_request(options->converge);
     SessionOptions session = session_options(*program, *output, options->seed);

@@ -155,37 +155,32 @@ std::string too_large(const Case& c, const Selection& s) {
   return "";
 }
 
-void add_selection(CLI::App* command, Selection* s) {
+void add_selection(Command command, Selection* s) {
   const auto list = [&](const char* name, std::vector<std::string>* to, const char* help) {
-    return command->add_option(name, *to, help)->allow_extra_args(false)->delimiter(',');
+    return command.list(name, to, help);
   };
   list("--op", &s->ops, "ops, e.g. rms_norm,rope (default: all)");
   list("--pass", &s->passes, "forward, backward, forward_backward (default: all)");
   list("--impl", &s->implementations, "naive, fused, cudnn, ... (default: all)");
   list("--dtype", &s->dtypes, "f32, bf16, f16 (default: all)");
-  command
-      ->add_option("-a,--axis", s->axes,
+  command.repeated("-a,--axis", &s->axes,
                    "values of an axis: T=128, V=[32000,128256], T[pow2]=[10:15], T=[8:64:8]; "
-                   "k, Ki, M, Mi")
-      ->allow_extra_args(false);
-  command->add_option("--model", s->model,
-                      "a model's ops and sizes, e.g. llama3-8b (./tigon list models)");
-  command->add_option("--budget", s->budget,
-                      "time for a pairwise covering of dtypes, sizes, options, inputs and layouts "
-                      "instead of all cases, e.g. 60s or 5m");
-  command->add_option("--case", s->cases, "exactly this case, as a failure's repro line writes it")
-      ->allow_extra_args(false);
-  command->add_option("--filter", s->filter, "regex searched in the case id; a leading - negates")
-      ->envname("TIGON_FILTER");
-  command->add_option("--exclude", s->exclude, "regex of case ids to leave out")
-      ->envname("TIGON_EXCLUDE");
-  command->add_option("--shard", s->shard,
-                      "I/N: the I-th of N parts, I from 0 (default: GTEST_SHARD_INDEX of "
-                      "GTEST_TOTAL_SHARDS, then the task of a Slurm array)");
-  command->add_option("--seed", s->seed, "seed of the inputs (default: 42)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--timeout", s->timeout_s,
-                      "seconds that one case may take before it is killed");
+                   "k, Ki, M, Mi");
+  command.option("--model", &s->model,
+                 "a model's ops and sizes, e.g. llama3-8b (./tigon list models)");
+  command.option("--budget", &s->budget,
+                 "time for a pairwise covering of dtypes, sizes, options, inputs and layouts "
+                 "instead of all cases, e.g. 60s or 5m");
+  command.repeated("--case", &s->cases, "exactly this case, as a failure's repro line writes it");
+  command.option("--filter", &s->filter, "regex searched in the case id; a leading - negates")
+      .or_environment("TIGON_FILTER");
+  command.option("--exclude", &s->exclude, "regex of case ids to leave out")
+      .or_environment("TIGON_EXCLUDE");
+  command.option("--shard", &s->shard,
+                 "I/N: the I-th of N parts, I from 0 (default: GTEST_SHARD_INDEX of "
+                 "GTEST_TOTAL_SHARDS, then the task of a Slurm array)");
+  command.option("--seed", &s->seed, "seed of the inputs (default: 42)").not_negative();
+  command.option("--timeout", &s->timeout_s, "seconds that one case may take before it is killed");
 }
 
 Shard shard_of(const std::string& option) {

@@ -1,11 +1,11 @@
 // The options that choose cases, shared by check and bench: --op, --pass, --impl, --dtype, -a,
 // --filter, --exclude, --case, --shard, --model, --budget.
 #pragma once
-#include <CLI/App.hpp>
 #include <regex>
 #include <string>
 #include <vector>
 
+#include "harness/cli/command_line.h"
 #include "harness/run/check.h"
 
 namespace tigon::cli {
@@ -32,7 +32,7 @@ Shard shard_of(const std::string& option);
 
 // Adds the options to a subcommand. --filter and --exclude are also read from TIGON_FILTER and
 // TIGON_EXCLUDE.
-void add_selection(CLI::App* command, Selection* selection);
+void add_selection(Command command, Selection* selection);
 
 // The request that a selection stands for, with shard_of (GTEST_SHARD_STATUS_FILE is touched).
 // Everything is checked: throws UsageError, one line.

@@ -70,7 +70,7 @@ class Session {
 int run_session(SessionOptions options, const std::function<int(Session&)>& body,
                 const std::function<int(Session&)>& after = {});
 
-// The exit code of several: the lowest of those that are not 0 (ARCHITECTURE.md 8); 130 wins.
+// The exit code of several: the lowest of those that are not 0; 130, Ctrl-C, wins.
 int combined(int a, int b);
 
 }  // namespace tigon::cli

@@ -172,10 +172,10 @@ int soak_repeats(Session& session, const SoakOptions& options) {
 
 }  // namespace
 
-void add_soak(CLI::App* app, Program* program) {
-  CLI::App* command = app->add_subcommand(
+void add_soak(Command root, Program* program) {
+  Command command = root.add_command(
       "soak", "false alarms of correct kernels, and verdicts that change when repeated");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  ./tigon soak --op rms_norm --dtype bf16 --seeds 1000\n"
       "  ./tigon soak --seeds 100000 --minutes 10        all ops and dtypes, as far as time goes\n"
@@ -185,22 +185,20 @@ void add_soak(CLI::App* app, Program* program) {
   const auto options = std::make_shared<SoakOptions>();
   const auto output = std::make_shared<Output>();
   add_selection(command, &options->select);
-  command->add_option("--seeds", options->seeds, "cases per op and dtype (default: 100)")
-      ->check(CLI::PositiveNumber);
-  CLI::Option* repeat =
-      command->add_option("--repeat", options->repeat, "run the suite of check so many times")
-          ->check(CLI::PositiveNumber);
-  command->add_option("--minutes", options->minutes, "stop after so many minutes")
-      ->check(CLI::PositiveNumber);
+  command.option("--seeds", &options->seeds, "cases per op and dtype (default: 100)").positive();
+  Option repeat =
+      command.option("--repeat", &options->repeat, "run the suite of check so many times")
+          .positive();
+  command.option("--minutes", &options->minutes, "stop after so many minutes").positive();
   command
-      ->add_option("--most-elements", options->most_elements,
-                   "bound of the product of all axes (default: 2^13 on the host, 2^22 on a GPU)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--jobs", options->jobs, "child processes at a time (default: one per core)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--quick", options->quick, "with --repeat: the tiny cases only")->needs(repeat);
+      .option("--most-elements", &options->most_elements,
+              "bound of the product of all axes (default: 2^13 on the host, 2^22 on a GPU)")
+      .positive();
+  command.option("--jobs", &options->jobs, "child processes at a time (default: one per core)")
+      .not_negative();
+  command.flag("--quick", &options->quick, "with --repeat: the tiny cases only").needs(repeat);
   add_output(command, output.get());
-  command->callback([=] {
+  command.run([=] {
     if (!options->select.cases.empty())
       throw UsageError("soak draws its cases; run one case with ./tigon check --case");
     request_of(options->select);  // a wrong command line makes no results folder

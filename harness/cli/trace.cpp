@@ -110,10 +110,10 @@ int trace_stage(Session& session, const CheckOptions& options) {
   return tally.exit_code();
 }
 
-void add_trace(CLI::App* app, Program* program) {
-  CLI::App* command =
-      app->add_subcommand("trace", "the memory traffic of a case by source line (host executor)");
-  command->footer(
+void add_trace(Command root, Program* program) {
+  Command command =
+      root.add_command("trace", "the memory traffic of a case by source line (host executor)");
+  command.footer(
       "Examples:\n"
       "  ./tigon trace 'rms_norm/forward/fused/bf16/T=16,H=4096'\n"
       "  ./tigon check --trace rms_norm                 every pass and dtype, by kernel only\n"
@@ -123,9 +123,9 @@ void add_trace(CLI::App* app, Program* program) {
       "bytes.");
   const auto id = std::make_shared<std::string>();
   const auto timeout = std::make_shared<double>(0);
-  command->add_option("case", *id, "id of the case, as ./tigon check prints it")->required();
-  command->add_option("--timeout", *timeout, "seconds (60)")->check(CLI::NonNegativeNumber);
-  command->callback([=] {
+  command.option("case", id.get(), "id of the case, as ./tigon check prints it").required();
+  command.option("--timeout", timeout.get(), "seconds (60)").not_negative();
+  command.run([=] {
     if (default_executor() == "cuda")
       throw UsageError("trace counts in the host executor: ./tigon --device host trace");
     const TraceResult trace = run_trace(parse_case(*id), *timeout);

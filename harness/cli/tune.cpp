@@ -101,10 +101,10 @@ int tune(const TuneOptions& options) {
 
 }  // namespace
 
-void add_tune(CLI::App* app, Program* program) {
-  CLI::App* command =
-      app->add_subcommand("tune", "the fastest launch shape of each row length on this machine");
-  command->footer(
+void add_tune(Command root, Program* program) {
+  Command command =
+      root.add_command("tune", "the fastest launch shape of each row length on this machine");
+  command.footer(
       "Examples:\n"
       "  ./tigon tune rms_norm                          every length of the sweep, bf16\n"
       "  ./tigon tune layer_norm --dtype f32 -a H=4096 --out h200.json\n"
@@ -118,10 +118,10 @@ void add_tune(CLI::App* app, Program* program) {
       "incumbent stays. A winner must be 1% faster and pass the checks. A table made on another\n"
       "machine is refused by name.");
   const auto options = std::make_shared<TuneOptions>();
-  command->add_option("ops", options->ops, "ops, as --op");
+  command.option("ops", &options->ops, "ops, as --op");
   add_selection(command, &options->select);
-  command->add_option("--out", options->out, "where the table goes (launch_table.json)");
-  command->callback([=] {
+  command.option("--out", &options->out, "where the table goes (launch_table.json)");
+  command.run([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), options->ops.begin(), options->ops.end());
     program->exit_code = tune(*options);

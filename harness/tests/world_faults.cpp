@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "harness/cli/command_line.h"
 #include "harness/cli/session.h"
 #include "harness/measure/device_facts.h"
 
@@ -79,24 +79,17 @@ int run_all(cli::Session& session, const std::vector<std::string>& only) {
 }
 
 int main_of(int argc, char** argv) {
-  CLI::App app("injects faults of the world into runs and says which were survived",
-               "./tigon faults");
+  cli::CommandLine line("injects faults of the world into runs and says which were survived",
+                        "./tigon faults");
   cli::SessionOptions options;
   std::vector<std::string> only;
-  app.add_option("--out", options.out, "folder of the results (default: results/<run_id>)");
-  app.add_option("--json", options.json, "records file in place of the folder's");
-  app.add_option("--only", only, "those whose group and name hold one of these texts (comma list)")
-      ->delimiter(',');
-  app.add_option("--kills", kills, "how often a run is killed and continued (default: 100)")
-      ->check(CLI::PositiveNumber);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tigon: faults: {}; see ./tigon faults --help\n", error.what());
-    return kExitUsage;
-  }
+  const cli::Command program = line.program();
+  program.option("--out", &options.out, "folder of the results (default: results/<run_id>)");
+  program.option("--json", &options.json, "records file in place of the folder's");
+  program.list("--only", &only, "those whose group and name hold one of these texts");
+  program.option("--kills", &kills, "how often a run is killed and continued (default: 100)")
+      .positive();
+  if (const auto code = line.parse({argv + 1, argv + argc})) return *code;
   options.command = {"./tigon", "faults"};
   for (int i = 1; i < argc; ++i) options.command.push_back(argv[i]);
   install_interrupt_handler();
