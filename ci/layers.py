@@ -1,50 +1,56 @@
 #!/usr/bin/env python3
-"""Fails when an include crosses the architecture's layers in a direction that is not drawn.
+"""Fails when an include or a Python import crosses the architecture's layers in a direction that is not drawn.
 
-Reads every #include "dir/..." of the tracked C++ and CUDA sources. Usage: ci/layers.py [ROOT]
+An arrow that is drawn and that no file uses fails, too. Usage: ci/layers.py [ROOT]
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-# A layer may include itself and the layers listed. kernels/family is what the ops of a family share, kernels/op any op's
-# folder. Tests may include anything below what they test, so tests/ folders are exempt.
+# A layer may include itself and the layers listed. kernels/<op> is any op's folder. Tests may include anything below
+# what they test, so tests/ folders are exempt.
 ALLOWED = {
     "kernels/signature": set(),
     "kernels/device": {"kernels/signature", "kernels/simt"},  # device's host side is implemented by simt
-    "kernels/simt": {"kernels/signature", "kernels/device"},
+    "kernels/simt": {"kernels/signature"},
     "kernels/family": {"kernels/signature", "kernels/device"},
     "kernels/op": {"kernels/signature", "kernels/device", "kernels/family"},
     "reference": {"kernels/signature", "kernels/family", "kernels/op"},
     "reference/naive": {"kernels/signature", "kernels/family", "kernels/op", "kernels/device"},
     "reference/cudnn": {"kernels/signature", "kernels/op", "kernels/device", "reference/naive"},
+    "harness/json": set(),
     "harness/spec": {"kernels/signature"},
     "harness/worker": set(),
-    "harness/run": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/judge",
-                    "harness/worker"},
-    "harness/judge": {"kernels/signature", "kernels/device", "harness/spec"},
-    "harness/measure": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",
+    "harness/run": {"kernels/signature", "kernels/device", "kernels/simt", "harness/json", "harness/spec",
+                    "harness/judge", "harness/worker"},
+    "harness/judge": {"kernels/signature"},
+    "harness/measure": {"kernels/signature", "kernels/device", "harness/json", "harness/spec", "harness/run",
                         "harness/judge", "harness/record", "harness/worker"},
-    "harness/record": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/judge",
-                       "harness/run"},
-    "harness/plugin": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge",
-                       "harness/measure", "harness/record", "harness/worker"},
-    "harness/peers": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge",
-                      "harness/measure", "harness/record", "harness/worker"},
-    "harness/try": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/op", "harness/plugin"},
-    "harness/mutants": {"kernels/signature", "kernels/device", "harness/spec", "harness/run", "harness/judge"},
-    "harness/ops": {"kernels/signature", "kernels/op", "reference", "reference/naive", "reference/cudnn",
-                    "harness/spec"},
-    "harness/cli": {"kernels/signature", "kernels/device", "kernels/simt", "harness/spec", "harness/run",
-                    "harness/judge", "harness/measure", "harness/record", "harness/plugin", "harness/peers",
-                    "harness/mutants", "convergence"},
-    "convergence": {"kernels/signature", "kernels/device", "kernels/simt", "kernels/family", "kernels/op",
-                    "reference", "reference/naive", "harness/record", "harness/mutants"},
+    "harness/record": {"harness/json"},
+    "harness/plugin": {"kernels/device", "harness/json", "harness/spec", "harness/run", "harness/judge",
+                       "harness/measure", "harness/worker"},
+    "harness/peers": {"harness/spec", "harness/run", "harness/measure", "harness/record", "harness/worker"},
+    "harness/try": {"kernels/signature", "kernels/device", "kernels/simt", "harness/plugin", "harness/trees",
+                    "harness/peers", "harness/worker", "reports"},
+    "harness/mutants": {"kernels/signature", "kernels/device", "harness/json", "harness/run", "harness/judge"},
+    "harness/ops": {"reference", "reference/naive", "reference/cudnn", "harness/spec"},
+    "harness/cli": {"kernels/device", "harness/json", "harness/spec", "harness/run", "harness/judge",
+                    "harness/measure", "harness/record", "harness/plugin", "harness/peers", "harness/mutants",
+                    "convergence"},
+    "convergence": {"kernels/signature", "kernels/device", "kernels/family", "kernels/op", "reference/naive",
+                    "harness/json", "harness/mutants"},
+    "harness/trees": set(),
+    "harness/scaffold": set(),
+    "reports": set(),
+    "ci": {"reports", "harness/trees"},
 }
 FAMILIES = {"norm", "gated", "loss", "linear_head"}
+# What is somebody else's or only shown: not part of the tree's own architecture.
+EXEMPT = {"tests", "examples", "recorded", "goldens"}
 SOURCES = {".h", ".cpp", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:kernels|reference|harness|convergence)/[^"]+)"', re.M)
+IMPORT = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.M)
 
 
 def layer(path):
@@ -59,23 +65,54 @@ def layer(path):
     return "/".join(parts[:2]) if parts[0] == "harness" else parts[0]
 
 
-def violations(root):
-    """Yields 'file: includes X: layer A may not include layer B' for every arrow that is not drawn."""
+def tracked(root):
     files = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True).stdout
-    for name in files.splitlines():
-        path = pathlib.PurePosixPath(name)
-        if path.suffix not in SOURCES or "tests" in path.parts or layer(name) not in ALLOWED:
+    return [pathlib.PurePosixPath(name) for name in files.splitlines()]
+
+
+def modules(files):
+    """{name: a file of it} of what the tree's Python can import: packages, and files that are in none."""
+    files = list(files)
+    folders = {path.parent for path in files if path.name == "__init__.py"}
+    alone = {path.stem: path for path in files if path.suffix == ".py" and path.parent not in folders}
+    return {**alone, **{folder.name: folder / "__init__.py" for folder in folders}}
+
+
+def uses(root):
+    """Yields (file, what it names, its layer, the layer of that) for every include and import of another layer."""
+    files = tracked(root)
+    of_module = modules(path for path in files if not EXEMPT & set(path.parts))
+    for path in files:
+        if EXEMPT & set(path.parts) or layer(path) not in ALLOWED or path.suffix not in SOURCES | {".py"}:
             continue
-        own = layer(name)
-        for target in INCLUDE.findall((pathlib.Path(root) / name).read_text()):
-            if layer(target) != own and layer(target) not in ALLOWED[own]:
-                yield f"{name}: includes {target}: {own} may not include {layer(target)}"
+        text = (pathlib.Path(root) / path).read_text()
+        if path.suffix == ".py":
+            named = [(name, of_module[name]) for name in IMPORT.findall(text) if name in of_module]
+        else:
+            named = [(name, name) for name in INCLUDE.findall(text)]
+        for name, target in named:
+            if layer(target) != layer(path):
+                yield path, name, layer(path), layer(target)
+
+
+def violations(root, allowed=None):
+    """One line for every arrow that is used and not drawn, and for every one that is drawn and not used."""
+    allowed = ALLOWED if allowed is None else allowed
+    found, used = [], set()
+    for path, name, own, other in uses(root):
+        used.add((own, other))
+        if other not in allowed[own]:
+            verb = "imports" if path.suffix == ".py" else "includes"
+            found.append(f"{path}: {verb} {name}: {own} may not include {other}")
+    drawn = {(own, other) for own, others in allowed.items() for other in others}
+    found += [f"ci/layers.py: {own} -> {other}: nothing uses this arrow; take it out" for own, other in sorted(drawn - used)]
+    return found
 
 
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else str(pathlib.Path(__file__).resolve().parent.parent)
-    found = list(violations(root))
-    print("\n".join(found) if found else "layers: every include follows the architecture")
+    found = violations(root)
+    print("\n".join(found) if found else "layers: every include and import follows the architecture, and every arrow is used")
     return 1 if found else 0
 
 

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "harness/trees")]
 
 import plants  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402

@@ -322,7 +322,7 @@ class Templates(unittest.TestCase):
             self.assertIn(f"results/ci/{name}", (ROOT / "ci/gitlab/gitlab-ci.yml").read_text())
 
     def test_options_of_python_commands_exist(self):
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}/reports:{ROOT}/ci"}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}/reports:{ROOT}/ci:{ROOT}/harness/trees"}
         for script in ("push.sh", "merge.sh", "nightly.sh"):
             for command, rest in re.findall(
                 r'"\$TIGON"(?: --device \w+)? (gate|export|dashboard)\b(.*)', (ROOT / "ci" / script).read_text()

@@ -13,13 +13,15 @@ import unittest
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "reports/tests")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "reports/tests"),
+                str(ROOT / "harness/trees")]
 
 import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import aa, build, cells, history, pairs, records  # noqa: E402
+from tigon_gate import aa, cells, history, pairs, records  # noqa: E402
 from tigon_gate.decide import Rule  # noqa: E402
 from tigon_report import command  # noqa: E402
+from tigon_trees import build  # noqa: E402
 
 class CommandTest(unittest.TestCase):
     def setUp(self):

@@ -7,7 +7,7 @@ import unittest
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "harness/trees")]
 
 from tigon_gate import aa, decide, history, signed_rank, simulate  # noqa: E402
 from tigon_gate.decide import Outcome, Rule  # noqa: E402

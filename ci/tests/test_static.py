@@ -14,14 +14,16 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "reports/tests")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "reports/tests"),
+                str(ROOT / "harness/trees")]
 
 import plants  # noqa: E402
 import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import accepted, build, host_facts, kernel_facts, records, sources, static, static_compare  # noqa: E402
+from tigon_gate import accepted, host_facts, records, static, static_compare  # noqa: E402
 from tigon_report import command  # noqa: E402
 from tigon_report.errors import UsageError  # noqa: E402
+from tigon_trees import build, kernel_facts, sources  # noqa: E402
 
 PTX = """
 .visible .entry k1(

@@ -12,8 +12,9 @@ import time
 
 from tigon_report import command
 from tigon_report.errors import InfrastructureError, UsageError
+from tigon_trees import build
 
-from . import build, cells, decide, history, pairs, records, simulate, static, suite
+from . import cells, decide, history, pairs, records, simulate, static, suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
@@ -95,7 +96,7 @@ def simulated(options, chosen):
 
 def programs_of(options):
     """(programs by side, commits): given, or built from this tree and the base."""
-    commits = [None, records.commit_of(ROOT)[0]]
+    commits = [None, build.commit_of(ROOT)[0]]
     head = options.head_program
     if not head and not build.have_gpu():
         raise InfrastructureError("speed needs an NVIDIA GPU and there is none here (times taken on a CPU are never kernel "

@@ -9,8 +9,9 @@ import dataclasses
 import re
 
 from tigon_report.errors import UsageError
+from tigon_trees import build
 
-from . import build, static_compare
+from . import static_compare
 
 TRAILER = "Static-accept"
 VALUE = re.compile(r"(\w+)\s+(\w+)\s+([0-9.]+)%\s+(\S.*)")

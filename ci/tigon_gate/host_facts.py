@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-from . import kernel_facts, records
+from tigon_trees import kernel_facts
+
+from . import records
 
 COUNTERS = ("bytes_loaded_bytes", "bytes_stored_bytes", "requests", "sectors", "bank_conflicts", "barriers", "atomics")
 USAGE = 2  # the exit code of a program that is not started as it wants

@@ -6,8 +6,9 @@ import os
 import pathlib
 import platform
 import secrets
-import subprocess
 import time
+
+from tigon_trees.build import commit_of
 
 SCHEMA_VERSION = "1.0.0"
 
@@ -18,17 +19,6 @@ def now():
 
 def new_run_id():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ-") + secrets.token_hex(4)
-
-
-def commit_of(root):
-    """(commit, dirty) of a work tree; TIGON_COMMIT in a tree without history."""
-    try:
-        git = ["git", "-C", str(root)]
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout
-        return commit, bool(dirty)
-    except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("TIGON_COMMIT"), False
 
 
 def host_block():

@@ -6,8 +6,9 @@ import os
 import pathlib
 
 from tigon_report.errors import InfrastructureError, UsageError
+from tigon_trees import build, kernel_facts, sources
 
-from . import accepted, build, host_facts, kernel_facts, pairs, records, sources, static_compare
+from . import accepted, host_facts, pairs, records, static_compare
 
 
 @dataclasses.dataclass
@@ -261,7 +262,7 @@ def record(options, root, items, code, base_commit):
         recorder.write("static", fields)
     failed = sum(any(c.effect == "blocks" for c in item.changes) for item in items)
     recorder.write("static", {"scope": "suite", "items": len(items), "base_commit": base_commit,
-                              "head_commit": records.commit_of(root)[0], "exit_code": code})
+                              "head_commit": build.commit_of(root)[0], "exit_code": code})
     recorder.end(len(items) - failed, failed, 0, code)
     print(f"results: {recorder.path}")
 

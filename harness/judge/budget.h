@@ -1,4 +1,4 @@
-// The rounding budget of one element (NUMERICS.md A4).
+// The rounding budget of one element (README.md says why).
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -1,4 +1,4 @@
-// Compares one output with the oracle by a rounding budget per element (NUMERICS.md A4): fails
+// Compares one output with the oracle by a rounding budget per element (README.md): fails
 // closed, classifies NaN and infinity first, says where and in which pattern it fails.
 #pragma once
 #include <cstdint>

@@ -7,7 +7,7 @@ namespace tigon {
 
 enum class JudgeFault {
   kNone,
-  // The eight of NUMERICS.md A5.
+  // Faults that comparators of other projects were found to have.
   kAcceptsNan,
   kFirstElements,
   kLastVerdict,

@@ -1,4 +1,4 @@
-// What a judged case ended with, and the exit code of a run (ARCHITECTURE.md 5 and 8).
+// What a judged case ended with, and the exit code of a run.
 #pragma once
 #include <optional>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Peak memory of one call in four figures (HARNESS.md 4.5), as the fields of a "memory" record.
+// Peak memory of one call in four figures, as the fields of a "memory" record.
 #pragma once
 #include <functional>
 

@@ -1,5 +1,5 @@
 // A plug-in kernel as an implementation of the harness: each call goes to the process of its
-// library, with what exposes the usual cheats around it (NUMERICS.md A2).
+// library, with what exposes the usual cheats around it.
 #pragma once
 #include <memory>
 #include <random>

@@ -1,4 +1,5 @@
-// Inputs and shapes that a library's author cannot know (NUMERICS.md A2, row 12).
+// Inputs and shapes that a library's author cannot know: a kernel that only knows the public ones
+// fails.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -80,7 +80,7 @@ class Contributing(long_new_op.Tree):
                     subprocess.run(["rm", "-r", self.tree / "build" / "host"], check=True)
                     (self.tree / "build" / "host").symlink_to(BUILD)
         self.assertEqual(
-            (self.tree / "reference/OPS.md").read_text(), (ROOT / "reference/OPS.md").read_text(), "OPS.md is not current"
+            (self.tree / "reference/OPS.md").read_text(), (ROOT / "reference/OPS.md").read_text(), "reference/OPS.md is not current"
         )
 
 

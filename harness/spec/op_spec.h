@@ -52,7 +52,7 @@ struct KnownMiss {
   std::string reason;  // what it does, how far outside, and on which GPU
 };
 
-// One way to compute a pass. `name` is one of the table in ARCHITECTURE.md 4: naive, fused,
+// One way to compute a pass. `name` is one of naive, fused,
 // fused:<variant>, cudnn.
 struct Implementation {
   std::string name;

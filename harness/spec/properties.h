@@ -1,4 +1,4 @@
-// Builders of properties (NUMERICS.md A1.4), for the `properties` of a pass:
+// Builders of properties, for the `properties` of a pass:
 //   .properties = {row_independence("T"), scaling("power_of_two", {{"x", 1}}, {{"rstd", -1}})}
 // Tensors, options and axes are named as in the signature. The first argument of a builder that
 // takes a name is what stands in the case id as prop=<name>.

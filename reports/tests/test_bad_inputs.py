@@ -10,7 +10,7 @@ import unittest
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "ci")]
+sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "ci"), str(ROOT / "harness/trees")]
 
 from tigon_gate import __main__ as gate  # noqa: E402
 from tigon_report import __main__ as report  # noqa: E402

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-for part in ("harness/try", "reports", "ci"):
+for part in ("harness/try", "harness/trees", "reports"):
     sys.path.insert(0, str(ROOT / part))
 
 from tigon_report.errors import DataError, UsageError  # noqa: E402

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "harness/try/examples"
-PYTHONPATH = os.pathsep.join(str(ROOT / part) for part in ("reports", "ci", "harness/try"))
+PYTHONPATH = os.pathsep.join(str(ROOT / part) for part in ("reports", "harness/try", "harness/trees"))
 sys.path[:0] = PYTHONPATH.split(os.pathsep)
 
 from tigon_try import compiler, judge, python_kernel, show, signature  # noqa: E402

@@ -11,9 +11,9 @@ import shutil
 import sys
 import time
 
-from tigon_gate.build import find_nvcc
 from tigon_report import command
 from tigon_report.errors import UsageError
+from tigon_trees.build import find_nvcc
 
 from . import compiler, facts, peers, python_kernel, show, signature, stages
 

@@ -2,7 +2,7 @@
 import json
 import time
 
-from tigon_gate import kernel_facts, sources
+from tigon_trees import kernel_facts, sources
 
 from . import compiler
 

@@ -10,9 +10,9 @@ import shlex
 import subprocess
 import sys
 
-from tigon_gate import build as builds
 from tigon_report import command, statistics, units
 from tigon_report.errors import DataError, InfrastructureError, UsageError
+from tigon_trees import build as builds
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SAMPLE = 20  # cases of each kind, unless all are asked for
@@ -166,7 +166,7 @@ def tried_again(folder, tree, build_folders, cuda):
     subprocess.run(["rm", "-rf", str(again)], check=True)
     environment = {**os.environ, "TIGON_DEVICE": "cuda" if cuda else "host", "TIGON_TRY_BUILD": str(build_folders["host"]),
                    "TIGON_TRY_CUDA_BUILD": str(build_folders.get("cuda", "")),
-                   "PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("reports", "ci", "harness/try"))}
+                   "PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("reports", "ci", "harness/try", "harness/trees"))}
     subprocess.run([sys.executable, "-m", "tigon_try", str(folder / facts["file"]), *facts["options"], "--out", str(again)],
                    env=environment, check=False, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     return again

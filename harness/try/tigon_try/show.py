@@ -2,8 +2,8 @@
 import math
 import pathlib
 
-from tigon_gate.records import commit_of
 from tigon_report import statistics, units
+from tigon_trees.build import commit_of
 
 from . import peers
 

@@ -1,4 +1,4 @@
-"""Source trees and builds of the two sides, each in its own folder below build/gate."""
+"""Source trees of commits and their builds, each in its own folder below build/gate."""
 import os
 import pathlib
 import shutil
@@ -33,6 +33,14 @@ def _git(root, *words):
     if done.returncode != 0:
         raise BuildError(f"git {' '.join(words[:2])}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
     return done.stdout.strip()
+
+
+def commit_of(root):
+    """(commit, dirty) of a work tree; TIGON_COMMIT in a tree without history."""
+    try:
+        return _git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain", "-uno"))
+    except (OSError, BuildError):
+        return os.environ.get("TIGON_COMMIT"), False
 
 
 def commit_named(root, ref):
