@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 
 #include "harness/cli/axis_values.h"
 #include "harness/cli/models.h"
@@ -237,9 +238,14 @@ CheckRequest request_of(const Selection& given) {
   return request;
 }
 
-Exclusion::Exclusion(const std::string& pattern) : given_(!pattern.empty()) {
+struct Exclusion::Pattern {
+  std::regex regex;
+};
+
+Exclusion::Exclusion(const std::string& pattern) {
+  if (pattern.empty()) return;
   try {
-    pattern_ = std::regex(pattern);
+    pattern_ = std::make_shared<const Pattern>(Pattern{std::regex(pattern)});
   } catch (const std::regex_error& error) {
     throw UsageError(
         fmt::format("--exclude '{}' is not a regular expression: {}", pattern, error.what()));
@@ -247,7 +253,7 @@ Exclusion::Exclusion(const std::string& pattern) : given_(!pattern.empty()) {
 }
 
 bool Exclusion::operator()(const std::string& id) const {
-  return given_ && std::regex_search(id, pattern_);
+  return pattern_ != nullptr && std::regex_search(id, pattern_->regex);
 }
 
 }  // namespace tigon::cli

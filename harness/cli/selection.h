@@ -1,7 +1,7 @@
 // The options that choose cases, shared by check and bench: --op, --pass, --impl, --dtype, -a,
 // --filter, --exclude, --case, --shard, --model, --budget.
 #pragma once
-#include <regex>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -59,8 +59,8 @@ class Exclusion {
   bool operator()(const std::string& id) const;
 
  private:
-  bool given_;
-  std::regex pattern_;
+  struct Pattern;
+  std::shared_ptr<const Pattern> pattern_;  // none: nothing is left out
 };
 
 }  // namespace tigon::cli
