@@ -56,8 +56,7 @@ OpSpec contract() {
   constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "add_rms_norm",
-      .summary = "h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)"
-                 " of the rounded h",
+      .summary = kFormula,
       .axes = norm_axes(T, H),
       // A block per row: more columns than it keeps, and rows that come through shared memory.
       .further_shapes = {{{"T", 5}, {"H", 4099}}, {{"T", 5}, {"H", 8200}}},

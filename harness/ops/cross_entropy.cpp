@@ -57,7 +57,7 @@ OpSpec contract() {
   const OutputBudget gradient{.reduction = gradient_terms, .elementary = 24};
   return {
       .name = "cross_entropy",
-      .summary = "loss = lse(x) - x_target, with label smoothing, z-loss, softcap, ignore_index",
+      .summary = kFormula,
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 33, 130},

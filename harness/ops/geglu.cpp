@@ -29,7 +29,7 @@ OpSpec contract() {
   constexpr double kNormal = 40;  // exp, a quotient and their argument, in roundings of fp32
   return {
       .name = "geglu",
-      .summary = "y = d * gelu(g * a) * b, gelu(x) = x * Phi(x)",
+      .summary = kFormula,
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},

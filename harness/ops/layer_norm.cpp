@@ -72,7 +72,7 @@ OpSpec contract() {
   constexpr double kElementary = 10;  // two differences, rsqrt and the products
   return {
       .name = "layer_norm",
-      .summary = "y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var_H(x) + eps)",
+      .summary = kFormula,
       .axes = norm_axes(T, H),
       // A block per row: more columns than it keeps; rows that stay in shared memory, in turns.
       .further_shapes = {{{"T", 5}, {"H", 4099}}, {{"T", 9}, {"H", 9000}}},

@@ -170,7 +170,7 @@ OpSpec contract() {
       .m = V, .n = H, .k = T, .transpose_a = true, .outputs = {"dw", "dw_fp32", "dw_accum"}};
   return {
       .name = "linear_cross_entropy",
-      .summary = "cross_entropy(x w^T + bias, target), rows in chunks",
+      .summary = kFormula,
       .axes = {{.axis = T,
                 .tiny = {1, 5},
                 .check = {0, 1, 33, 70},

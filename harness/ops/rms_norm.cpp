@@ -60,7 +60,7 @@ OpSpec contract() {
   constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "rms_norm",
-      .summary = "y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)",
+      .summary = kFormula,
       .axes = norm_axes(T, H),
       .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
       .inputs = all_inputs(),

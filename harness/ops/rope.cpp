@@ -120,7 +120,7 @@ OpSpec contract() {
   const std::vector<OptionSet> turns = {{}, kInterleaved, kPartial, kSections};
   return {
       .name = "rope",
-      .summary = "x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin; backward turns the other way",
+      .summary = kFormula,
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 33, 129},

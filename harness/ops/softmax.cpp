@@ -59,7 +59,7 @@ OpSpec contract() {
   constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "softmax",
-      .summary = "y = exp(x - max_V x) / sum_V exp(x - max_V x)",
+      .summary = kFormula,
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 33, 130},

@@ -30,7 +30,7 @@ OpSpec contract() {
   constexpr double kSigmoid = 40;  // exp, a quotient and their argument, in roundings of fp32
   return {
       .name = "swiglu",
-      .summary = "y = d * silu(g * a) * b, silu(x) = x * sigmoid(x)",
+      .summary = kFormula,
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},

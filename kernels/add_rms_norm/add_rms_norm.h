@@ -4,6 +4,10 @@
 
 namespace tigon::add_rms_norm {
 
+inline constexpr char kFormula[] =
+    "h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)"
+    " of the rounded h";
+
 using norm::Casting;
 using rms_norm::H;
 using rms_norm::T;
@@ -12,6 +16,7 @@ using rms_norm::T;
 // of the rounded sum, as if rms_norm read it from memory.
 template <class P>
 struct Forward {
+  static constexpr char kName[] = "add_rms_norm.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> x, residual;  // rows may be strided
@@ -41,6 +46,7 @@ struct Forward {
 // of the new one from everything behind this norm; their sum is rounded once.
 template <class P>
 struct Backward {
+  static constexpr char kName[] = "add_rms_norm.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> dy;     // rows may be strided
@@ -54,11 +60,14 @@ struct Backward {
   float offset = 0.0f;
 
   static auto fields() {
-    return std::tuple{
-        in(&Backward::dy, "dy", {T, H}),         optional(in(&Backward::dh, "dh", {T, H})),
-        in(&Backward::h, "h", {T, H}),           optional(in(&Backward::w, "w", {H})),
-        in(&Backward::rstd, "rstd", {T}),        out(&Backward::dx, "dx", {T, H}),
-        optional(out(&Backward::dw, "dw", {H})), option(&Backward::offset, "offset")};
+    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, H})),
+                      optional(gradient("h", in(&Backward::dh, "dh", {T, H}))),
+                      in(&Backward::h, "h", {T, H}),
+                      optional(in(&Backward::w, "w", {H})),
+                      in(&Backward::rstd, "rstd", {T}),
+                      gradient("x", out(&Backward::dx, "dx", {T, H})),
+                      optional(gradient("w", out(&Backward::dw, "dw", {H}))),
+                      option(&Backward::offset, "offset")};
   }
 };
 
@@ -79,6 +88,9 @@ template <class P>
 TIGON_HOST_DEVICE rms_norm::Backward<P> norm_of(const Backward<P>& a) {
   return {a.dy, a.h, a.w, a.rstd, a.dx, a.dw, a.scratch, a.offset};
 }
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

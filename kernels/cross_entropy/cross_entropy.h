@@ -5,10 +5,14 @@
 
 namespace tigon::cross_entropy {
 
+inline constexpr char kFormula[] =
+    "loss = lse(x) - x_target, with label smoothing, z-loss, softcap, ignore_index";
+
 inline constexpr Axis T{"T", "tokens"}, V{"V", "vocabulary size"};
 
 template <class P>
 struct Forward : LossOptions {
+  static constexpr char kName[] = "cross_entropy.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> logits;  // rows may be strided
@@ -30,6 +34,7 @@ struct Forward : LossOptions {
 // The gradient takes the place of the logits.
 template <class P>
 struct Backward : LossOptions {
+  static constexpr char kName[] = "cross_entropy.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<Elem, 2> logits;  // in: logits, out: their gradient; rows may be strided
@@ -41,9 +46,9 @@ struct Backward : LossOptions {
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{inout(&Backward::logits, "logits", {T, V}), in(&Backward::target, "target", {T}),
-                   in(&Backward::lse, "lse", {T}),
-                   optional(in(&Backward::dloss, "dloss", {loss_length(T)}))},
+        std::tuple{gradient("logits", inout(&Backward::logits, "logits", {T, V})),
+                   in(&Backward::target, "target", {T}), in(&Backward::lse, "lse", {T}),
+                   optional(gradient("loss", in(&Backward::dloss, "dloss", {loss_length(T)})))},
         loss_inputs<Backward>(V), loss_options());
   }
 };
@@ -51,6 +56,7 @@ struct Backward : LossOptions {
 // Both in one sweep: each logit is read once from memory and its gradient written once over it.
 template <class P>
 struct ForwardBackward : LossOptions {
+  static constexpr char kName[] = "cross_entropy.forward_backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<Elem, 2> logits;  // in: logits, out: their gradient; rows may be strided
@@ -64,14 +70,18 @@ struct ForwardBackward : LossOptions {
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{inout(&ForwardBackward::logits, "logits", {T, V}),
-                   in(&ForwardBackward::target, "target", {T}),
-                   optional(in(&ForwardBackward::dloss, "dloss", {loss_length(T)})),
-                   out(&ForwardBackward::loss, "loss", {loss_length(T)}),
-                   out(&ForwardBackward::lse, "lse", {T})},
+        std::tuple{
+            gradient("logits", inout(&ForwardBackward::logits, "logits", {T, V})),
+            in(&ForwardBackward::target, "target", {T}),
+            optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))),
+            out(&ForwardBackward::loss, "loss", {loss_length(T)}),
+            out(&ForwardBackward::lse, "lse", {T})},
         loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options());
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>, ForwardBackward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

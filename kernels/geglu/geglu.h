@@ -5,6 +5,8 @@
 
 namespace tigon::geglu {
 
+inline constexpr char kFormula[] = "y = d * gelu(g * a) * b, gelu(x) = x * Phi(x)";
+
 inline constexpr Axis T{"T", "tokens"}, F{"F", "intermediate size"};
 
 // What stands for the normal distribution Phi: (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))) / 2, or
@@ -13,6 +15,7 @@ enum class Approximate : int { kTanh, kNone };
 
 template <class P>
 struct Forward : GatedOptions {
+  static constexpr char kName[] = "geglu.forward";
   using Elem = typename P::Elem;
   View<const Elem, 2> a, b;  // gate and up projections (GateLayout); rows may be strided
   View<Elem, 2> y;
@@ -29,20 +32,25 @@ struct Forward : GatedOptions {
 // da = d dy b g gelu'(g a), db = d dy gelu(g a); nothing is saved, both are recomputed.
 template <class P>
 struct Backward : GatedOptions {
+  static constexpr char kName[] = "geglu.backward";
   using Elem = typename P::Elem;
   View<const Elem, 2> dy, a, b;
   View<Elem, 2> da, db;  // may be a's and b's memory
   Approximate approximate = Approximate::kTanh;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{in(&Backward::dy, "dy", {T, F}), in(&Backward::a, "a", {T, gate_columns(F)}),
+        std::tuple{gradient("y", in(&Backward::dy, "dy", {T, F})),
+                   in(&Backward::a, "a", {T, gate_columns(F)}),
                    in(&Backward::b, "b", {T, up_columns(F)}),
-                   out(&Backward::da, "da", {T, gate_columns(F)}),
-                   out(&Backward::db, "db", {T, up_columns(F)}),
+                   gradient("a", out(&Backward::da, "da", {T, gate_columns(F)})),
+                   gradient("b", out(&Backward::db, "db", {T, up_columns(F)})),
                    option(&Backward::approximate, "approximate", {"tanh", "none"})},
         gated_options());
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

@@ -4,10 +4,13 @@
 
 namespace tigon::layer_norm {
 
+inline constexpr char kFormula[] = "y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var_H(x) + eps)";
+
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"};
 
 template <class P>
 struct Forward {
+  static constexpr char kName[] = "layer_norm.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> x;      // rows may be strided
@@ -28,6 +31,7 @@ struct Forward {
 // dw = sum_T dy * x_hat, db = sum_T dy.
 template <class P>
 struct Backward {
+  static constexpr char kName[] = "layer_norm.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> dy, x;        // rows may be strided
@@ -38,13 +42,19 @@ struct Backward {
   Scratch scratch;
 
   static auto fields() {
-    return std::tuple{
-        in(&Backward::dy, "dy", {T, H}),         in(&Backward::x, "x", {T, H}),
-        optional(in(&Backward::w, "w", {H})),    in(&Backward::mean, "mean", {T}),
-        in(&Backward::rstd, "rstd", {T}),        out(&Backward::dx, "dx", {T, H}),
-        optional(out(&Backward::dw, "dw", {H})), optional(out(&Backward::db, "db", {H}))};
+    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, H})),
+                      in(&Backward::x, "x", {T, H}),
+                      optional(in(&Backward::w, "w", {H})),
+                      in(&Backward::mean, "mean", {T}),
+                      in(&Backward::rstd, "rstd", {T}),
+                      gradient("x", out(&Backward::dx, "dx", {T, H})),
+                      optional(gradient("w", out(&Backward::dw, "dw", {H}))),
+                      optional(gradient("b", out(&Backward::db, "db", {H})))};
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

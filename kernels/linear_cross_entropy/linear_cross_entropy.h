@@ -6,6 +6,8 @@
 
 namespace tigon::linear_cross_entropy {
 
+inline constexpr char kFormula[] = "cross_entropy(x w^T + bias, target), rows in chunks";
+
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabulary size"};
 
 using linear_head::chunk_options;
@@ -14,6 +16,7 @@ using linear_head::Split;
 
 template <class P>
 struct Forward : LossOptions, ChunkOptions {
+  static constexpr char kName[] = "linear_cross_entropy.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> x, w;
@@ -42,6 +45,7 @@ struct Forward : LossOptions, ChunkOptions {
 // that needs chunks of 2,048 rows.
 template <class P>
 struct ForwardBackward : LossOptions, ChunkOptions {
+  static constexpr char kName[] = "linear_cross_entropy.forward_backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> x, w;
@@ -61,21 +65,25 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{in(&ForwardBackward::x, "x", {T, H}), in(&ForwardBackward::w, "w", {V, H}),
-                   in(&ForwardBackward::target, "target", {T}),
-                   optional(in(&ForwardBackward::dloss, "dloss", {loss_length(T)})),
-                   out(&ForwardBackward::loss, "loss", {loss_length(T)}),
-                   out(&ForwardBackward::lse, "lse", {T}),
-                   optional(out(&ForwardBackward::dx, "dx", {T, H})),
-                   optional(out(&ForwardBackward::dw, "dw", {V, H})),
-                   on_request(out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})),
-                   on_request(inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})),
-                   on_request(in(&ForwardBackward::bias, "bias", {V})),
-                   on_request(out(&ForwardBackward::dbias, "dbias", {V}))},
+        std::tuple{
+            in(&ForwardBackward::x, "x", {T, H}), in(&ForwardBackward::w, "w", {V, H}),
+            in(&ForwardBackward::target, "target", {T}),
+            optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))),
+            out(&ForwardBackward::loss, "loss", {loss_length(T)}),
+            out(&ForwardBackward::lse, "lse", {T}),
+            optional(gradient("x", out(&ForwardBackward::dx, "dx", {T, H}))),
+            optional(gradient("w", out(&ForwardBackward::dw, "dw", {V, H}))),
+            on_request(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H}))),
+            on_request(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H}))),
+            on_request(in(&ForwardBackward::bias, "bias", {V})),
+            on_request(gradient("bias", out(&ForwardBackward::dbias, "dbias", {V})))},
         loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
         chunk_options());
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, ForwardBackward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

@@ -6,12 +6,16 @@
 
 namespace tigon::rms_norm {
 
+inline constexpr char kFormula[] =
+    "y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)";
+
 inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"};
 
 using norm::Casting;
 
 template <class P>
 struct Forward {
+  static constexpr char kName[] = "rms_norm.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> x;  // rows may be strided
@@ -37,6 +41,7 @@ struct Forward {
 // Casting changes the forward's rounding only: the gradient is that of the unrounded formula.
 template <class P>
 struct Backward {
+  static constexpr char kName[] = "rms_norm.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<const Elem, 2> dy, x;  // rows may be strided
@@ -48,12 +53,18 @@ struct Backward {
   float offset = 0.0f;
 
   static auto fields() {
-    return std::tuple{in(&Backward::dy, "dy", {T, H}),      in(&Backward::x, "x", {T, H}),
-                      optional(in(&Backward::w, "w", {H})), in(&Backward::rstd, "rstd", {T}),
-                      out(&Backward::dx, "dx", {T, H}),     optional(out(&Backward::dw, "dw", {H})),
+    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, H})),
+                      in(&Backward::x, "x", {T, H}),
+                      optional(in(&Backward::w, "w", {H})),
+                      in(&Backward::rstd, "rstd", {T}),
+                      gradient("x", out(&Backward::dx, "dx", {T, H})),
+                      optional(gradient("w", out(&Backward::dw, "dw", {H}))),
                       option(&Backward::offset, "offset")};
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

@@ -6,6 +6,9 @@
 
 namespace tigon::rope {
 
+inline constexpr char kFormula[] =
+    "x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin; backward turns the other way";
+
 inline constexpr Axis T{"T", "tokens"}, Q{"Q", "query heads"}, K{"K", "key heads"},
     D{"D", "head size, even"};
 
@@ -62,6 +65,7 @@ inline Expr streams() {
 // is never used as an index: what it would rotate becomes NaN.
 template <class P>
 struct Forward : Options {
+  static constexpr char kName[] = "rope.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<Elem, 3> q, k;                // token and head strides are free
@@ -83,6 +87,7 @@ struct Forward : Options {
 // Gradients, rotated back.
 template <class P>
 struct Backward : Options {
+  static constexpr char kName[] = "rope.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
   View<Elem, 3> dq, dk;
@@ -91,15 +96,19 @@ struct Backward : Options {
   View<Elem, 3> dq_out, dk_out;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{inout(&Backward::dq, "dq", {T, Q, D}), inout(&Backward::dk, "dk", {T, K, D}),
+        std::tuple{gradient("q", inout(&Backward::dq, "dq", {T, Q, D})),
+                   gradient("k", inout(&Backward::dk, "dk", {T, K, D})),
                    in(&Backward::cos, "cos", {table_rows(), pairs()}),
                    in(&Backward::sin, "sin", {table_rows(), pairs()}),
                    on_request(in(&Backward::positions, "positions", {streams(), T})),
-                   on_request(out(&Backward::dq_out, "dq_out", {T, Q, D})),
-                   on_request(out(&Backward::dk_out, "dk_out", {T, K, D}))},
+                   on_request(gradient("q", out(&Backward::dq_out, "dq_out", {T, Q, D}))),
+                   on_request(gradient("k", out(&Backward::dk_out, "dk_out", {T, K, D})))},
         options());
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

@@ -33,7 +33,8 @@ class Expr {
   Expr() : Expr(0) {}
   Expr(Axis axis)  // NOLINT: an axis is an expression
       : eval_([s = std::string(axis.symbol)](const Binding& b) { return b.at(s); }),
-        text_(axis.symbol) {}
+        text_(axis.symbol),
+        axis_(axis) {}
   Expr(int value) : Expr(static_cast<double>(value)) {}  // NOLINT
   Expr(double value)                                     // NOLINT
       : eval_([value](const Binding&) { return value; }), text_(number(value)) {}
@@ -42,6 +43,8 @@ class Expr {
   double operator()(const Binding& b) const { return eval_(b); }
   int64_t integer(const Binding& b) const { return static_cast<int64_t>(eval_(b)); }
   const std::string& text() const { return text_; }
+  // The axis that it is; its symbol is null where it is anything else.
+  const Axis& axis() const { return axis_; }
 
  private:
   static std::string number(double v) {
@@ -50,6 +53,7 @@ class Expr {
   }
   Function eval_;
   std::string text_;
+  Axis axis_{nullptr, nullptr};
 };
 
 inline Expr operator*(const Expr& a, const Expr& b) {
@@ -133,6 +137,7 @@ struct Field {
   std::vector<Expr> shape;
   bool is_optional = false;
   bool is_on_request = false;
+  const char* gradient_of = nullptr;  // the tensor whose gradient it holds, given or written
 };
 
 template <class Args, class Value>
@@ -171,6 +176,12 @@ auto on_request(Field<A, V> f) {
   f.is_optional = f.is_on_request = true;
   return f;
 }
+// It holds the gradient of the tensor `of` of this op: given, where the pass takes it, or written.
+template <class A, class V>
+auto gradient(const char* of, Field<A, V> f) {
+  f.gradient_of = of;
+  return f;
+}
 template <class A, class V>
 auto option(V A::*m, const char* name, std::vector<const char*> choices = {}) {
   return Option<A, V>{m, name, std::move(choices)};
@@ -186,13 +197,20 @@ concept Signature = requires {
   Args::fields();
 };
 
+// Args::fields(), made once.
+template <Signature Args>
+const auto& fields_of() {
+  static const auto fields = Args::fields();
+  return fields;
+}
+
 // Calls f(field) for every tensor of the signature, in order.
 template <Signature Args, class F>
 void for_each_field(F&& f) {
   const auto visit = [&]<class X>(const X& x) {
     if constexpr (is_field<X>) f(x);
   };
-  std::apply([&](const auto&... x) { (visit(x), ...); }, Args::fields());
+  std::apply([&](const auto&... x) { (visit(x), ...); }, fields_of<Args>());
 }
 
 // Calls f(option) for every option of the signature, in order.
@@ -201,7 +219,7 @@ void for_each_option(F&& f) {
   const auto visit = [&]<class X>(const X& x) {
     if constexpr (!is_field<X>) f(x);
   };
-  std::apply([&](const auto&... x) { (visit(x), ...); }, Args::fields());
+  std::apply([&](const auto&... x) { (visit(x), ...); }, fields_of<Args>());
 }
 
 }  // namespace tigon

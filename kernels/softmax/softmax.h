@@ -4,11 +4,14 @@
 
 namespace tigon::softmax {
 
+inline constexpr char kFormula[] = "y = exp(x - max_V x) / sum_V exp(x - max_V x)";
+
 inline constexpr Axis T{"T", "rows"}, V{"V", "columns"};
 
 // A row with a NaN, with +inf, or with nothing but -inf is NaN.
 template <class P>
 struct Forward {
+  static constexpr char kName[] = "softmax.forward";
   using Elem = typename P::Elem;
   View<const Elem, 2> x;  // rows may be strided
   View<Elem, 2> y;        // rows may be strided; may be x's memory
@@ -21,16 +24,20 @@ struct Forward {
 // dx = y * (dy - sum_V y * dy).
 template <class P>
 struct Backward {
+  static constexpr char kName[] = "softmax.backward";
   using Elem = typename P::Elem;
   View<const Elem, 2> dy;  // rows may be strided
   View<const Elem, 2> y;   // from forward; rows may be strided
   View<Elem, 2> dx;        // rows may be strided; may be dy's memory, or y's
 
   static auto fields() {
-    return std::tuple{in(&Backward::dy, "dy", {T, V}), in(&Backward::y, "y", {T, V}),
-                      out(&Backward::dx, "dx", {T, V})};
+    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, V})), in(&Backward::y, "y", {T, V}),
+                      gradient("x", out(&Backward::dx, "dx", {T, V}))};
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);

@@ -4,10 +4,13 @@
 
 namespace tigon::swiglu {
 
+inline constexpr char kFormula[] = "y = d * silu(g * a) * b, silu(x) = x * sigmoid(x)";
+
 inline constexpr Axis T{"T", "tokens"}, F{"F", "intermediate size"};
 
 template <class P>
 struct Forward : GatedOptions {
+  static constexpr char kName[] = "swiglu.forward";
   using Elem = typename P::Elem;
   View<const Elem, 2> a, b;  // gate and up projections (GateLayout); rows may be strided
   View<Elem, 2> y;
@@ -23,18 +26,22 @@ struct Forward : GatedOptions {
 // both are recomputed.
 template <class P>
 struct Backward : GatedOptions {
+  static constexpr char kName[] = "swiglu.backward";
   using Elem = typename P::Elem;
   View<const Elem, 2> dy, a, b;
   View<Elem, 2> da, db;  // may be a's and b's memory
   static auto fields() {
-    return std::tuple_cat(
-        std::tuple{in(&Backward::dy, "dy", {T, F}), in(&Backward::a, "a", {T, gate_columns(F)}),
-                   in(&Backward::b, "b", {T, up_columns(F)}),
-                   out(&Backward::da, "da", {T, gate_columns(F)}),
-                   out(&Backward::db, "db", {T, up_columns(F)})},
-        gated_options());
+    return std::tuple_cat(std::tuple{gradient("y", in(&Backward::dy, "dy", {T, F})),
+                                     in(&Backward::a, "a", {T, gate_columns(F)}),
+                                     in(&Backward::b, "b", {T, up_columns(F)}),
+                                     gradient("a", out(&Backward::da, "da", {T, gate_columns(F)})),
+                                     gradient("b", out(&Backward::db, "db", {T, up_columns(F)}))},
+                          gated_options());
   }
 };
+
+template <class P>
+using Passes = std::tuple<Forward<P>, Backward<P>>;
 
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
