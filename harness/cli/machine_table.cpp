@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "harness/cli/terminal.h"
 #include "harness/judge/verdict.h"
 #include "harness/measure/device_facts.h"
 #include "harness/record/environment.h"
-#include "harness/run/launch_choices.h"
+#include "kernels/device/launch_file.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon::cli {
 
@@ -20,19 +22,34 @@ std::string machine_name() {
   return device.at("name");
 }
 
+namespace {
+
+std::vector<LaunchEntry> read(const std::string& path) {
+  try {
+    return read_launch_file(path);
+  } catch (const LaunchFileError& error) {
+    throw UsageError(fmt::format("launch table {}", error.what()));
+  }
+}
+
+}  // namespace
+
 void use_machine_table() {
   const char* path = std::getenv(kLaunchTableVariable);
   if (path == nullptr || *path == '\0') return;
-  const LaunchFile file = read_launch_file(path);
-  const std::string here = machine_name();
-  if (file.machine != here)
+  const std::vector<LaunchEntry> entries = read(path);
+  const auto ours = std::count_if(entries.begin(), entries.end(), [](const LaunchEntry& e) {
+    return e.device == current_device_name();
+  });
+  if (ours == 0 && !entries.empty())
     throw UsageError(fmt::format(
         "launch table {} was made on {} ({}), this is {}: not used; unset {} or make one with "
         "./tigon tune",
-        path, file.machine, file.date, here, kLaunchTableVariable));
-  use_launch_file(file);
-  print_error(fmt::format("launch table {} of {} ({}), {} entries", path, file.machine, file.date,
-                          file.entries.size()));
+        path, entries.front().device, entries.front().date, current_device_name(),
+        kLaunchTableVariable));
+  use_launch_entries(entries);
+  print_error(fmt::format("launch table {}: {} of {} entries are of {}", path, ours, entries.size(),
+                          current_device_name()));
 }
 
 }  // namespace tigon::cli

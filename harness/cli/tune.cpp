@@ -15,6 +15,8 @@
 #include "harness/measure/tune_cell.h"
 #include "harness/record/environment.h"
 #include "harness/run/launch_choices.h"
+#include "kernels/device/launch_file.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon::cli {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 struct TuneOptions {
   Selection select;
   std::vector<std::string> ops;
-  std::string out = "launch_table.json";
+  std::string out = "launch_table.tsv";
 };
 
 std::string today() {
@@ -33,8 +35,8 @@ std::string today() {
 }
 
 // All small cases of the row's size, run by children that take this table.
-bool is_right(const Case& c, const LaunchFile& file, const std::string& path) {
-  write_launch_file(path, file);
+bool is_right(const Case& c, const LaunchEntry& entry, const std::string& path) {
+  write_launch_file(path, {entry});
   setenv(kLaunchTableVariable, path.c_str(), 1);
   CheckRequest request;
   request.ops = {c.op};
@@ -64,10 +66,10 @@ int tune(const TuneOptions& options) {
   if (request.implementations.empty()) request.implementations = {"fused"};
   const bool on_host = default_executor() != "cuda";
   const auto cells = sweep_cells(request, SweepSize::kDefault, on_host);
-  LaunchFile file{machine_name(), today(), default_executor(), current_commit().commit, {}};
-  fmt::print("launch tables for {}{}\n", file.machine,
+  std::vector<LaunchEntry> entries;
+  fmt::print("launch tables for {}{}\n", machine_name(),
              on_host ? ": times of the host executor, no kernel speed" : "");
-  write_launch_file(options.out + ".candidate", file);  // a folder that is not there, now
+  write_launch_file(options.out + ".candidate", entries);  // a folder that is not there, now
   Tally tally;
   for (const Cell& cell : cells) {
     if (interrupted()) break;
@@ -75,11 +77,11 @@ int tune(const TuneOptions& options) {
     if (!tuned) continue;  // one shape, or a kernel without a table
     bool better = tuned->after != tuned->before, wrong = false;
     if (better) {
-      LaunchFile alone = file;
-      alone.entries = {
-          {tuned->key, tuned->after, case_id(cell.c), tuned->before_s, tuned->after_s}};
-      wrong = !is_right(cell.c, alone, options.out + ".candidate");
-      if (!wrong) file.entries.push_back(alone.entries.front());
+      const LaunchEntry entry = {current_device_name(),   today(),         default_executor(),
+                                 current_commit().commit, tuned->key,      tuned->after,
+                                 case_id(cell.c),         tuned->before_s, tuned->after_s};
+      wrong = !is_right(cell.c, entry, options.out + ".candidate");
+      if (!wrong) entries.push_back(entry);
     }
     tally.add(wrong ? Verdict::kIncorrectNumerical : Verdict::kPassed);
     fmt::print("{}\n", row_of(cell.c, *tuned,
@@ -93,8 +95,8 @@ int tune(const TuneOptions& options) {
     fmt::print("no launch table has a choice for these cells\n");
     return kExitNothing;
   }
-  write_launch_file(options.out, file);
-  fmt::print("{} entries in {}; used with {}={}\n{}\n", file.entries.size(), options.out,
+  write_launch_file(options.out, entries);
+  fmt::print("{} entries in {}; used with {}={}\n{}\n", entries.size(), options.out,
              kLaunchTableVariable, options.out, tally.line());
   return interrupted() ? static_cast<int>(kExitInterrupted) : tally.exit_code();
 }
@@ -107,8 +109,8 @@ void add_tune(Command root, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon tune rms_norm                          every length of the sweep, bf16\n"
-      "  ./tigon tune layer_norm --dtype f32 -a H=4096 --out h200.json\n"
-      "  TIGON_LAUNCH_TABLE=h200.json ./tigon bench --op layer_norm\n"
+      "  ./tigon tune layer_norm --dtype f32 -a H=4096 --out h200.tsv\n"
+      "  TIGON_LAUNCH_TABLE=h200.tsv ./tigon bench --op layer_norm\n"
       "A shape is the threads of a row and of a block, and with them the rows of a block; the\n"
       "16-byte vectors that a thread holds; blocks per multiprocessor; stages, the rows on their\n"
       "way while one is worked on; and the blocks of a cluster that share a row. Each kernel has\n"
@@ -120,7 +122,7 @@ void add_tune(Command root, Program* program) {
   const auto options = std::make_shared<TuneOptions>();
   command.option("ops", &options->ops, "ops, as --op");
   add_selection(command, &options->select);
-  command.option("--out", &options->out, "where the table goes (launch_table.json)");
+  command.option("--out", &options->out, "where the table goes (launch_table.tsv)");
   command.run([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), options->ops.begin(), options->ops.end());

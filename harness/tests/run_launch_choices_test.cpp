@@ -1,14 +1,12 @@
-// Launch tables: who may choose, and what a file must be.
+// Launch tables: who may choose.
 #include "harness/run/launch_choices.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "harness/judge/verdict.h"
 #include "harness/run/runner.h"
-#include "harness/tests/temporary_folder.h"
 
 namespace tigon {
 namespace {
@@ -97,33 +95,6 @@ TEST(LaunchTables, every_shape_that_tune_may_take_is_right) {
       verdict_of(c);
       launch_table().forget(asked.key);
     }
-  }
-}
-
-TEST(LaunchFile, comes_back_as_it_was_written) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "table.json").string();
-  write_launch_file(
-      path,
-      {"a GPU", "2026-11-21", "cuda", "abc", {{{"t", 64}, {256, 2, 1, 3, 4}, "id", 2e-6, 1e-6}}});
-  const LaunchFile file = read_launch_file(path);
-  EXPECT_EQ(file.machine, "a GPU");
-  EXPECT_EQ(file.date, "2026-11-21");
-  ASSERT_EQ(file.entries.size(), 1u);
-  EXPECT_EQ(file.entries[0].key, (LaunchTable::Key{"t", 64}));
-  EXPECT_EQ(file.entries[0].shape, (LaunchShape{256, 2, 1, 3, 4}));
-  EXPECT_EQ(file.entries[0].after_s, 1e-6);
-}
-
-TEST(LaunchFile, anything_else_is_refused) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "table.json").string();
-  EXPECT_THROW(read_launch_file(path), UsageError);
-  for (const char* text :
-       {"", "{}", "[]", R"({"machine":1})",
-        R"({"machine":"a","date":"b","executor":"c","commit":"d","entries":[{}]})"}) {
-    std::ofstream(path) << text;
-    EXPECT_THROW(read_launch_file(path), UsageError) << text;
   }
 }
 

@@ -2,10 +2,13 @@
 // measured on this machine (`tigon tune`). Host side. Nothing is chosen unless a tool does: then a
 // launch takes the shape that its kernel's own rule says.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +37,8 @@ struct ShapeTable {
   size_t (*shared_bytes)(const LaunchShape&) = no_shared_bytes;  // that a launch asks for
 };
 
+// Which shapes were chosen, for all devices of the process. Safe from several threads; a launch
+// asks for those of its current device.
 class LaunchTable {
  public:
   // Name of the kernel's table, and length of the row in the unit of that kernel (16-byte
@@ -50,46 +55,42 @@ class LaunchTable {
   template <class CanTake>
   size_t shape(const char* name, int64_t size, const LaunchShape* shapes, size_t count,
                size_t usual, const CanTake& can_take) {
-    if (listens_) ask({name, size}, shapes, count, usual, can_take);
-    if (choices_.empty()) return usual;
-    const auto chosen = choices_.find({name, size});
-    if (chosen == choices_.end()) return usual;
-    for (size_t i = 0; i < count; ++i)
-      if (shapes[i] == chosen->second && can_take(i)) return i;
+    if (listens()) ask({name, size}, shapes, count, usual, can_take);
+    const std::optional<LaunchShape> chosen = choice(name, size);
+    for (size_t i = 0; chosen && i < count; ++i)
+      if (shapes[i] == *chosen && can_take(i)) return i;
     return usual;
   }
 
-  // Only between launches.
-  void choose(const Key& key, const LaunchShape& shape) { choices_.insert_or_assign(key, shape); }
-  void forget(const Key& key) { choices_.erase(key); }
-  // heard() is what the last launch since listen() asked; its key has no name when none did.
-  void listen() {
-    listens_ = true;
-    last_ = {};
-  }
-  Question heard() {
-    listens_ = false;
-    return last_;
-  }
+  // Of the current device, or of all devices of that name.
+  void choose(const Key& key, const LaunchShape& shape);
+  void choose(const std::string& device, const Key& key, const LaunchShape& shape);
+  void forget(const Key& key);
+
+  // heard() is what the last launch of this thread since listen() asked; its key has no name when
+  // none did.
+  void listen();
+  Question heard();
 
  private:
   template <class CanTake>
   void ask(Key key, const LaunchShape* shapes, size_t count, size_t usual,
            const CanTake& can_take) {
-    last_ = {std::move(key), shapes[usual], {}};
+    Question asked{std::move(key), shapes[usual], {}};
     for (size_t i = 0; i < count; ++i)
-      if (i != usual && can_take(i)) last_.others.push_back(shapes[i]);
+      if (i != usual && can_take(i)) asked.others.push_back(shapes[i]);
+    hear(std::move(asked));
   }
+  bool listens() const;
+  void hear(Question asked);
+  std::optional<LaunchShape> choice(const char* name, int64_t size) const;
 
-  bool listens_ = false;
-  std::map<Key, LaunchShape> choices_;
-  Question last_;
+  std::atomic<bool> any_ = false;  // most processes choose nothing, and their launches take no lock
+  mutable std::shared_mutex mutex_;
+  std::map<std::pair<std::string, Key>, LaunchShape> choices_;  // by device
 };
 
-inline LaunchTable& launch_table() {
-  static LaunchTable table;
-  return table;
-}
+LaunchTable& launch_table();
 
 // Index of the shape to take of kTable, which is `usual` by itself. `name` tells passes apart that
 // share a table.

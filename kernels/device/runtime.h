@@ -58,6 +58,8 @@ struct DeviceInfo {
   std::string driver_version, runtime_version;
 };
 DeviceInfo device_info();
+// device_info().name of the current device, asked once per device.
+const std::string& current_device_name();
 
 // Memory allocated with device_alloc, in bytes.
 struct MemoryStats {

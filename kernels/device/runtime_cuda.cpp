@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "kernels/device/memory_ledger.h"
@@ -160,6 +162,16 @@ DeviceInfo device_info() {
   d.driver_version = version_text(driver);
   d.runtime_version = version_text(runtime);
   return d;
+}
+
+const std::string& current_device_name() {
+  static std::mutex mutex;
+  static std::map<int, std::string> names;  // by ordinal; references to them stay
+  const int device = current_device();
+  const std::lock_guard lock(mutex);
+  std::string& name = names[device];
+  if (name.empty()) name = device_info().name;
+  return name;
 }
 
 DeviceRange device_range_of(const void* p) { return ledger().range_of(p); }

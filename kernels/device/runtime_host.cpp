@@ -98,6 +98,11 @@ DeviceInfo device_info() {
   return d;
 }
 
+const std::string& current_device_name() {
+  static const std::string name = cpu_name();
+  return name;
+}
+
 DeviceRange device_range_of(const void* p) { return ledger().range_of(p); }
 MemoryStats device_memory_stats() { return ledger().stats(); }
 void device_memory_reset_high_water() { ledger().reset_high_water(); }
