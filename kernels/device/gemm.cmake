@@ -1,7 +1,7 @@
 # tigon_gemm: the GEMM seam over cuBLASLt, or over Eigen for the host executor.
 if(TIGON_CUDA)
-  add_library(tigon_gemm STATIC device/gemm_cuda.cpp)
-  target_link_libraries(tigon_gemm PUBLIC tigon_device_headers CUDA::cudart_static CUDA::cublasLt)
+  add_library(tigon_gemm STATIC device/cublaslt.cpp device/gemm_cuda.cpp)
+  target_link_libraries(tigon_gemm PUBLIC tigon_device_headers CUDA::cudart_static ${CMAKE_DL_LIBS})
 else()
   add_library(tigon_gemm STATIC device/gemm_host.cpp)
   target_link_libraries(tigon_gemm PUBLIC tigon_device_headers Threads::Threads PRIVATE Eigen3::Eigen)

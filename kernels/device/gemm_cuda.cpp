@@ -1,6 +1,5 @@
 // GEMM on a GPU by cuBLASLt. A plan (descriptors and algorithm) is made once per shape and kept;
 // the algorithm is the library's first choice until gemm_tune() has timed the others.
-#include <cublasLt.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "kernels/device/cublaslt.h"
 #include "kernels/device/gemm.h"
 
 namespace tigon {
@@ -74,7 +74,7 @@ struct Plan {
 template <class Value>
 bool describe_by(cublasLtMatmulDescOpaque_t* operation, cublasLtMatmulDescAttributes_t attribute,
                  Value value) {
-  return cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value)) ==
+  return cublaslt()->set_operation(operation, attribute, &value, sizeof(value)) ==
          CUBLAS_STATUS_SUCCESS;
 }
 
@@ -93,10 +93,11 @@ bool describe(const Gemm& p, Plan* plan) {
   const auto layout = [](cublasLtMatrixLayoutOpaque_t* l, DType t, bool transposed, int64_t rows,
                          int64_t columns, int64_t ld) {
     if (transposed) std::swap(rows, columns);
-    return cublasLtMatrixLayoutInit(l, cuda_type(t), rows, columns, ld) == CUBLAS_STATUS_SUCCESS;
+    return cublaslt()->init_layout(l, sizeof *l, cuda_type(t), rows, columns, ld) ==
+           CUBLAS_STATUS_SUCCESS;
   };
-  return cublasLtMatmulDescInit(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
-             CUBLAS_STATUS_SUCCESS &&
+  return cublaslt()->init_operation(&plan->operation, sizeof plan->operation, CUBLAS_COMPUTE_32F,
+                                    CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
          describe_by(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSA, left) &&
          describe_by(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, right) &&
          describe_bias(p, &plan->operation) &&
@@ -108,7 +109,7 @@ bool describe(const Gemm& p, Plan* plan) {
 template <class Value>
 bool prefer(cublasLtMatmulPreferenceOpaque_t* preference,
             cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
-  return cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)) ==
+  return cublaslt()->set_preference(preference, attribute, &value, sizeof(value)) ==
          CUBLAS_STATUS_SUCCESS;
 }
 
@@ -117,7 +118,7 @@ bool find_algorithms(cublasLtHandle_t handle, const Key& key, Plan* plan) {
   cublasLtMatmulPreferenceOpaque_t preference;
   // Split sums stay in fp32: the library's other schemes add partial sums in C's type.
   const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  if (cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS ||
+  if (cublaslt()->init_preference(&preference, sizeof preference) != CUBLAS_STATUS_SUCCESS ||
       !prefer(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes}) ||
       !prefer(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction) ||
       !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_b) ||
@@ -125,10 +126,9 @@ bool find_algorithms(cublasLtHandle_t handle, const Key& key, Plan* plan) {
       !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.align_c) ||
       !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.align_c))
     return false;
-  return cublasLtMatmulAlgoGetHeuristic(handle, &plan->operation, &plan->left, &plan->right,
-                                        &plan->result, &plan->result, &preference, kCandidates,
-                                        plan->candidates.data(),
-                                        &plan->count) == CUBLAS_STATUS_SUCCESS &&
+  return cublaslt()->heuristic(handle, &plan->operation, &plan->left, &plan->right, &plan->result,
+                               &plan->result, &preference, kCandidates, plan->candidates.data(),
+                               &plan->count) == CUBLAS_STATUS_SUCCESS &&
          plan->count > 0;
 }
 
@@ -136,10 +136,10 @@ cublasStatus_t multiply(cublasLtHandle_t handle, const Plan& plan, int algorithm
                         void* workspace, Stream stream) {
   cublasLtMatmulDescOpaque_t operation = plan.operation;
   if (!describe_bias(p, &operation)) return CUBLAS_STATUS_INVALID_VALUE;
-  return cublasLtMatmul(handle, &operation, &p.alpha, p.b, &plan.left, p.a, &plan.right, &p.beta,
-                        p.c, &plan.result, p.c, &plan.result,
-                        &plan.candidates[static_cast<size_t>(algorithm)].algo, workspace,
-                        kWorkspaceBytes, stream);
+  return cublaslt()->matmul(handle, &operation, &p.alpha, p.b, &plan.left, p.a, &plan.right,
+                            &p.beta, p.c, &plan.result, p.c, &plan.result,
+                            &plan.candidates[static_cast<size_t>(algorithm)].algo, workspace,
+                            kWorkspaceBytes, stream);
 }
 
 // Handles (one per device) and plans of the process. Handles live as long as the process:
@@ -152,9 +152,10 @@ class Library {
   }
 
   Status handle(int device, cublasLtHandle_t* out) {
+    if (cublaslt() == nullptr) return failed(cublaslt_error());
     const std::lock_guard lock(mutex_);
     cublasLtHandle_t& handle = handles_[device];
-    if (handle == nullptr && cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS) {
+    if (handle == nullptr && cublaslt()->create(&handle) != CUBLAS_STATUS_SUCCESS) {
       handle = nullptr;
       return failed("gemm: cublasLtCreate failed");
     }
