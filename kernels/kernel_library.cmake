@@ -21,7 +21,9 @@ set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
 # merged with another or turned into a jump (addr2line of Debian 12 mistakes files in DWARF 5). A
 # large frame must touch the guard page of the fiber's stack instead of stepping over it. Where GCC
 # keeps a variable is of no use with lines only, and takes time to compile.
+# Objects also go into a library, within which nobody replaces a function.
 set(TIGON_KERNEL_HOST_OPTIONS
+  -fno-semantic-interposition
   -g1 -gdwarf-4 -fstack-clash-protection -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
   $<$<CXX_COMPILER_ID:GNU>:-fno-crossjumping>
   $<$<CXX_COMPILER_ID:GNU>:-fno-tree-tail-merge>
@@ -46,12 +48,9 @@ set(TIGON_KERNEL_CHECKED_OPTIONS
   $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
   -fno-tree-vectorize -fno-tree-slp-vectorize -fno-unroll-loops)
 
-set(TIGON_CUDA_GENCODE
-  "SHELL:-gencode arch=compute_80,code=sm_80"
-  "SHELL:-gencode arch=compute_90a,code=sm_90a"
-  "SHELL:-gencode arch=compute_90,code=compute_90")
 set(TIGON_KERNEL_CUDA_OPTIONS
-  ${TIGON_CUDA_GENCODE} "SHELL:-Xcompiler -Wall,-Wextra" "SHELL:-Xptxas -warn-spills")
+  ${TIGON_CUDA_GENCODE} "SHELL:-Xcompiler -Wall,-Wextra,-fno-gnu-unique"
+  "SHELL:-Xptxas -warn-spills")
 
 # A .cu file is host C++ through a one-line .cpp that includes it.
 function(tigon_host_sources out)
@@ -81,6 +80,9 @@ function(tigon_add_kernel_library name)
   add_library(${name}_fast OBJECT ${sources})
   target_link_libraries(${name}_fast PUBLIC tigon_device_headers)
   target_compile_options(${name}_fast PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_HOST_OPTIMIZE})
+  if(NOT TIGON_HARNESS)
+    return()
+  endif()
   if(NOT TIGON_SANITIZE)
     add_library(${name}_checked OBJECT ${sources})
     target_link_libraries(${name}_checked PUBLIC tigon_device_headers)

@@ -1,0 +1,199 @@
+// Ops for tigon.h out of typed launchers: make_op<Args>() gives a tigon_op whose run() fills an
+// Args from the tensors and options of a call and passes it on. Whatever has launchers over a
+// signature becomes an op in this way: the kernels, the baselines, somebody's file.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <type_traits>
+
+#include "kernels/call/pass_info.h"
+#include "kernels/call/status.h"
+#include "kernels/call/tigon.h"
+
+namespace tigon::call {
+
+// What tigon_op::state points to, with the launchers behind it.
+struct OpState {
+  const PassInfo& info;
+  const char* formula;
+};
+template <class Launchers>
+struct LauncherState : OpState {
+  Launchers launchers;
+};
+
+// The view of a tensor; false where rank or dtype is another.
+template <class T, int N>
+bool fill_view(const tigon_tensor& tensor, View<T, N>* view) {
+  if (tensor.sizes == nullptr) return tensor.data == nullptr;  // left out
+  if (tensor.rank != N || tensor.dtype != static_cast<int32_t>(dtype_of<T>)) return false;
+  view->data = static_cast<T*>(tensor.data);
+  int64_t packed = 1;
+  for (int i = N - 1; i >= 0; --i) {
+    view->shape[i] = tensor.sizes[i];
+    view->stride[i] = tensor.strides != nullptr ? tensor.strides[i] : packed;
+    packed *= tensor.sizes[i];
+  }
+  return true;
+}
+
+// False where its type does not hold the value.
+template <class Args, class Value>
+bool fill_option(const Option<Args, Value>& option, double given, Value* value) {
+  if constexpr (std::is_enum_v<Value>) {
+    if (!(given >= 0 && given < static_cast<double>(option.choices.size()))) return false;
+    *value = static_cast<Value>(static_cast<int>(given));
+    return static_cast<double>(static_cast<int>(given)) == given;
+  } else if constexpr (std::is_integral_v<Value>) {
+    constexpr double kEnd = static_cast<double>(uint64_t{1} << (8 * sizeof(Value) - 1));
+    if (!(given >= -kEnd && given < kEnd)) return false;
+    *value = static_cast<Value>(given);
+    return static_cast<double>(*value) == given;
+  } else {
+    *value = static_cast<Value>(given);
+    return true;
+  }
+}
+
+// Fills the arguments of a call as far as they can hold it. False where they cannot; explain() says
+// why.
+template <Signature Args>
+bool fill_args(const tigon_call& call, Args* args) {
+  bool right = call.tensor_count >= 0 && call.option_count >= 0;
+  int32_t at = 0;
+  for_each_field<Args>([&](const auto& field) {
+    if (at < call.tensor_count)
+      right = fill_view(call.tensors[at], &(args->*(field.member))) && right;
+    const bool given = at < call.tensor_count && call.tensors[at].sizes != nullptr;
+    right = right && (given || field.is_optional);
+    ++at;
+  });
+  right = right && call.tensor_count <= at;
+  for (int32_t i = 0; i < call.option_count; ++i) {
+    const tigon_option& option = call.options[i];
+    int32_t index = 0;
+    bool known = false;
+    for_each_option<Args>([&](const auto& known_option) {
+      if (index++ != option.index) return;
+      known = fill_option(known_option, option.value, &(args->*(known_option.member)));
+    });
+    right = right && known;
+  }
+  if constexpr (requires { args->scratch; }) args->scratch = {call.scratch, call.scratch_bytes};
+  return right;
+}
+
+// Launchers of a pass: run(args, stream), workspace(args) and prepare(args). These are those that
+// the namespace of Args declares: forward, backward or forward_backward, workspace and tune.
+struct OwnLaunchers {
+  template <class Args>
+  Status run(const Args& args, const Scratch&, Stream stream) const {
+    if constexpr (requires { forward(args, stream); })
+      return forward(args, stream);
+    else if constexpr (requires { backward(args, stream); })
+      return backward(args, stream);
+    else
+      return forward_backward(args, stream);
+  }
+  template <class Args>
+  size_t workspace_bytes(const Args& args) const {
+    if constexpr (requires { workspace(args); })
+      return workspace(args);
+    else
+      return 0;
+  }
+  template <class Args>
+  Status prepare(const Args& args) const {
+    if constexpr (requires { tune(args); })
+      return tune(args);
+    else
+      return {};
+  }
+};
+
+// Launchers out of functions: run(args, stream), or run(args, scratch, stream) where the signature
+// has no scratch, workspace(args) and prepare(args).
+template <class Run, class Workspace, class Prepare>
+struct GivenLaunchers {
+  Run run_function;
+  Workspace workspace_function;
+  Prepare prepare_function;
+
+  template <class Args>
+  Status run(const Args& args, const Scratch& scratch, Stream stream) const {
+    if constexpr (std::is_invocable_v<const Run&, const Args&, const Scratch&, Stream>)
+      return run_function(args, scratch, stream);
+    else
+      return run_function(args, stream);
+  }
+  template <class Args>
+  size_t workspace_bytes(const Args& args) const {
+    return workspace_function(args);
+  }
+  template <class Args>
+  Status prepare(const Args& args) const {
+    return prepare_function(args);
+  }
+};
+struct NoWorkspace {
+  size_t operator()(const auto&) const { return 0; }
+};
+struct NothingToPrepare {
+  Status operator()(const auto&) const { return {}; }
+};
+
+// Calls f(args) with the arguments of a call; nothing is thrown out of it.
+template <Signature Args, class F>
+tigon_status with_args(const tigon_op* op, const tigon_call* call, const F& f) noexcept {
+  try {
+    Args args;
+    if (!fill_args(*call, &args)) return refused(op, *call, "");
+    return answer(op, *call, f(args));
+  } catch (const std::bad_alloc&) {
+    return failed(op, TIGON_OUT_OF_MEMORY, "the host is out of memory");
+  } catch (const std::exception& error) {
+    return failed(op, TIGON_LAUNCH_FAILED, error.what());
+  }
+}
+
+template <class Launchers>
+const Launchers& launchers_of(const tigon_op* op) {
+  const auto* state = static_cast<const OpState*>(op->state);
+  return static_cast<const LauncherState<Launchers>*>(state)->launchers;
+}
+
+// `state` must outlive the op.
+template <Signature Args, class Launchers>
+tigon_op make_op(const char* implementation, const LauncherState<Launchers>* state) {
+  tigon_op op = {};
+  op.abi = TIGON_ABI;
+  op.dtype = static_cast<int32_t>(dtype_of<typename Args::Elem>);
+  op.device = kDevice;
+  op.name = Args::kName;
+  op.implementation = implementation;
+  op.workspace = [](const tigon_op* self, const tigon_call* call) noexcept {
+    size_t bytes = 0;
+    with_args<Args>(self, call, [&](const Args& args) {
+      bytes = launchers_of<Launchers>(self).workspace_bytes(args);
+      return Status{};
+    });
+    return bytes;
+  };
+  op.prepare = [](const tigon_op* self, const tigon_call* call) noexcept {
+    return with_args<Args>(self, call, [self](const Args& args) {
+      return launchers_of<Launchers>(self).prepare(args);
+    });
+  };
+  op.run = [](const tigon_op* self, const tigon_call* call, void* stream) noexcept {
+    return with_args<Args>(self, call, [=](const Args& args) {
+      return launchers_of<Launchers>(self).run(args, Scratch{call->scratch, call->scratch_bytes},
+                                               static_cast<Stream>(stream));
+    });
+  };
+  op.describe = [](const tigon_op* self) noexcept { return description(self); };
+  op.state = static_cast<const OpState*>(state);
+  return op;
+}
+
+}  // namespace tigon::call
