@@ -29,6 +29,14 @@ target_link_libraries(tigon_shared PRIVATE ${_archives})
 target_link_options(tigon_shared PRIVATE
   -Wl,--version-script=${_exports} -Wl,--no-undefined -static-libstdc++ -static-libgcc)
 
+# The names that tigon.h marks, a line each.
+set(_functions ${CMAKE_CURRENT_BINARY_DIR}/functions.txt)
+file(STRINGS tigon.h _lines REGEX "^TIGON_API .*[ *]tigon_[a-z_]+\\(")
+list(TRANSFORM _lines REPLACE ".*[ *](tigon_[a-z_]+)\\(.*" "\\1")
+list(JOIN _lines "\n" _lines)
+file(CONFIGURE OUTPUT ${_functions} CONTENT "@_lines@\n" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tigon.h)
+
 # One object whose other symbols are local, so that nothing of it can clash with a program's own.
 set(_object ${CMAKE_CURRENT_BINARY_DIR}/${_name}.o)
 set(_archive_files)
@@ -38,7 +46,7 @@ endforeach()
 add_custom_command(OUTPUT ${_object}
   COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${_object} ${_objects}
     --start-group ${_archive_files} --end-group
-  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=tigon_* ${_object}
+  COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${_functions} ${_object}
   DEPENDS ${_objects} ${_archives}
   COMMAND_EXPAND_LISTS VERBATIM
   COMMENT "Linking one object of lib${_name}.a")
