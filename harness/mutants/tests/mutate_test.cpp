@@ -20,8 +20,8 @@ std::string with(const std::string& text, const std::vector<Mutant>& faults) {
   std::vector<NamedEdit> edits;
   for (const Mutant& m : faults)
     for (const Edit& e : m.edits) edits.push_back({&m, &e});
-  const std::string out = mutated(text, "/root/kernels/k.h", edits);
-  const std::string line = "#line 1 \"/root/kernels/k.h\"\n";
+  const std::string out = mutated(text, "/src/kernels/k.h", edits);
+  const std::string line = "#line 1 \"/src/kernels/k.h\"\n";
   const auto at = out.find(line);
   EXPECT_NE(at, std::string::npos) << out;
   return out.substr(at + line.size());

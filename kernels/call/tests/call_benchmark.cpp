@@ -34,7 +34,7 @@ void erased(benchmark::State& state) {
 }
 BENCHMARK(erased);
 
-// The longest signature: 21 tensors and options.
+// The longest signature.
 void erased_long(benchmark::State& state) {
   linear_cross_entropy::ForwardBackward<BF16> args;
   const Call call(args);
