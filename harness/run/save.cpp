@@ -60,20 +60,6 @@ std::string npy(const std::vector<std::byte>& packed, DType type,
   return text;
 }
 
-const char* name_of_role(Role role) {
-  switch (role) {
-    case Role::kIn:
-      return "in";
-    case Role::kOut:
-      return "out";
-    case Role::kInOut:
-      return "inout";
-    case Role::kSaved:
-      return "saved";
-  }
-  return "?";
-}
-
 class Writer {
  public:
   Writer(const std::string& folder, const CaseTensor& tensor)
@@ -120,7 +106,7 @@ void save_case(const std::string& folder, const Problem& problem,
   for (const CaseTensor& t : problem.tensors) {
     Writer writer(folder, t);
     Json entry = {{"name", t.info->name},
-                  {"role", name_of_role(t.info->role)},
+                  {"role", name_of(t.info->role)},
                   {"dtype", name_of(t.dtype)},
                   {"shape", t.shape}};
     if (t.is_input) writer.add("input", narrow(t.input, t.dtype), t.dtype);

@@ -24,20 +24,6 @@ std::string list(const Items& items, const F& to_text) {
   return out + "]";
 }
 
-const char* name_of(Role role) {
-  switch (role) {
-    case Role::kIn:
-      return "in";
-    case Role::kOut:
-      return "out";
-    case Role::kInOut:
-      return "inout";
-    case Role::kSaved:
-      return "saved";
-  }
-  return "?";
-}
-
 const char* name_of(OptionType type) {
   switch (type) {
     case OptionType::kFloat:
@@ -61,7 +47,7 @@ std::string number(const OptionInfo& option) {
 }
 
 std::string tensor_json(const TensorInfo& t) {
-  return "{\"name\": " + quoted(t.name) + ", \"role\": " + quoted(name_of(t.role)) +
+  return "{\"name\": " + quoted(t.name) + ", \"role\": " + quoted(tigon::name_of(t.role)) +
          ", \"dtype\": " + quoted(tigon::name_of(t.dtype)) +
          ", \"shape\": " + list(t.shape, [](const Expr& size) { return quoted(size.text()); }) +
          ", \"optional\": " + (t.is_optional ? "true" : "false") + ", \"gradient_of\": " +

@@ -123,9 +123,21 @@ using F32 = Policy<float, float>;
 using BF16 = Policy<bf16, float>;
 using F16 = Policy<f16, float>;
 
-// kSaved is an output that forward keeps for backward; kScratch has no defined contents before or
-// after.
+// kSaved is an output that forward keeps for backward.
 enum class Role { kIn, kOut, kInOut, kSaved };
+constexpr const char* name_of(Role role) {
+  switch (role) {
+    case Role::kIn:
+      return "in";
+    case Role::kOut:
+      return "out";
+    case Role::kInOut:
+      return "inout";
+    case Role::kSaved:
+      return "saved";
+  }
+  return "?";
+}
 
 template <class Args, class ViewType>
 struct Field {
