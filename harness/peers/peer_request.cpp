@@ -13,8 +13,9 @@ namespace {
 
 bool is_input(const TensorInfo& t) { return t.role == Role::kIn || t.role == Role::kInOut; }
 
-const char* name_of(Role role) {
-  return role == Role::kIn ? "in" : role == Role::kInOut ? "inout" : "out";
+// To a peer, what forward keeps is an output like any other.
+const char* role_in_request(Role role) {
+  return role == Role::kSaved ? name_of(Role::kOut) : name_of(role);
 }
 
 // float64, row-major: exact for every type.
@@ -88,7 +89,7 @@ class Request {
       if (is_input(t)) note(t, is_made_by(from, t.name));
       if (is_left_out(t, c.options) || has(t.name) || (is_before && !is_input(t))) continue;
       Json tensor = {{"name", t.name},
-                     {"role", is_before ? "in" : name_of(t.role)},
+                     {"role", is_before ? "in" : role_in_request(t.role)},
                      {"dtype", tigon::name_of(t.dtype.at(c.dtype))},
                      {"is_on_request", t.is_on_request},
                      {"shape", Json::array()}};
