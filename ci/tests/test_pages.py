@@ -24,11 +24,11 @@ class PagesTest(unittest.TestCase):
 
     def test_a_page_at_the_root_beside_the_file_or_by_its_path_is_found(self):
         for text in (f"// see {HERE}\n", f"// see harness/judge/{HERE}\n", f"// ({HERE} 4)\n"):
-            self.assertEqual(self.missing("harness/run/case.h", text), [])
+            self.assertEqual(self.missing("harness/run/cases/case.h", text), [])
 
     def test_a_page_that_is_not_there_is_named_with_its_line(self):
-        self.assertEqual(self.missing("harness/run/case.h", f"#pragma once\n// the budget ({GONE} A4)\n"),
-                         [f"harness/run/case.h:2: cites {GONE}, which is not in the tree"])
+        self.assertEqual(self.missing("harness/run/cases/case.h", f"#pragma once\n// the budget ({GONE} A4)\n"),
+                         [f"harness/run/cases/case.h:2: cites {GONE}, which is not in the tree"])
 
     def test_a_path_that_is_wrong_is_named(self):
         self.assertEqual(self.missing("README.txt", f"harness/run/{HERE}\n"),

@@ -21,7 +21,7 @@ class RunnerError(Exception):
 
 
 def case_key(case_id):
-    """Stable hash of a case id, as in harness/run/case.cpp: 64-bit FNV-1a with MurmurHash3's finaliser."""
+    """Stable hash of a case id, as in harness/run/cases/case.cpp: 64-bit FNV-1a with MurmurHash3's finaliser."""
     key = 0xCBF29CE484222325
     for byte in case_id.encode():
         key = (key ^ byte) * 0x100000001B3 % 2**64

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/command_line.h"
+#include "harness/cli/options/command_line.h"
 #include "harness/cli/session.h"
 
 namespace tigon::cli {

@@ -7,12 +7,12 @@
 #include <filesystem>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/converge_options.h"
-#include "harness/cli/machine_table.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/commands/converge_options.h"
+#include "harness/cli/text/machine_table.h"
+#include "harness/cli/text/terminal.h"
 #include "harness/plugin/use_plugin.h"
 #include "harness/record/build_info.h"
-#include "harness/run/child.h"
+#include "harness/run/process/child.h"
 
 namespace tigon::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "harness/cli/converge_options.h"
+#include "harness/cli/commands/converge_options.h"
 #include "harness/record/environment.h"
 #include "harness/record/record_reader.h"
 #include "harness/run/check.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "harness/cli/terminal.h"
+#include "harness/cli/text/terminal.h"
 #include "harness/measure/device_facts.h"
 #include "harness/record/environment.h"
 #include "harness/record/run_id.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/cli/options/selection.h"
 #include "harness/cli/resume.h"
-#include "harness/cli/selection.h"
 #include "harness/judge/verdict.h"
 #include "harness/record/junit.h"
 #include "harness/record/record_writer.h"

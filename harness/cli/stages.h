@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "convergence/converge.h"
-#include "harness/cli/plugin_options.h"
-#include "harness/cli/selection.h"
+#include "harness/cli/options/plugin_options.h"
+#include "harness/cli/options/selection.h"
 #include "harness/cli/session.h"
 #include "harness/measure/measure_cell.h"
 #include "harness/measure/sweep.h"

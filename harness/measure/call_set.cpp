@@ -5,8 +5,8 @@
 
 #include "harness/judge/verdict.h"
 #include "harness/measure/device_data.h"
-#include "harness/run/convert.h"
-#include "harness/run/inputs.h"
+#include "harness/run/inputs/inputs.h"
+#include "harness/run/memory/convert.h"
 
 namespace tigon {
 namespace {

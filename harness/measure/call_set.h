@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "harness/measure/call_set.h"
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 
 namespace tigon {
 namespace {

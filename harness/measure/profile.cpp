@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/run/kernel_total.h"
+#include "harness/run/judging/kernel_total.h"
 
 namespace tigon {
 namespace {

@@ -1,6 +1,6 @@
 // The one call of a case that a profiler sees.
 #pragma once
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 
 namespace tigon {
 

@@ -12,9 +12,9 @@
 #include "harness/judge/budget.h"
 #include "harness/measure/require.h"
 #include "harness/measure/rounding_kernels.h"
-#include "harness/run/convert.h"
 #include "harness/run/executor.h"
-#include "harness/run/inputs.h"
+#include "harness/run/inputs/inputs.h"
+#include "harness/run/memory/convert.h"
 #include "kernels/device/gemm.h"
 #include "kernels/device/runtime.h"
 

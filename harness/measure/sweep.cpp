@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/run/covering.h"
+#include "harness/run/cases/covering.h"
 
 namespace tigon {
 namespace {

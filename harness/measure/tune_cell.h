@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "harness/measure/halving.h"
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 #include "kernels/device/launch_table.h"
 
 namespace tigon {

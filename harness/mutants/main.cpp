@@ -5,7 +5,7 @@
 
 #include "harness/mutants/protocol.h"
 #include "harness/mutants/switch.h"
-#include "harness/run/child.h"
+#include "harness/run/process/child.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "child") == 0)

@@ -16,8 +16,8 @@
 #include "harness/json/json.h"
 #include "harness/mutants/protocol.h"
 #include "harness/run/check.h"
-#include "harness/run/child.h"
-#include "harness/run/wire.h"
+#include "harness/run/process/child.h"
+#include "harness/run/process/wire.h"
 
 namespace tigon {
 

@@ -9,7 +9,7 @@
 
 #include "harness/mutants/fault_file.h"
 #include "harness/mutants/mutate.h"
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 #include "harness/run/check.h"
 
 namespace tigon {

@@ -7,8 +7,8 @@
 
 #include "harness/measure/memory_figures.h"
 #include "harness/run/check.h"
-#include "harness/run/convert.h"
-#include "harness/run/placed.h"
+#include "harness/run/memory/convert.h"
+#include "harness/run/memory/placed.h"
 
 namespace tigon::peers {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/record/record_writer.h"
-#include "harness/run/oracle.h"
+#include "harness/run/judging/oracle.h"
 
 namespace tigon::peers {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "harness/record/build_info.h"
-#include "harness/run/implementation_fault.h"
+#include "harness/run/judging/implementation_fault.h"
 
 namespace tigon::peers {
 namespace {

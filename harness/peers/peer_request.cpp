@@ -5,8 +5,8 @@
 #include <fstream>
 #include <optional>
 
-#include "harness/run/convert.h"
-#include "harness/run/inputs.h"
+#include "harness/run/inputs/inputs.h"
+#include "harness/run/memory/convert.h"
 
 namespace tigon::peers {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "harness/record/record_writer.h"
-#include "harness/run/oracle.h"
+#include "harness/run/judging/oracle.h"
 
 namespace tigon::peers {
 

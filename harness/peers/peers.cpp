@@ -18,8 +18,8 @@
 #include "harness/peers/peer_process.h"
 #include "harness/peers/peer_request.h"
 #include "harness/record/build_info.h"
-#include "harness/run/implementation_fault.h"
-#include "harness/run/placed.h"
+#include "harness/run/judging/implementation_fault.h"
+#include "harness/run/memory/placed.h"
 #include "harness/spec/registry.h"
 
 namespace tigon::peers {

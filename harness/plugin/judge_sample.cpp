@@ -6,9 +6,9 @@
 
 #include "harness/judge/compare.h"
 #include "harness/run/check.h"
-#include "harness/run/convert.h"
-#include "harness/run/oracle.h"
-#include "harness/run/tiled_tensor.h"
+#include "harness/run/judging/oracle.h"
+#include "harness/run/memory/convert.h"
+#include "harness/run/memory/tiled_tensor.h"
 
 namespace tigon::plugin {
 

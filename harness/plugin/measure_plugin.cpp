@@ -16,7 +16,7 @@
 #include "harness/plugin/timed_kernel.h"
 #include "harness/plugin/use_plugin.h"
 #include "harness/run/check.h"
-#include "harness/run/inputs.h"
+#include "harness/run/inputs/inputs.h"
 
 namespace tigon::plugin {
 

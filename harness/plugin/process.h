@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/plugin/protocol.h"
-#include "harness/run/implementation_fault.h"
+#include "harness/run/judging/implementation_fault.h"
 #include "harness/worker/process.h"
 
 namespace tigon::plugin {

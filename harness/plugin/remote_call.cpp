@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "harness/plugin/tigon_plugin.h"
-#include "harness/run/implementation_fault.h"
+#include "harness/run/judging/implementation_fault.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::plugin {

@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "harness/run/inputs.h"
+#include "harness/run/inputs/inputs.h"
 
 namespace tigon::plugin {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 
 namespace tigon::plugin {
 

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <numeric>
 
-#include "harness/run/child.h"
 #include "harness/run/executor.h"
-#include "harness/run/session.h"
-#include "harness/run/wire.h"
+#include "harness/run/process/child.h"
+#include "harness/run/process/session.h"
+#include "harness/run/process/wire.h"
 
 namespace tigon {
 

@@ -8,7 +8,7 @@
 
 #include "harness/judge/output_result.h"
 #include "harness/judge/verdict.h"
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 
 namespace tigon {
 

@@ -1,5 +1,6 @@
 // What a property may do: call the implementation that is judged with other inputs, options, sizes
-// and layouts, and say how the outputs must be related. harness/run/properties.cpp carries it out.
+// and layouts, and say how the outputs must be related. harness/run/judging/properties.cpp carries
+// it out.
 #pragma once
 #include <map>
 #include <stdexcept>

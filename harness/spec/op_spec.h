@@ -179,8 +179,8 @@ struct AxisPlan {
   std::vector<int64_t> huge = {};   // offsets beyond 2^31 elements and 2^32 bytes, on a GPU
 };
 
-// How a tensor is filled; a named distribution of harness/run/inputs.h, e.g. "normal", "offset",
-// "targets".
+// How a tensor is filled; a named distribution of harness/run/inputs/inputs.h, e.g. "normal",
+// "offset", "targets".
 struct InputPlan {
   std::string tensor;
   std::string distribution;

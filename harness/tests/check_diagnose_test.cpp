@@ -1,7 +1,7 @@
 // The smallest case that still fails, and what is said of a failing one.
 #include <gtest/gtest.h>
 
-#include "harness/run/diagnose.h"
+#include "harness/run/judging/diagnose.h"
 
 namespace tigon {
 namespace {

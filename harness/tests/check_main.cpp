@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "harness/run/child.h"
+#include "harness/run/process/child.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "child") == 0) return tigon::child_main(argc, argv);

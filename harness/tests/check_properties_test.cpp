@@ -4,7 +4,7 @@
 #include <set>
 
 #include "harness/run/check.h"
-#include "harness/run/properties.h"
+#include "harness/run/judging/properties.h"
 
 namespace tigon {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "harness/json/json.h"
 #include "harness/run/check.h"
-#include "harness/run/convert.h"
-#include "harness/run/oracle.h"
+#include "harness/run/judging/oracle.h"
+#include "harness/run/memory/convert.h"
 #include "harness/tests/temporary_folder.h"
 
 namespace tigon {

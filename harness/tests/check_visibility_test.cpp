@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "harness/run/oracle.h"
-#include "harness/run/visibility.h"
+#include "harness/run/judging/oracle.h"
+#include "harness/run/judging/visibility.h"
 
 namespace tigon {
 namespace {

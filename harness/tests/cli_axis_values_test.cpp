@@ -1,5 +1,5 @@
 // The grammar of -a and the names it accepts.
-#include "harness/cli/axis_values.h"
+#include "harness/cli/options/axis_values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The slowest translation unit of a ninja log.
-#include "harness/cli/build_times.h"
+#include "harness/cli/text/build_times.h"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(BuildTimes, the_last_time_of_each_object_counts_and_the_slowest_is_first) {
   ASSERT_EQ(times.size(), 2u);
   EXPECT_EQ(times[0].source, "kernels/rope/rope.cu (tigon_rope_fast)");
   EXPECT_EQ(times[0].seconds, 8);
-  EXPECT_EQ(times[1].source, "harness/cli/list.cpp (tigon_cli)");
+  EXPECT_EQ(times[1].source, "harness/cli/commands/list.cpp (tigon_cli)");
   EXPECT_EQ(times[1].seconds, 2.5);
   EXPECT_THROW(build_times(folder.path() / "none"), std::runtime_error);
 }

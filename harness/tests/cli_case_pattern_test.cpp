@@ -1,5 +1,5 @@
 // What failing cases have in common and others have not.
-#include "harness/cli/case_pattern.h"
+#include "harness/cli/options/case_pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Option tables: what words give, and the one line for a wrong one.
-#include "harness/cli/command_line.h"
+#include "harness/cli/options/command_line.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What the terminal says about a failing case.
-#include "harness/cli/failure.h"
+#include "harness/cli/text/failure.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Cases that a check skips before anything runs.
-#include "harness/cli/left_out.h"
+#include "harness/cli/text/left_out.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // The table of models agrees with what their cards say, and picks sizes by the axes' symbols.
-#include "harness/cli/models.h"
+#include "harness/cli/options/models.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "harness/cli/selection.h"
+#include "harness/cli/options/selection.h"
 #include "harness/tests/run_program.h"
 
 namespace tigon::cli {

@@ -1,5 +1,5 @@
 // "did you mean".
-#include "harness/cli/suggest.h"
+#include "harness/cli/options/suggest.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "harness/run/child.h"
+#include "harness/run/process/child.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "harness/run/arena.h"
+#include "harness/run/memory/arena.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/registry.h"
 

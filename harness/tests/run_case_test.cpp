@@ -1,12 +1,12 @@
 // Case ids, selection, and what the contracts promise to the harness.
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "harness/run/check.h"
-#include "harness/run/runner.h"
+#include "harness/run/judging/runner.h"
 
 namespace tigon {
 namespace {

@@ -1,5 +1,5 @@
 // Doubles to stored elements and back.
-#include "harness/run/convert.h"
+#include "harness/run/memory/convert.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Every two values meet, in far fewer rows than the product has.
-#include "harness/run/covering.h"
+#include "harness/run/cases/covering.h"
 
 #include <gtest/gtest.h>
 

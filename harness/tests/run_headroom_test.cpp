@@ -1,5 +1,5 @@
 // Distribution of errors, and their ratio to the baseline's.
-#include "harness/run/headroom.h"
+#include "harness/run/memory/headroom.h"
 
 #include <gtest/gtest.h>
 

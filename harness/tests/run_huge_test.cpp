@@ -1,16 +1,16 @@
 // The method of large cases, on sizes that a host can take: sampled rows, slices, sums; and rows
 // that lie far apart.
-#include "harness/run/huge.h"
+#include "harness/run/judging/huge.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
-#include "harness/run/arena.h"
 #include "harness/run/executor.h"
-#include "harness/run/placed.h"
-#include "harness/run/tiled_tensor.h"
+#include "harness/run/memory/arena.h"
+#include "harness/run/memory/placed.h"
+#include "harness/run/memory/tiled_tensor.h"
 #include "harness/spec/registry.h"
 
 namespace tigon {

@@ -1,5 +1,5 @@
 // Test data: the same everywhere, and distributed as said.
-#include "harness/run/inputs.h"
+#include "harness/run/inputs/inputs.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 
 #include "harness/run/check.h"
-#include "harness/run/convert.h"
-#include "harness/run/distributions.h"
+#include "harness/run/inputs/distributions.h"
+#include "harness/run/memory/convert.h"
 
 namespace tigon {
 namespace {

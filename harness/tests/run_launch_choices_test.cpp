@@ -1,12 +1,12 @@
 // Launch tables: who may choose.
-#include "harness/run/launch_choices.h"
+#include "harness/run/process/launch_choices.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "harness/judge/verdict.h"
-#include "harness/run/runner.h"
+#include "harness/run/judging/runner.h"
 
 namespace tigon {
 namespace {

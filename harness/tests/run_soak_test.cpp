@@ -1,5 +1,5 @@
 // Random cases are cases of the contract, the same every time, and spread over it.
-#include "harness/run/soak.h"
+#include "harness/run/judging/soak.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The test data of every contract show every option, every optional tensor and every input.
-#include "harness/run/visibility.h"
+#include "harness/run/judging/visibility.h"
 
 #include <gtest/gtest.h>
 

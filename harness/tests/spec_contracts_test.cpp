@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/run/cases/select.h"
 #include "harness/run/check.h"
-#include "harness/run/select.h"
 
 namespace tigon {
 namespace {

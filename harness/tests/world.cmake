@@ -19,7 +19,7 @@ if(NOT TIGON_SANITIZE)
   add_dependencies(world_faults world_program world_clock world_disk world_old_driver
     tigon plugin_test_bad_plugin plugin_test_no_symbol)
   if(NOT TIGON_CUDA)
-    add_executable(world_program_checked ../run/checked_main.cpp world_ops.cpp)
+    add_executable(world_program_checked ../run/process/checked_main.cpp world_ops.cpp)
     target_link_libraries(world_program_checked PRIVATE tigon_harness world_kernels_checked)
     tigon_link_kernels(world_program_checked checked)
     set_target_properties(world_program_checked PROPERTIES

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "harness/cli/command_line.h"
+#include "harness/cli/options/command_line.h"
 #include "harness/cli/session.h"
 #include "harness/measure/device_facts.h"
 

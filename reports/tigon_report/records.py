@@ -98,7 +98,7 @@ _decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
 def stable_hash(text):
-    """FNV-1a with MurmurHash3's finaliser, as harness/run/case.cpp: the case_key of a case_id, as a number."""
+    """FNV-1a with MurmurHash3's finaliser, as harness/run/cases/case.cpp: the case_key of a case_id, as a number."""
     mask, h = 2**64 - 1, 0xCBF29CE484222325
     for byte in text.encode():
         h = (h ^ byte) * 0x100000001B3 & mask

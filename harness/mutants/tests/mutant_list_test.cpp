@@ -9,7 +9,7 @@
 #include "harness/mutants/catalogue.h"
 #include "harness/mutants/external.h"
 #include "harness/mutants/score.h"
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 
 namespace tigon {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "harness/cli/axis_values.h"
+#include "harness/cli/options/axis_values.h"
 #include "harness/judge/verdict.h"
-#include "harness/run/case.h"
+#include "harness/run/cases/case.h"
 #include "harness/tests/fuzz/fuzz_ops.h"
 
 namespace tigon {

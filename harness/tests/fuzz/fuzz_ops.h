@@ -1,7 +1,7 @@
 // A small op for the fuzzed parsers to know: names, axes, options and a property, nothing to run.
 // For the one source of a program: it defines what the parsers look names up with.
 #pragma once
-#include "harness/run/properties.h"
+#include "harness/run/judging/properties.h"
 #include "harness/spec/op_spec.h"
 #include "harness/spec/registry.h"
 

@@ -5,7 +5,7 @@
 #include "harness/json/json.h"
 #include "harness/record/record_reader.h"
 #include "harness/run/check.h"
-#include "harness/run/wire.h"
+#include "harness/run/process/wire.h"
 #include "harness/tests/fuzz/fuzz_ops.h"
 
 namespace tigon {

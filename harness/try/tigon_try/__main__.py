@@ -85,7 +85,7 @@ def chosen(text, known, what):
 
 
 def known_models():
-    return re.findall(r'^\{"([^"]+)"', (ROOT / "harness/cli/models.inc").read_text(), re.M)
+    return re.findall(r'^\{"([^"]+)"', (ROOT / "harness/cli/options/models.inc").read_text(), re.M)
 
 
 def defined_op(text, known):

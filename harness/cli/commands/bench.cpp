@@ -1,0 +1,325 @@
+// tigon bench: speed on a GPU, counted traffic on a CPU, memory on both.
+#include "harness/measure/bench.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/stages.h"
+#include "harness/cli/text/terminal.h"
+#include "harness/peers/peers.h"
+#include "harness/plugin/measure_plugin.h"
+
+namespace tigon::cli {
+namespace {
+
+constexpr double kGraceS = 20;  // for what is done beside a peer's answer
+
+// What a record's verdict counts as. A baseline that does not fit in memory is a result, a kernel
+// that does not is a failure; whatever a peer cannot do is a result.
+Verdict counted(const Json& record) {
+  const std::string verdict = record["verdict"];
+  if (verdict != "passed" && peers::is_peer(record["impl"])) return Verdict::kSkipped;
+  if (verdict == "oom" && record["impl"].get<std::string>().rfind("fused", 0) != 0)
+    return Verdict::kSkipped;
+  return parse_verdict(verdict).value_or(Verdict::kRuntimeError);
+}
+
+std::string percent(const Json& share) {
+  return share.is_number() ? fmt::format("{:.1f}%", 100 * share.get<double>()) : "-";
+}
+
+// "op/pass/dtype/axes", without the implementation and what is the same everywhere.
+std::string cell_name(const Json& r) {
+  std::string axes;
+  for (const auto& [name, value] : r["axes"].items())
+    axes += fmt::format("{}{}={}", axes.empty() ? "" : ",", name, value.get<int64_t>());
+  return fmt::format("{}/{}/{}/{}", r["op"].get<std::string>(), r["pass"].get<std::string>(),
+                     r["dtype"].get<std::string>(), axes);
+}
+
+std::string beside_yardstick(const Json& r) {
+  if (!r.contains("yardstick")) return "";
+  return fmt::format(" {:>6} of {}", percent(r["share_of_yardstick"]),
+                     r["yardstick"] == "copy" ? "a copy of its bytes" : "its products alone");
+}
+
+std::string bench_line(const Json& r) {
+  const std::string head = fmt::format("{:<52} {:<8} {:<5}", cell_name(r),
+                                       r["impl"].get<std::string>(), r["basis"].get<std::string>());
+  const std::string verdict = r["verdict"];
+  if (verdict != "passed")
+    return fmt::format("{} {}: {}", head, colored(verdict, Color::kYellow),
+                       r["reason"].get<std::string>());
+  const std::string time =
+      fmt::format("{} {:>9} ({:>9} .. {:>9})", head, show_seconds(r["median_s"]),
+                  show_seconds(r["q1_s"]), show_seconds(r["q3_s"]));
+  if (r["executor"] == "external") return time + "  on this CPU, not kernel speed";
+  if (r["executor"] != "cuda") return time + "  host executor, not kernel speed";
+  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM{}", time,
+                     show_rate(r["bandwidth_bytes_per_s"], "B/s"), percent(r["share_of_copy"]),
+                     show_rate(r["flop_rate_per_s"], "FLOP/s"), percent(r["share_of_gemm"]),
+                     beside_yardstick(r));
+}
+
+std::string memory_line(const Json& r) {
+  const auto figure = [&](const char* key) {
+    return r[key].is_number() ? show_bytes(r[key].get<double>()) : std::string("-");
+  };
+  return fmt::format("{:<52} {:<8} memory: tensors {}, planned {}, arena {}, device {}, host {}",
+                     cell_name(r), r["impl"].get<std::string>(), figure("tensors_bytes"),
+                     figure("planned_bytes"), figure("arena_bytes"), figure("device_bytes"),
+                     figure("host_bytes"));
+}
+
+std::string trace_line(const Json& r) {
+  const std::string head =
+      fmt::format("{:<52} {:<8} traffic", cell_name(r), r["impl"].get<std::string>());
+  if (r["verdict"] != "passed")
+    return fmt::format("{} {}: {}", head, r["verdict"].get<std::string>(),
+                       r["reason"].get<std::string>());
+  const double moved =
+      r["bytes_loaded_bytes"].get<double>() + r["bytes_stored_bytes"].get<double>();
+  const Json& ratio = r["traffic_ratio"];
+  return fmt::format("{} {} of at least {} ({:.4g} times)", head, show_bytes(moved),
+                     show_bytes(r["bytes_min_bytes"]),
+                     ratio.is_number() ? ratio.get<double>() : 0.0);
+}
+
+std::string accuracy_line(const Json& r) {
+  std::string line =
+      fmt::format("{:<52} {:<8} error  ", cell_name(r), r["impl"].get<std::string>());
+  if (r["verdict"] != "passed")
+    return fmt::format("{}{}: {}", line, r["verdict"].get<std::string>(),
+                       r["reason"].get<std::string>());
+  const auto number = [](const Json& value) {
+    return value.is_number() ? fmt::format("{:.3g}", value.get<double>()) : "nan";
+  };
+  for (const Json& output : r["outputs"])
+    line += fmt::format("{} {} of the budget (relative L2 {}); ", output["name"].get<std::string>(),
+                        number(output["error_over_budget"]), number(output["relative_l2"]));
+  return line;
+}
+
+std::string line_of(const std::string& kind, const Json& r) {
+  if (kind == "bench") return bench_line(r);
+  if (kind == "memory") return memory_line(r);
+  if (kind == "trace") return trace_line(r);
+  if (kind == "accuracy") return accuracy_line(r);
+  return fmt::format("ceiling {:<10} {}", r["name"].get<std::string>(),
+                     show_rate(r["value"], r["unit"] == "bytes_per_s" ? "B/s" : "FLOP/s"));
+}
+
+// Records and counts. A cell is recorded whole or not at all: an interrupted run measures it again
+// when it goes on.
+class BenchRecords {
+ public:
+  explicit BenchRecords(Session* session) : session_(session) {}
+  void add(const std::string& kind, const Json& fields) {
+    if (kind != "trace" && kind != "ceiling") {
+      cell_.emplace_back(kind, fields);
+      return;
+    }
+    session_->record(kind, fields);
+    if (kind == "trace") count(fields);
+  }
+  void seal(const std::string& cell) {
+    for (const auto& [kind, fields] : cell_) {
+      session_->record(kind, fields);
+      if (kind == "bench") count(fields);
+    }
+    cell_.clear();
+    session_->seal("bench " + cell);
+  }
+  void count(const Json& fields) {
+    tally_.add(counted(fields));
+    session_->count(counted(fields));
+  }
+  int exit_code() const { return tally_.exit_code(); }
+
+ private:
+  Session* session_;
+  std::vector<std::pair<std::string, Json>> cell_;  // its records, until it is done
+  Tally tally_;
+};
+
+// Is this cell (kind "bench") or this case's trace in the run that is continued?
+bool is_recorded(const Session& session, const std::string& kind, const std::string& id) {
+  if (kind == "bench") return session.is_sealed("bench " + id);
+  return session.resumed() != nullptr && session.resumed()->find(kind, id) != nullptr;
+}
+
+// The records of sealed cells that count.
+std::vector<Json> sealed_results(const Session& session, const std::vector<Cell>& cells) {
+  std::vector<Json> found;
+  if (session.resumed() == nullptr) return found;
+  std::set<std::string> ids[2];  // of benches, of traces
+  for (const Cell& cell : cells)
+    for (const std::string& name : cell.implementations) {
+      Case c = cell.c;
+      c.impl = name;
+      if (session.is_sealed("bench " + case_id(cell.c))) ids[0].insert(case_id(c));
+      ids[1].insert(case_id(c));
+    }
+  for (const int i : {0, 1})
+    for (const Json* record : session.resumed()->all(i == 0 ? "bench" : "trace")) {
+      const auto id = record->find("case_id");
+      if (id != record->end() && id->is_string() && ids[i].count(id->get<std::string>()))
+        found.push_back(*record);
+    }
+  return found;
+}
+
+// The case's id with another implementation, the third part.
+std::string with_implementation(const std::string& id, const std::string& name) {
+  const size_t begin = id.find('/', id.find('/') + 1) + 1, end = id.find('/', begin);
+  return id.substr(0, begin) + name + (end == std::string::npos ? "" : id.substr(end));
+}
+
+// Where implementations or cases are named, the peers are among them.
+void use_peers(const std::string& names, Selection* selection) {
+  const std::vector<std::string> used = peers::use(names);
+  auto& chosen = selection->implementations;
+  if (!chosen.empty()) chosen.insert(chosen.end(), used.begin(), used.end());
+  const std::vector<std::string> cases = selection->cases;
+  for (const std::string& id : cases)
+    for (const std::string& name : used) {
+      const std::string more = with_implementation(id, name);
+      if (std::find(selection->cases.begin(), selection->cases.end(), more) ==
+          selection->cases.end())
+        selection->cases.push_back(more);
+    }
+}
+
+}  // namespace
+
+int bench_stage(Session& session, const BenchOptions& options) {
+  BenchRequest request;
+  request.select = request_of(options.select);
+  request.size = options.size;
+  request.seconds_per_cell = options.seconds_per_cell;
+  if (!options.plugin.path.empty()) request.measure = plugin::measure_cell;
+  if (!options.peers.empty()) {
+    peers::PeerOptions of_peers{.bases = options.bases};
+    if (options.select.timeout_s > 0) of_peers.limit_s = options.select.timeout_s;
+    request.select.timeout_s = 2 * of_peers.limit_s + kGraceS;  // silent for two answers
+    request.measure = [=](const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
+                          const Emit& emit) {
+      peers::measure_cell(cell, ceilings, rule, emit, of_peers);
+    };
+  }
+  request.samples = options.samples;
+  request.bases = options.bases;
+  request.ceilings = options.ceilings;
+  request.budget_s = budget_of(options.select);
+  if (request.budget_s > 0) request.size = SweepSize::kPairwise;
+  const Exclusion excluded(options.select.exclude);
+  const bool host = default_executor() != "cuda";
+  std::vector<Case> chosen, large;
+  for (const Cell& cell : sweep_cells(request.select, request.size, host))
+    for (const std::string& name : cell.implementations) {
+      Case c = cell.c;
+      c.impl = name;
+      if (excluded(case_id(c))) continue;
+      (too_large(c, options.select).empty() ? chosen : large).push_back(c);
+    }
+  std::vector<Cell> cells;
+  request.select.cases = chosen;
+  if (!chosen.empty()) cells = sweep_cells(request.select, request.size, host);
+  BenchRecords records(&session);
+  for (const Case& c : large) {
+    const Json record = bench_without_samples(c, main_basis(), name_of(Verdict::kSkipped),
+                                              too_large(c, options.select));
+    session.record("bench", record);
+    records.count(record);
+    fmt::print("{}\n", bench_line(without_nonfinite(record)));
+  }
+  if (cells.empty()) {
+    fmt::print("nothing to measure: no case is selected\n");
+    return kExitNothing;
+  }
+  Progress progress("bench", static_cast<int>(cells.size()));
+  size_t done = 0;
+  for (const Json& sealed : sealed_results(session, cells)) records.count(sealed);
+  request.is_recorded = [&](const std::string& kind, const std::string& id) {
+    return is_recorded(session, kind, id);
+  };
+  run_bench(request, {.on_record =
+                          [&](const std::string& kind, const Json& fields) {
+                            records.add(kind, fields);
+                            progress.line(line_of(kind, without_nonfinite(fields)));
+                          },
+                      .on_cell =
+                          [&](const std::string& label, int) {
+                            ++done;
+                            records.seal(label);
+                            progress.step(label);
+                          }});
+  if (request.budget_s > 0)
+    fmt::print("covering: {} of {} cells measured within the budget of {}\n", done, cells.size(),
+               options.select.budget);
+  return records.exit_code();
+}
+
+void add_bench(Command root, Program* program) {
+  Command command =
+      root.add_command("bench", "speed and peak memory over sequence length and vocabulary size");
+  command.footer(
+      "Examples:\n"
+      "  ./tigon bench\n"
+      "  ./tigon bench --op cross_entropy -a V=[32000,128256]\n"
+      "  ./tigon bench --op rms_norm --dtype bf16 -a T[pow2]=[10:15] -a H=4096\n"
+      "  ./tigon bench --model llama3-8b --budget 60s\n"
+      "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
+      "  ./tigon bench --op rms_norm --peers torch,compile,liger\n"
+      "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run\n"
+      "and beside a copy of as many bytes, or the matrix products alone, timed in turns.\n"
+      "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
+      "speed.");
+  const auto options = std::make_shared<BenchOptions>();
+  const auto output = std::make_shared<Output>();
+  const auto quick = std::make_shared<bool>(false), full = std::make_shared<bool>(false);
+  const auto positional = std::make_shared<std::vector<std::string>>();
+  command.option("ops", positional.get(), "ops, as --op");
+  add_selection(command, &options->select);
+  command.option("--min-time", &options->seconds_per_cell, "seconds of timing per cell and basis")
+      .not_negative();
+  command.option("--samples", &options->samples, "exactly so many samples per cell and basis")
+      .positive();
+  const auto basis = std::make_shared<std::string>("all");
+  command.option("--basis", basis.get(), "times to take on a GPU (all)")
+      .one_of({"all", "cold", "graph"});
+  const auto no_ceilings = std::make_shared<bool>(false);
+  command.flag("--no-ceilings", no_ceilings.get(), "do not measure the GPU's ceilings first");
+  Option quick_flag = command.flag("--quick", quick.get(), "bf16, the middle of every sweep");
+  command.flag("--full", full.get(), "every combination in every type").excludes(quick_flag);
+  Option plugin = add_plugin(command, &options->plugin);
+  command
+      .option("--peers", &options->peers,
+              fmt::format("measured beside ours, in Python: {}", fmt::join(peers::known(), ", ")))
+      .excludes(plugin);
+  add_output(command, output.get());
+  add_resume(command);
+  command.run([=] {
+    auto& ops = options->select.ops;
+    ops.insert(ops.end(), positional->begin(), positional->end());
+    if ((*quick || *full) && !options->select.budget.empty())
+      throw UsageError("--budget chooses the cells; leave --quick and --full out");
+    if (*quick) options->size = SweepSize::kQuick;
+    if (*full) options->size = SweepSize::kFull;
+    if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;
+    options->ceilings = !*no_ceilings;
+    use_plugin(command, &options->plugin, &options->select);
+    if (command.given("--peers")) use_peers(options->peers, &options->select);
+    request_of(options->select);  // a wrong command line makes no results folder
+    SessionOptions session = session_options(*program, *output, options->select.seed);
+    session.shard = shard_of(options->select.shard);
+    program->exit_code = run_session(session, [&](Session& s) { return bench_stage(s, *options); });
+  });
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,345 @@
+// tigon check: every implementation against the oracle.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/commands/check_budget.h"
+#include "harness/cli/options/case_pattern.h"
+#include "harness/cli/options/suggest.h"
+#include "harness/cli/stages.h"
+#include "harness/cli/text/failure.h"
+#include "harness/cli/text/left_out.h"
+#include "harness/cli/text/terminal.h"
+#include "harness/run/judging/properties.h"
+#include "harness/run/memory/headroom.h"
+
+namespace tigon::cli {
+namespace {
+
+JUnitCase junit_case(const CheckResult& r) {
+  const std::string id = case_id(r.c);
+  JUnitCase c;
+  c.suite = r.c.op;
+  c.classname = r.c.op + "." + r.c.impl;
+  c.name = id.substr(r.c.op.size() + 1) + " [" + r.executor + "]";
+  c.seconds = r.seconds;
+  c.verdict = name_of(r.verdict);
+  c.reason = r.reason;
+  c.details = r.reason + "\nrepro: " + r.repro;
+  if (is_skip(r.verdict)) c.outcome = JUnitCase::kSkipped;
+  if (is_failure(r.verdict))
+    c.outcome = exit_code_of(r.verdict) == kExitIncorrect ? JUnitCase::kFailure : JUnitCase::kError;
+  return c;
+}
+
+constexpr int kMostAlike = 3;  // failures with the same reason that are shown; all are recorded
+
+// Prints failures as they come and one line for each op, pass and implementation.
+class CheckPrinter {
+ public:
+  // `mixed`: the cases come in turns, so there is no line for a group.
+  CheckPrinter(Progress* progress, bool verbose, bool mixed)
+      : progress_(progress), verbose_(verbose), mixed_(mixed) {}
+  ~CheckPrinter() { end_group(); }
+
+  // `diagnosis`: of a failure that was looked at again.
+  void add(const CheckResult& r, const Diagnosis* diagnosis = nullptr) {
+    const std::string group = fmt::format("{} {} {} [{}]", r.c.op, r.c.pass, r.c.impl, r.executor);
+    if (group != group_) end_group();
+    group_ = group;
+    tally_.add(r.verdict);
+    if (is_skip(r.verdict))
+      ++skips_[r.reason];
+    else
+      cases_.push_back({r.c, is_failure(r.verdict)});
+    for (const OutputResult& output : r.outputs)
+      if (output.error_over_budget > worst_ || std::isnan(worst_))
+        worst_ = output.error_over_budget;
+    const std::string id = case_id(r.c);
+    if (is_failure(r.verdict) && diagnosis)
+      progress_->line(failure_lines(r, *diagnosis));
+    else if (is_failure(r.verdict) && (mixed_ || alike_[r.reason]++ < kMostAlike))
+      progress_->line(failure_line(r));
+    else if (verbose_)
+      progress_->line(
+          fmt::format("{} {}{}{}", name_of(r.verdict), id, r.reason.empty() ? "" : ": ", r.reason));
+    progress_->step(id);
+  }
+
+ private:
+  void end_group() {
+    if (group_.empty() || mixed_) return;
+    const Color color = tally_.failed() > 0   ? Color::kRed
+                        : tally_.passed() > 0 ? Color::kGreen
+                                              : Color::kYellow;
+    progress_->line(fmt::format("{:<60} {}; {}", group_, colored(tally_.line(), color), outcome()));
+    for (const auto& [reason, times] : alike_)
+      if (times > kMostAlike)
+        progress_->line(fmt::format("  {} more fail alike: {}", times - kMostAlike, reason));
+    if (const std::string pattern = case_pattern(cases_); !pattern.empty())
+      progress_->line("  what fails: " + pattern);
+    group_.clear();
+    tally_ = {};
+    cases_.clear();
+    alike_.clear();
+    skips_.clear();
+    worst_ = 0;
+  }
+
+  // Of a group that was skipped as a whole, why.
+  std::string outcome() const {
+    if (tally_.passed() + tally_.failed() > 0)
+      return fmt::format("worst error {:.2g} of the budget", worst_);
+    const auto most = std::max_element(skips_.begin(), skips_.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    const size_t others = skips_.size() - 1;
+    return most->first + (others > 0 ? fmt::format(" (and {} other reasons)", others) : "");
+  }
+
+  Progress* progress_;
+  bool verbose_, mixed_;
+  std::string group_;
+  Tally tally_;
+  std::vector<JudgedCase> cases_;     // of the group
+  std::map<std::string, int> alike_;  // failures of the group by reason
+  std::map<std::string, int> skips_;  // of the group by reason
+  double worst_ = 0;
+};
+
+constexpr double kLargeTimeout = 300;  // seconds
+constexpr double kMostDiagnoses = 4;   // times --shrink
+
+Tier tier_of(const CheckOptions& options) {
+  static const std::map<std::string, Tier> kTiers = {{"tiny", Tier::kTiny},
+                                                     {"check", Tier::kCheck},
+                                                     {"sweep", Tier::kSweep},
+                                                     {"huge", Tier::kHuge}};
+  if (options.tier.empty()) return options.quick ? Tier::kTiny : Tier::kCheck;
+  require_known("tier", {options.tier}, {"tiny", "check", "sweep", "huge"});
+  return kTiers.at(options.tier);
+}
+
+// The requests that the options stand for, each with its cases.
+std::vector<CheckRequest> requests_of(const CheckOptions& options) {
+  CheckRequest request = request_of(options.select);
+  require_known("property", options.properties, property_names());
+  request.properties = options.properties;
+  request.save_folder = options.save;
+  request.plugin = options.plugin.path;
+  request.jobs = options.jobs;
+  request.tier = tier_of(options);
+  if (request.tier == Tier::kSweep || request.tier == Tier::kHuge) {
+    // One case may take tens of gigabytes and minutes.
+    if (request.jobs == 0) request.jobs = 1;
+    if (request.timeout_s == 0) request.timeout_s = kLargeTimeout;
+  }
+  request.executor = options.executor;
+  if (!options.executor.empty() && options.executor != default_executor() &&
+      !(options.executor == "checked" && default_executor() == "fast"))
+    throw UsageError(fmt::format("--executor {}: this build has {}", options.executor,
+                                 default_executor() == "cuda" ? "cuda" : "fast and checked"));
+  if (options.executor == "checked") request.tier = Tier::kTiny;
+  std::vector<CheckRequest> requests = {request};
+  // The checking executor watches kernels that were compiled for it, which a library's are not.
+  const bool all = options.executor.empty() && options.plugin.path.empty() &&
+                   default_executor() == "fast" &&
+                   (request.tier == Tier::kTiny || request.tier == Tier::kCheck) &&
+                   request.axes.empty() && request.cases.empty() && budget_of(options.select) == 0;
+  if (all) {
+    CheckRequest checked = request;
+    checked.executor = "checked";
+    checked.tier = Tier::kTiny;
+    requests.insert(requests.begin(), checked);
+  }
+  const Exclusion excluded(options.select.exclude);
+  for (CheckRequest& r : requests) {
+    const bool covering = budget_of(options.select) > 0 && r.cases.empty();
+    r.cases = covering ? budgeted_cases(r) : select_cases(r);
+    if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &r.cases);
+    std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
+    r.filter.clear();  // done
+    r.shard_index = 0;
+    r.shard_count = 1;
+  }
+  std::erase_if(requests, [](const CheckRequest& r) { return r.cases.empty(); });
+  return requests;
+}
+
+// Takes the cases that are sealed in the run that is continued out of a request; their results.
+std::vector<CheckResult> take_sealed(const Session& session, CheckRequest* request) {
+  std::vector<CheckResult> sealed;
+  if (session.resumed() == nullptr) return sealed;
+  const std::string executor = request->executor.empty() ? default_executor() : request->executor;
+  std::erase_if(request->cases, [&](const Case& c) {
+    const Json* record = session.resumed()->find("check", case_id(c), executor);
+    auto result = record == nullptr ? std::nullopt : check_of_record(*record);
+    if (result) sealed.push_back(std::move(*result));
+    return result.has_value();
+  });
+  return sealed;
+}
+
+// Reads the --gtest_ flags. Those that make no sense for cases in child processes are not accepted.
+void init_googletest(const std::vector<std::string>& flags) {
+  const std::vector<std::string> known = {
+      "--gtest_filter",  "--gtest_output",      "--gtest_list_tests", "--gtest_fail_fast",
+      "--gtest_shuffle", "--gtest_random_seed", "--gtest_color"};
+  std::vector<std::string> words = {"./tigon check"};
+  for (const std::string& flag : flags) {
+    require_known("flag", {flag.substr(0, flag.find('='))}, known);
+    words.push_back(flag);
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  auto count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  testing::InitGoogleTest(&count, arguments.data());
+  if (count > 1) throw UsageError(fmt::format("{}: not a value of that flag", arguments[1]));
+}
+
+// The largest request goes through GoogleTest, which runs once per process; the sharding of its
+// environment variables has been done.
+void run_through_googletest(const CheckRequest& request, const CheckSink& sink) {
+  for (const char* variable : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(variable);
+  std::string name = "./tigon check";
+  char* arguments[] = {name.data(), nullptr};
+  int count = 1;
+  run_checks_as_gtest(request, sink, &count, arguments);
+}
+
+// Worst error over budget of passed cases, and what should not be exceeded.
+void print_headroom(const Headroom& headroom) {
+  fmt::print("{:<22} {:<17} {:<6} {:<5} {:<8} {:<8} {:>6} {:>7} {:>7} {:>7} {:>7}\n", "op", "pass",
+             "impl", "dtype", "output", "executor", "cases", "max", "p99", "p50", "target");
+  for (const Headroom::Row& r : headroom.rows())
+    fmt::print(
+        "{:<22} {:<17} {:<6} {:<5} {:<8} {:<8} {:>6} {:>7.3f} {:>7.3f} {:>7.3f} {:>7.1f}{}\n", r.op,
+        r.pass, r.impl, name_of(r.dtype), r.output, r.executor, r.cases, r.max, r.p99, r.p50,
+        r.target, r.max > r.target && r.impl != "naive" ? "  above: " + r.worst_case : "");
+}
+
+}  // namespace
+
+int check_stage(Session& session, const CheckOptions& options) {
+  std::vector<CheckRequest> requests = requests_of(options);
+  size_t total = 0;
+  for (const CheckRequest& request : requests) total += request.cases.size();
+  if (total == 0) {
+    fmt::print("nothing to check: no case is selected\n");
+    return kExitNothing;
+  }
+  Tally tally;
+  Progress progress("check", static_cast<int>(total));
+  CheckPrinter printer(&progress, options.verbose, budget_of(options.select) > 0);
+  const auto count = [&](const CheckResult& r, const Diagnosis* diagnosis) {
+    session.junit(junit_case(r));
+    session.count(r.verdict);
+    tally.add(r.verdict);
+    printer.add(r, diagnosis);
+  };
+  Headroom headroom;
+  NaiveErrors naive;
+  Diagnoser diagnoser(options.shrink_s, kMostDiagnoses * options.shrink_s);
+  const CheckSink sink = [&](const CheckResult& result) {
+    CheckResult r = result;
+    naive.complete(&r);
+    if (is_failure(r.verdict)) naive.complete_failure(requests.back(), &r);
+    headroom.add(r);
+    const auto diagnosis = diagnoser.look_at(r, requests.back());
+    Json fields = to_json(r);
+    if (diagnosis) fields["diagnosis"] = to_json(*diagnosis);
+    session.record("check", fields);
+    count(r, diagnosis ? &*diagnosis : nullptr);
+  };
+  for (size_t i = 0; i < requests.size() && !interrupted(); ++i) {
+    for (const CheckResult& r : take_sealed(session, &requests[i])) count(r, nullptr);
+    for (const CheckResult& r : take_left_out(options.select, &requests[i])) sink(r);
+    if (requests[i].cases.empty()) continue;
+    if (const double budget = budget_of(options.select); budget > 0)
+      run_budgeted(requests[i], budget, sink);
+    else if (i + 1 < requests.size())
+      run_checks(requests[i], sink);
+    else
+      run_through_googletest(requests[i], sink);
+  }
+  for (const Headroom::Row& row : headroom.rows()) session.record("headroom", to_json(row));
+  if (options.headroom) print_headroom(headroom);
+  return tally.exit_code();
+}
+
+void add_check(Command root, Program* program) {
+  Command command = root.add_command("check", "correctness of every kernel against its oracle");
+  command.footer(
+      "Examples:\n"
+      "  ./tigon check                                  all ops\n"
+      "  ./tigon check rms_norm --dtype bf16 --impl fused\n"
+      "  ./tigon check --op cross_entropy -a V=[1000,32k] -a T[pow2]=[0:4]\n"
+      "  ./tigon check --case 'rope/forward/fused/f32/T=3,Q=2,K=1,D=16,inputs=normal,seed=42'\n"
+      "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
+      "  ./tigon check --model llama3-8b --budget 60s   a model's sizes, pairwise, for a minute\n"
+      "  ./tigon check --impl-from ./libmine.so         kernels of a plug-in (tigon_plugin.h)\n"
+      "  ./tigon check --prop row_independence,offsets  exact properties, without the oracle\n"
+      "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
+      "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
+      "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
+      "On the host the tiny cases also run in the executor that checks every access of a kernel.\n"
+      "--gtest_filter, --gtest_output and the other flags of GoogleTest work too.");
+  const auto options = std::make_shared<CheckOptions>();
+  const auto output = std::make_shared<Output>();
+  const auto positional = std::make_shared<std::vector<std::string>>();
+  command.option("ops", positional.get(), "ops, as --op");
+  add_selection(command, &options->select);
+  command.list("--prop", &options->properties,
+               "only the cases of these properties, e.g. row_independence (./tigon describe OP "
+               "lists them)");
+  command.option("--executor", &options->executor, "fast, checked (host) or cuda (GPU)");
+  command.option("--jobs", &options->jobs, "child processes at a time (default: one per core)")
+      .not_negative();
+  command.option("--save", &options->save,
+                 "folder for every case's inputs, options, oracle's and implementation's "
+                 "outputs as .npy");
+  command
+      .option("--shrink", &options->shrink_s,
+              "seconds to look again at the first failing case of an op, pass and "
+              "implementation, and for the smallest that fails like it (default 5, 0: not)")
+      .not_negative();
+  command.flag("--trace", &options->trace, "count memory traffic instead (host)");
+  Option quick = command.flag("--quick", &options->quick, "the tiny cases only");
+  command
+      .flag(
+          "--full", [] {}, "all cases (the default)")
+      .excludes(quick);
+  command
+      .option("--tier", &options->tier,
+              "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")
+      .excludes(quick);
+  command.flag("--headroom", &options->headroom,
+               "also print how near passed cases come to their budget");
+  add_plugin(command, &options->plugin);
+  command.flag("-v,--verbose", &options->verbose, "a line for every case");
+  add_output(command, output.get());
+  add_resume(command);
+  command.run([=] {
+    auto& ops = options->select.ops;
+    ops.insert(ops.end(), positional->begin(), positional->end());
+    options->gtest_flags = program->gtest_flags;
+    init_googletest(options->gtest_flags);
+    if (options->trace && default_executor() == "cuda")
+      throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
+    use_plugin(command, &options->plugin, &options->select);
+    requests_of(*options);  // a wrong command line makes no results folder
+    SessionOptions session = session_options(*program, *output, options->select.seed);
+    session.shard = shard_of(options->select.shard);
+    program->exit_code = run_session(session, [&](Session& s) {
+      return options->trace ? trace_stage(s, *options) : check_stage(s, *options);
+    });
+  });
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,212 @@
+// tigon soak: false alarms of correct kernels over random cases, and verdicts that change when the
+// suite is repeated.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/options/selection.h"
+#include "harness/cli/text/terminal.h"
+#include "harness/run/judging/soak.h"
+
+namespace tigon::cli {
+namespace {
+
+constexpr int kBatch = 250;  // cases between two looks at the clock
+
+struct SoakOptions {
+  Selection select;
+  int seeds = 100, repeat = 0, jobs = 0;
+  double minutes = 0;
+  int64_t most_elements = 0;
+  bool quick = false;
+};
+
+class Clock {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void print_alarm(Progress* progress, const CheckResult& r) {
+  progress->line(fmt::format("{} {}: {}: {}\n  repro: {}", colored("ALARM", Color::kRed),
+                             case_id(r.c), name_of(r.verdict), r.reason, r.repro));
+}
+
+// One op and dtype, until the clock says `end_s`.
+SoakResult soak_one(Session& session, const SoakOptions& options, const CheckRequest& base,
+                    const SoakRequest& soak, const Clock& clock, double end_s, Progress* progress) {
+  SoakResult total;
+  total.op = soak.op;
+  total.dtype = soak.dtype;
+  total.executor = base.executor.empty() ? default_executor() : base.executor;
+  total.first_seed = base.seed;
+  const Clock own;
+  while (total.trials + total.skipped < options.seeds && !interrupted()) {
+    if (clock.seconds() > end_s) break;
+    const int done = total.trials + total.skipped;
+    CheckRequest request = base;
+    request.cases = soak_cases(soak, base.seed + static_cast<uint64_t>(done),
+                               std::min(kBatch, options.seeds - done));
+    run_checks(request, [&](const CheckResult& r) {
+      session.count(r.verdict);
+      (is_skip(r.verdict) ? total.skipped : total.trials) += 1;
+      if (is_failure(r.verdict)) {
+        print_alarm(progress, r);
+        total.alarms.push_back(r);
+      }
+      progress->step(case_id(r.c));
+    });
+  }
+  total.seconds = own.seconds();
+  return total;
+}
+
+int soak_seeds(Session& session, const SoakOptions& options) {
+  CheckRequest base = request_of(options.select);
+  base.jobs = options.jobs;
+  const std::vector<const OpSpec*> ops = selected_ops(options.select);
+  int groups = 0, group = 0;
+  const auto wanted = [&](DType t) {
+    return base.dtypes.empty() || std::count(base.dtypes.begin(), base.dtypes.end(), t) > 0;
+  };
+  for (const OpSpec* op : ops)
+    for (const DType dtype : op->policies) groups += wanted(dtype) ? 1 : 0;
+  Progress progress("soak", groups * options.seeds);
+  const Clock clock;
+  bool alarmed = false, ran = false;
+  for (const OpSpec* op : ops)
+    for (const DType dtype : op->policies) {
+      if (!wanted(dtype) || interrupted()) continue;
+      const SoakRequest soak{
+          op->name, dtype, base.passes, base.implementations, base.axes, options.most_elements};
+      // Time that one group leaves is the next one's; the last are not left without any.
+      const double share = static_cast<double>(++group) / groups;
+      const double end_s = options.minutes > 0 ? 60 * options.minutes * share
+                                               : std::numeric_limits<double>::infinity();
+      const SoakResult r = soak_one(session, options, base, soak, clock, end_s, &progress);
+      session.record("soak", to_json(r));
+      progress.line(fmt::format("{:<24} {:<5} [{}] {} trials, {}, {} skipped, {:.1f} s", r.op,
+                                name_of(dtype), r.executor, r.trials,
+                                colored(fmt::format("{} false alarms", r.alarms.size()),
+                                        r.alarms.empty() ? Color::kGreen : Color::kRed),
+                                r.skipped, r.seconds));
+      alarmed = alarmed || !r.alarms.empty();
+      ran = ran || r.trials > 0;
+    }
+  return alarmed ? kExitIncorrect : ran ? kExitOk : kExitNothing;
+}
+
+// The suite as `tigon check` runs it.
+std::vector<CheckRequest> suite_of(const SoakOptions& options) {
+  CheckRequest request = request_of(options.select);
+  request.jobs = options.jobs;
+  if (options.quick) request.tier = Tier::kTiny;
+  std::vector<CheckRequest> suite = {request};
+  if (default_executor() == "fast") {
+    CheckRequest checked = request;
+    checked.executor = "checked";
+    checked.tier = Tier::kTiny;
+    suite.insert(suite.begin(), checked);
+  }
+  const Exclusion excluded(options.select.exclude);
+  for (CheckRequest& r : suite) {
+    r.cases = select_cases(r);
+    std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
+    r.filter.clear();  // done, and so is the shard
+    r.shard_index = 0;
+    r.shard_count = 1;
+  }
+  std::erase_if(suite, [](const CheckRequest& r) { return r.cases.empty(); });
+  return suite;
+}
+
+int soak_repeats(Session& session, const SoakOptions& options) {
+  const std::vector<CheckRequest> suite = suite_of(options);
+  size_t cases = 0;
+  for (const CheckRequest& r : suite) cases += r.cases.size();
+  Progress progress("soak", static_cast<int>(cases) * options.repeat);
+  const Clock clock;
+  VerdictDiff diff;
+  int failed = 0, repeats = 0;
+  size_t shown = 0;
+  for (; repeats < options.repeat && !interrupted(); ++repeats) {
+    for (const CheckRequest& request : suite) {
+      if (interrupted()) break;
+      run_checks(request, [&](const CheckResult& r) {
+        session.count(r.verdict);
+        failed += is_failure(r.verdict);
+        diff.add(r);
+        for (; shown < diff.differing().size(); ++shown)
+          progress.line(colored("DIFFERS ", Color::kRed) + diff.differing()[shown]);
+        progress.step(case_id(r.c));
+      });
+    }
+    if (options.minutes > 0 && clock.seconds() > 60 * options.minutes) {
+      ++repeats;
+      break;
+    }
+  }
+  session.record("soak", {{"executor", default_executor()},
+                          {"mode", "repeat"},
+                          {"repeats", repeats},
+                          {"cases", diff.cases()},
+                          {"failed", failed},
+                          {"differing_verdicts", diff.differing().size()},
+                          {"differing", diff.differing()},
+                          {"seconds_s", clock.seconds()}});
+  progress.line(fmt::format("{} repeats of {} cases: {} differing verdicts, {} failures, {:.0f} s",
+                            repeats, diff.cases(), diff.differing().size(), failed,
+                            clock.seconds()));
+  if (cases == 0) return kExitNothing;
+  return diff.differing().empty() && failed == 0 ? kExitOk : kExitIncorrect;
+}
+
+}  // namespace
+
+void add_soak(Command root, Program* program) {
+  Command command = root.add_command(
+      "soak", "false alarms of correct kernels, and verdicts that change when repeated");
+  command.footer(
+      "Examples:\n"
+      "  ./tigon soak --op rms_norm --dtype bf16 --seeds 1000\n"
+      "  ./tigon soak --seeds 100000 --minutes 10        all ops and dtypes, as far as time goes\n"
+      "  ./tigon soak --repeat 50                        the whole suite of check, 50 times\n"
+      "A seed stands for a random pass, shape, option set, input set and address of the contract.\n"
+      "Exit code 1: a kernel failed, or a verdict changed.");
+  const auto options = std::make_shared<SoakOptions>();
+  const auto output = std::make_shared<Output>();
+  add_selection(command, &options->select);
+  command.option("--seeds", &options->seeds, "cases per op and dtype (default: 100)").positive();
+  Option repeat =
+      command.option("--repeat", &options->repeat, "run the suite of check so many times")
+          .positive();
+  command.option("--minutes", &options->minutes, "stop after so many minutes").positive();
+  command
+      .option("--most-elements", &options->most_elements,
+              "bound of the product of all axes (default: 2^13 on the host, 2^22 on a GPU)")
+      .positive();
+  command.option("--jobs", &options->jobs, "child processes at a time (default: one per core)")
+      .not_negative();
+  command.flag("--quick", &options->quick, "with --repeat: the tiny cases only").needs(repeat);
+  add_output(command, output.get());
+  command.run([=] {
+    if (!options->select.cases.empty())
+      throw UsageError("soak draws its cases; run one case with ./tigon check --case");
+    request_of(options->select);  // a wrong command line makes no results folder
+    program->exit_code =
+        run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {
+          return options->repeat > 0 ? soak_repeats(s, *options) : soak_seeds(s, *options);
+        });
+  });
+}
+
+}  // namespace tigon::cli

@@ -1,0 +1,351 @@
+// Which cases a request selects: shapes x default options, option sets and input sets x small
+// shapes, every implementation and dtype; then filters and shards.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "harness/run/cases/select.h"
+#include "harness/run/check.h"
+#include "harness/run/inputs/inputs.h"
+#include "harness/run/judging/huge.h"
+#include "harness/run/judging/properties.h"
+
+namespace tigon {
+
+namespace {
+
+using Shape = std::map<std::string, int64_t>;
+using AxisValues = std::vector<std::pair<std::string, std::vector<int64_t>>>;
+
+// Every combination of the lists.
+std::vector<Shape> product(const AxisValues& lists) {
+  std::vector<Shape> shapes = {{}};
+  for (const auto& [axis, values] : lists) {
+    std::vector<Shape> longer;
+    for (const Shape& shape : shapes)
+      for (int64_t v : values) {
+        longer.push_back(shape);
+        longer.back()[axis] = v;
+      }
+    shapes = std::move(longer);
+  }
+  return shapes;
+}
+
+// Every value of every axis at least once, the other axes taking turns: as many shapes as there are
+// values, not their product.
+std::vector<Shape> each_value(const AxisValues& lists) {
+  if (lists.empty()) return {{}};
+  std::vector<Shape> shapes;
+  for (size_t a = 0; a < lists.size(); ++a)
+    for (size_t i = 0; i < lists[a].second.size(); ++i) {
+      Shape shape;
+      for (size_t b = 0; b < lists.size(); ++b) {
+        const auto& values = lists[b].second;
+        shape[lists[b].first] = values[(b == a ? i : i + a + 1) % values.size()];
+      }
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    }
+  return shapes;
+}
+
+// The contract's shapes, with every combination of the values that the request gives for an axis.
+std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool tiny) {
+  AxisValues planned, given;
+  for (const AxisPlan& a : op.axes) {
+    const auto found = request.axes.find(a.axis.symbol);
+    if (found != request.axes.end())
+      given.emplace_back(a.axis.symbol, found->second);
+    else
+      planned.emplace_back(a.axis.symbol, tiny ? a.tiny : a.check);
+  }
+  std::vector<Shape> shapes;
+  for (const Shape& shape : tiny ? product(planned) : each_value(planned))
+    for (const Shape& chosen : product(given)) {
+      shapes.push_back(shape);
+      shapes.back().insert(chosen.begin(), chosen.end());
+    }
+  return shapes;
+}
+
+// Elements between rows; the third row starts beyond 2^31.
+constexpr int kFarGap = 1 << 30;
+
+class Plan {
+ public:
+  Plan(const OpSpec& op, const CheckRequest& request) : op_(op), request_(request) {}
+
+  // The cases of one pass, implementation and dtype.
+  void add(const Pass& pass, const Implementation& impl, DType dtype, std::vector<Case>* cases) {
+    base_ = {};
+    base_.op = op_.name;
+    base_.pass = pass.name;
+    base_.impl = impl.name;
+    base_.dtype = dtype;
+    base_.inputs = op_.inputs.front().name;
+    base_.seed = request_.seed;
+    seen_.clear();
+    if (request_.tier == Tier::kSweep || request_.tier == Tier::kHuge)
+      return add_large(pass, impl, cases);
+    const std::vector<Shape> tiny = shapes_of(op_, request_, true);
+    for (const Shape& shape : tiny) push(shape, {}, base_.inputs, cases);
+    if (request_.axes.empty())
+      for (const Shape& shape : op_.further_shapes) push(shape, {}, base_.inputs, cases);
+    if (request_.tier == Tier::kCheck)
+      for (const Shape& shape : shapes_of(op_, request_, false))
+        push(shape, {}, base_.inputs, cases);
+
+    const std::vector<Shape> small = small_shapes(tiny);
+    for (const OptionSet& set : op_.option_sets)
+      if (const auto options = options_for(pass, set))
+        for (const Shape& shape : small) push(shape, *options, base_.inputs, cases);
+    for (const InputSet& set : op_.inputs)
+      if (input_set_applies(pass, set, op_.inputs.front()) && !(set.nonfinite && is_library(impl)))
+        for (const Shape& shape : small) push(shape, {}, set.name, cases);
+    add_layouts(pass, small.back(), cases);
+    add_layouts(pass, in_vectors(small.back()), cases);
+    // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
+    if (executor() == "fast") add_far_rows(pass, impl, tiny.back(), cases);
+    for (const Property& property : properties_of(pass))
+      if (!is_library(impl) || property.naive) add_property(property, small, cases);
+  }
+
+ private:
+  // Of the tiny shapes, the largest, and in the full tier two of the checked ones as well.
+  std::vector<Shape> small_shapes(const std::vector<Shape>& tiny) const {
+    std::vector<Shape> small = {tiny.back()};
+    if (request_.tier == Tier::kCheck && request_.axes.empty()) {
+      Shape middle;
+      for (const AxisPlan& a : op_.axes) middle[a.axis.symbol] = a.check[a.check.size() / 2];
+      small.push_back(middle);
+    }
+    return small;
+  }
+
+  std::string executor() const {
+    return request_.executor.empty() ? default_executor() : request_.executor;
+  }
+
+  // The sizes of the sweep, or the huge ones: tensors are tiled, and on a GPU only rows of them
+  // meet the oracle.
+  void add_large(const Pass& pass, const Implementation& impl, std::vector<Case>* cases) {
+    if (is_library(impl)) return;
+    const bool huge = request_.tier == Tier::kHuge, gpu = executor() == "cuda";
+    AxisValues planned;
+    for (const AxisPlan& a : op_.axes) {
+      const auto given = request_.axes.find(a.axis.symbol);
+      planned.emplace_back(a.axis.symbol, given != request_.axes.end() ? given->second
+                                          : huge                       ? a.huge
+                                          : gpu                        ? a.sweep
+                                                                       : a.host_sweep);
+    }
+    const OptionSet options = options_for(pass, op_.huge_options).value_or(OptionSet{});
+    for (const Shape& shape : huge ? product(planned) : each_value(planned))
+      push(shape, huge || gpu ? options : OptionSet{}, huge || gpu ? kTiledInputs : base_.inputs,
+           cases);
+    if (huge) add_far_rows(pass, impl, shapes_of(op_, request_, true).back(), cases);
+  }
+
+  // Rows so far apart that the last ones' offsets are beyond 2^31 elements.
+  void add_far_rows(const Pass& pass, const Implementation& impl, const Shape& shape,
+                    std::vector<Case>* cases) {
+    // Many rows of somebody's choice would need more addresses than there are.
+    if (pass.strided.empty() || is_library(impl) || !request_.axes.empty()) return;
+    const Case plain = base_;
+    base_.gap = kFarGap;
+    push(shape, {}, plain.inputs, cases);
+    base_ = plain;
+  }
+
+  // Addresses that are not aligned and rows that lie apart.
+  void add_layouts(const Pass& pass, const Shape& shape, std::vector<Case>* cases) {
+    const Case plain = base_;
+    base_.shift = 1;
+    push(shape, {}, plain.inputs, cases);
+    base_ = plain;
+    if (pass.strided.empty()) return;
+    base_.gap = 3;
+    push(shape, {}, plain.inputs, cases);
+    base_ = plain;
+  }
+
+  void add_property(const Property& property, const std::vector<Shape>& small,
+                    std::vector<Case>* cases) {
+    const auto& policies = property.policies;
+    if (!policies.empty() &&
+        std::find(policies.begin(), policies.end(), base_.dtype) == policies.end())
+      return;
+    const Case plain = base_;
+    base_.property = property.name;
+    const std::string& inputs = property.inputs.empty() ? plain.inputs : property.inputs;
+    std::vector<Shape> shapes = small;
+    if (small.size() > 1) shapes.push_back(in_vectors(small.back()));
+    if (property.one_shape) shapes = {shapes.back()};
+    for (const Shape& shape : shapes)
+      for (const OptionSet& options : property.options) push(shape, options, inputs, cases);
+    base_ = plain;
+  }
+
+  // Every axis but the first rounded up to a multiple of 16: rows that can be read in vectors. A
+  // size that the request gives stays.
+  Shape in_vectors(Shape shape) const {
+    for (size_t a = 1; a < op_.axes.size(); ++a) {
+      const std::string axis = op_.axes[a].axis.symbol;
+      if (request_.axes.count(axis)) continue;
+      int64_t& size = shape.at(axis);
+      size = (size + 15) / 16 * 16;
+    }
+    return shape;
+  }
+
+  void push(const Shape& shape, const OptionSet& options, const std::string& inputs,
+            std::vector<Case>* cases) {
+    Case c = base_;
+    c.axes = shape;
+    c.options = options;
+    c.inputs = inputs;
+    const bool fits = options_fit(op_, *find_pass(op_, c.pass), c);
+    if (fits && seen_.insert(case_id(c)).second) cases->push_back(std::move(c));
+  }
+
+  const OpSpec& op_;
+  const CheckRequest& request_;
+  Case base_;
+  std::set<std::string> seen_;
+};
+
+bool selected(const std::vector<std::string>& wanted, const std::string& name) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
+void require_known(const char* what, const std::vector<std::string>& wanted,
+                   const std::set<std::string>& known) {
+  for (const std::string& name : wanted)
+    if (!known.count(name))
+      throw UsageError(fmt::format("no {} '{}'; known: {}", what, name, fmt::join(known, ", ")));
+}
+
+// Fails on names that no selected op has.
+void validate(const CheckRequest& request) {
+  std::set<std::string> ops, passes, implementations, axes;
+  for (const OpSpec& op : all_ops()) ops.insert(op.name);
+  require_known("op", request.ops, ops);
+  for (const OpSpec& op : all_ops()) {
+    if (!selected(request.ops, op.name)) continue;
+    for (const AxisPlan& a : op.axes) axes.insert(a.axis.symbol);
+    for (const Pass& pass : op.passes) {
+      passes.insert(pass.name);
+      for (const Implementation& i : pass.implementations) implementations.insert(i.name);
+    }
+  }
+  require_known("pass", request.passes, passes);
+  require_known("implementation", request.implementations, implementations);
+  const std::vector<std::string> properties = property_names();
+  require_known("property", request.properties, {properties.begin(), properties.end()});
+  for (const auto& [axis, values] : request.axes) {
+    require_known("axis", {axis}, axes);
+    if (values.empty()) throw UsageError(fmt::format("axis {}: no values", axis));
+    for (int64_t v : values)
+      if (v < 0) throw UsageError(fmt::format("axis {}={}: a size is 0 or more", axis, v));
+  }
+  if (request.shard_count < 1 || request.shard_index < 0 ||
+      request.shard_index >= request.shard_count)
+    throw UsageError(fmt::format("shard {}/{}: the index is 0 to count - 1", request.shard_index,
+                                 request.shard_count));
+  if (!(request.timeout_s >= 0)) throw UsageError("timeout: seconds, 0 or more");
+}
+
+class Filter {
+ public:
+  explicit Filter(const std::string& text) : negate_(!text.empty() && text[0] == '-') {
+    try {
+      regex_ = std::regex(negate_ ? text.substr(1) : text, std::regex::ECMAScript);
+    } catch (const std::regex_error& e) {
+      throw UsageError(fmt::format("filter '{}': not a regular expression ({})", text, e.what()));
+    }
+    all_ = text.empty();
+  }
+  bool operator()(const std::string& id) const {
+    return all_ || std::regex_search(id, regex_) != negate_;
+  }
+
+ private:
+  bool negate_, all_ = false;
+  std::regex regex_;
+};
+
+// Libraries before the others: the baseline's errors are known when those are compared with them.
+std::vector<Implementation> baseline_first(const Pass& pass) {
+  std::vector<Implementation> all = pass.implementations;
+  std::stable_partition(all.begin(), all.end(), is_library);
+  return all;
+}
+
+std::vector<Case> enumerate(const CheckRequest& request) {
+  std::vector<Case> cases;
+  for (const OpSpec& op : all_ops()) {
+    if (!selected(request.ops, op.name)) continue;
+    Plan plan(op, request);
+    for (const Pass& pass : op.passes) {
+      if (!selected(request.passes, pass.name)) continue;
+      for (const Implementation& impl : baseline_first(pass)) {
+        if (!is_selected(impl, request.implementations)) continue;
+        // A library has nothing that the checking executor could watch.
+        if (request.executor == "checked" && request.implementations.empty() && is_library(impl))
+          continue;
+        for (DType dtype : op.policies) {
+          const auto& wanted = request.dtypes;
+          if (wanted.empty() || std::find(wanted.begin(), wanted.end(), dtype) != wanted.end())
+            plan.add(pass, impl, dtype, &cases);
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
+  OptionSet known;
+  for (const auto& [name, value] : set) {
+    const bool is_option =
+        std::any_of(pass.options.begin(), pass.options.end(),
+                    [&name = name](const OptionInfo& o) { return o.name == name; });
+    const bool is_tensor = std::any_of(
+        pass.tensors.begin(), pass.tensors.end(),
+        [&name = name](const TensorInfo& t) { return t.name == name && t.is_optional; });
+    if (is_option || is_tensor) known[name] = value;
+  }
+  if (known.empty() && !set.empty()) return std::nullopt;
+  return known;
+}
+
+bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain) {
+  return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
+    if (t.role != Role::kIn && t.role != Role::kInOut) return false;
+    const InputPlan a = plan_of(set, t.name), b = plan_of(plain, t.name);
+    return a.distribution != b.distribution || a.parameters != b.parameters;
+  });
+}
+
+std::vector<Case> select_cases(const CheckRequest& request) {
+  validate(request);
+  const Filter filter(request.filter);
+  std::vector<Case> cases = request.cases.empty() ? enumerate(request) : request.cases;
+  std::erase_if(cases, [&](const Case& c) {
+    const std::string id = case_id(c);
+    const auto& properties = request.properties;
+    if (!properties.empty() && (c.property.empty() || !selected(properties, c.property)))
+      return true;
+    const auto shard =
+        static_cast<int>(stable_hash(id) % static_cast<uint64_t>(request.shard_count));
+    return !filter(id) || shard != request.shard_index;
+  });
+  return cases;
+}
+
+}  // namespace tigon

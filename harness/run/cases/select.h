@@ -1,0 +1,17 @@
+// Parts of the selection of cases that soaking shares.
+#pragma once
+#include <optional>
+
+#include "harness/run/cases/case.h"
+#include "harness/spec/op_spec.h"
+
+namespace tigon {
+
+// The part of an option set that this pass knows; nullopt when it would repeat the default.
+std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set);
+
+// Is an input set a case of its own for this pass, because one of its inputs differs from that of
+// the default?
+bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain);
+
+}  // namespace tigon
