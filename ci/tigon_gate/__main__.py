@@ -1,9 +1,11 @@
-"""tigon gate: is this commit slower than that one? `./tigon gate` calls this (python3 -m tigon_gate).
+"""tigon gate: is this commit slower than that one, or does it compute something else?
 
-Exit codes: 0 passed, 2 usage, 3 slower (or a static number that blocks), 5 infrastructure, 6 inconclusive, 130 Ctrl-C.
+`./tigon gate` calls this (python3 -m tigon_gate). Exit codes: 0 passed, 1 other outputs, 2 usage, 3 slower (or a static
+number that blocks), 4 nothing to compare, 5 infrastructure, 6 inconclusive, 130 Ctrl-C.
 """
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -14,7 +16,7 @@ from tigon_report import command
 from tigon_report.errors import InfrastructureError, UsageError
 from tigon_trees import build
 
-from . import cells, decide, history, pairs, records, simulate, static, suite
+from . import bits, cells, decide, history, pairs, records, saved, sides, simulate, static, suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
@@ -25,11 +27,18 @@ def parser():
         "--base main                     on a GPU: pairs of processes of both programs",
         "--base main --op rms_norm --budget 5m",
         "--aa                            how often the gate blocks identical programs, what it can find",
-        "--static --base main            without a GPU: traffic, registers, spills, code size"])
+        "--static --base main            without a GPU: traffic, registers, spills, code size",
+        "--bits --base main              do all outputs have the base's bytes?",
+        "--bits --base main --device cuda --op rope --dtype bf16 --tier tiny"])
     add = parse.add_argument
     add("--base", metavar="REF", help="the commit to compare with; it is built in build/gate")
     add("--aa", action="store_true", help="the same program against itself")
     add("--static", action="store_true", help="what can be said without a GPU")
+    add("--bits", action="store_true", help="compare every output of the fused kernels, byte for byte")
+    add("--tier", choices=("tiny", "check"), default="check", help="--bits: the tiny cases only, or all (%(default)s)")
+    add("--dtype", action="append", default=[], choices=saved.DTYPES, help="--bits: only this type (repeatable)")
+    add("--repeats", type=int, default=2, metavar="N",
+        help="--bits: times that both programs repeat what differs, to find what no run repeats (%(default)s)")
     add("--only", choices=("kernels", "host"), help="--static: only what nvcc tells, or only the host executor")
     add("--op", action="append", default=[], help="only cells of this op (repeatable)")
     add("--filter", default="", metavar="REGEX", help="only cells whose case id it is found in")
@@ -46,7 +55,7 @@ def parser():
     add("--head-program", metavar="FILE", help="a built program in place of this tree")
     add("--out", metavar="DIR", help="folder of the records (results/RUN)")
     add("--json", metavar="FILE", help="records file in place of the folder's")
-    add("--seed", type=int, default=42, help="of resampling and simulation")
+    add("--seed", type=int, default=42, help="of resampling and simulation; --bits: of the inputs")
     add("--simulate", metavar="FILE", help="TEST MODE: made-up programs with these times and this noise; measures nothing")
     return parse
 
@@ -59,12 +68,16 @@ def duration(text, option):
 
 
 def check_options(options):
-    modes = [name for name in ("aa", "static") if getattr(options, name)]
+    modes = [name for name in ("aa", "static", "bits") if getattr(options, name)]
     bases = [name for name in ("base", "base_dir", "base_program") if getattr(options, name)]
     if len(modes) > 1:
-        raise UsageError("--aa and --static exclude each other")
+        raise UsageError("--aa, --static and --bits exclude each other")
     if len(bases) > 1:
         raise UsageError("give one of --base, --base-dir, --base-program")
+    if options.bits and not bases:
+        raise UsageError("--bits compares with what? give --base REF, --base-dir DIR or --base-program FILE")
+    if not options.bits and options.dtype:
+        raise UsageError("--dtype is for --bits; cells have the type that they are measured in")
     if not modes and not bases and not options.simulate:
         raise UsageError("compare with what? give --base REF, or --aa, or --static; see ./tigon gate --help")
     if options.aa and bases:
@@ -76,6 +89,13 @@ def check_options(options):
 
 def say(text):
     command.say("gate", text)
+
+
+def device_of(wanted):
+    """host or cuda: what is asked for, or what is there."""
+    if wanted not in ("auto", "host", "cuda"):
+        raise UsageError(f"--device must be host or cuda, not '{wanted}'")
+    return wanted if wanted != "auto" else "cuda" if build.find_nvcc() and build.have_gpu() else "host"
 
 
 def simulated(options, chosen):
@@ -97,28 +117,18 @@ def simulated(options, chosen):
 def programs_of(options):
     """(programs by side, commits): given, or built from this tree and the base."""
     commits = [None, build.commit_of(ROOT)[0]]
-    head = options.head_program
-    if not head and not build.have_gpu():
+    if not options.head_program and not build.have_gpu():
         raise InfrastructureError("speed needs an NVIDIA GPU and there is none here (times taken on a CPU are never kernel "
                                   "speed); what can be judged without one: ./tigon gate --static")
-    if not head:
-        say("building this tree")
-        head = build.build(ROOT, ROOT / "build/gate/head/cuda", True, ["tigon"]) / "tigon"
+    head = sides.head_program(options, ROOT, "cuda", say)
     if options.aa:
         return {"base": head, "head": head}, commits
-    if options.base_program:
-        return {"base": options.base_program, "head": head}, commits
-    if options.base_dir:
-        tree, folder = pathlib.Path(options.base_dir).resolve(), ROOT / "build/gate/base-dir"
-        if not (tree / "CMakeLists.txt").is_file():
-            raise UsageError(f"--base-dir {tree} is no source tree of Tigon")
-    else:
-        commits[0] = build.commit_named(ROOT, options.base)
-        if changed := build.differing(ROOT, commits[0], "harness/measure"):
+    base = sides.base_tree(options, ROOT)
+    if base and base[1]:
+        commits[0] = base[1]
+        if changed := build.differing(ROOT, base[1], "harness/measure"):
             say(f"each program measures itself, and what measures differs: {', '.join(changed)}")
-        tree, folder = build.base_tree(ROOT, commits[0]), ROOT / "build/gate" / commits[0][:12]
-    say(f"building the base, {commits[0] or tree}")
-    return {"base": build.build(tree, folder / "cuda", True, ["tigon"]) / "tigon", "head": head}, commits
+    return {"base": sides.base_program(options, base, "cuda", say), "head": head}, commits
 
 
 def present(programs, chosen):
@@ -152,6 +162,8 @@ def main(argv):
         rule = dataclasses.replace(rule, pairs=options.pairs)
     if options.static:
         return static.run(options, ROOT, say)
+    if options.bits:
+        return bits.run(options, ROOT, device_of(os.environ.get("TIGON_DEVICE", "auto")), ["./tigon", "gate", *argv], say)
     try:
         chosen = cells.selected(options.op, options.filter, options.case)
     except ValueError as error:

@@ -51,7 +51,7 @@ class Recorder:
     `like` is the run record of a program that was measured: device, build and libraries are taken from it.
     """
 
-    def __init__(self, path, command, root, like=None):
+    def __init__(self, path, command, root, like=None, seed=42):
         self.path, self.run_id, self.begun = pathlib.Path(path), new_run_id(), time.monotonic()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.file = open(self.path, "w", encoding="utf-8")
@@ -60,7 +60,7 @@ class Recorder:
         self.write("run", {
             "tool": {"name": "tigon", "version": like.get("tool", {}).get("version", "0.1.0"), "commit": commit,
                      "dirty": dirty},
-            "command": command, "seed": 42, "started": now(), "host": like.get("host") or host_block(),
+            "command": command, "seed": seed, "started": now(), "host": like.get("host") or host_block(),
             "device": like.get("device", {"kind": "host"}),
             "build": like.get("build", {"preset": "", "compiler": "", "flags": "", "type": ""}),
             "libraries": like.get("libraries", {}), "environment": like.get("environment", {}), "tags": {}})

@@ -8,7 +8,7 @@ import pathlib
 from tigon_report.errors import InfrastructureError, UsageError
 from tigon_trees import build, kernel_facts, sources
 
-from . import accepted, host_facts, pairs, records, static_compare
+from . import accepted, host_facts, pairs, records, sides, static_compare
 
 
 @dataclasses.dataclass
@@ -33,7 +33,7 @@ class Item:
 def run(options, root, say):
     """Judges, records and prints; returns the exit code."""
     part = options.only or "all"
-    base = base_tree(options, root)
+    base = sides.base_tree(options, root)
     base_commit = base[1] if base else None
     known = accepted.between(root, base_commit) if base_commit else []
     items, missing = [], []
@@ -55,24 +55,6 @@ def run(options, root, say):
     failed = sum(any(c.effect == "blocks" for c in item.changes) for item in items)
     print(f"{len(items) - failed} passed, {failed} failed, {len(missing)} skipped")
     return code
-
-
-def base_tree(options, root):
-    """(source tree, commit or None, folder for its builds) of the base, or None without one."""
-    if options.base_dir:
-        tree = pathlib.Path(options.base_dir).resolve()
-        if not (tree / "CMakeLists.txt").is_file():
-            raise UsageError(f"--base-dir {tree} is no source tree of Tigon")
-        return tree, None, root / "build/gate/base-dir"
-    if not options.base:
-        return None
-    try:
-        commit = build.commit_named(root, options.base)
-        return build.base_tree(root, commit), commit, root / "build/gate" / commit[:12]
-    except build.UnknownRef as error:
-        raise UsageError(str(error)) from error
-    except build.BuildError as error:
-        raise InfrastructureError(str(error)) from error
 
 
 # ---- kernels ------------------------------------------------------------------------------------
