@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "kernels/call/build_info.h"
+#include "kernels/call/default_launch_table.h"
 #include "kernels/call/explain.h"
 #include "kernels/call/registry.h"
-#include "kernels/device/default_launch_file.h"
 
 namespace {
 
@@ -38,7 +38,7 @@ bool is_ready(const tigon_op* op, tigon_status* status) {
     *status = {TIGON_INVALID, "the op is NULL: tigon_find() knows no op of that name and dtype"};
     return false;
   }
-  const std::string& error = tigon::call::default_launch_file_error();
+  const std::string& error = tigon::call::default_launch_table_error();
   if (!error.empty()) *status = tigon::call::failed(op, TIGON_INVALID, error);
   return error.empty();
 }
@@ -102,7 +102,7 @@ tigon_status tigon_shape(const tigon_op* op, const tigon_call* call, int32_t ten
 
 tigon_status tigon_load_launch_table(const char* path) {
   static thread_local std::string message;
-  message = tigon::call::load_launch_file(path);
+  message = tigon::call::load_launch_table(path);
   return {message.empty() ? TIGON_OK : TIGON_INVALID, message.c_str()};
 }
 

@@ -1,15 +1,10 @@
 // Launch tables as files of tab-separated columns.
 #include "kernels/device/launch_file.h"
 
-#include <dlfcn.h>
-
 #include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string_view>
-
-#include "kernels/device/default_launch_file.h"
 
 namespace tigon {
 
@@ -111,16 +106,6 @@ std::string exact(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// The folder of this library or program, with a slash behind it.
-std::string own_folder() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0) return "";
-  const std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/') + 1);
-}
-
-bool exists(const std::string& path) { return std::ifstream(path).good(); }
-
 }  // namespace
 
 std::vector<LaunchEntry> read_launch_file(const std::string& path) {
@@ -150,26 +135,4 @@ void use_launch_entries(const std::vector<LaunchEntry>& entries) {
   for (const LaunchEntry& e : entries) launch_table().choose(e.device, e.key, e.shape);
 }
 
-namespace call {
-
-std::string load_launch_file(const std::string& path) {
-  try {
-    use_launch_entries(read_launch_file(path));
-    return "";
-  } catch (const LaunchFileError& error) {
-    return std::string("launch table ") + error.what();
-  }
-}
-
-const std::string& default_launch_file_error() {
-  static const std::string error = [] {
-    const char* named = std::getenv(kLaunchTableVariable);
-    if (named != nullptr) return *named == '\0' ? std::string() : load_launch_file(named);
-    const std::string beside = own_folder() + "tigon_launch_table.tsv";
-    return exists(beside) ? load_launch_file(beside) : std::string();
-  }();
-  return error;
-}
-
-}  // namespace call
 }  // namespace tigon
