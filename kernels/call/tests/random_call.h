@@ -18,12 +18,15 @@ struct RandomTensor {
   bool is_output = false;
 };
 
+inline const Binding kUsualSizes = {{"T", 37}, {"H", 72}, {"V", 130}, {"F", 48},
+                                    {"Q", 4},  {"K", 2},  {"D", 16}};
+
 // Optional tensors are left out, but for gradients that a call may write together.
 class RandomCall {
  public:
-  explicit RandomCall(const tigon_op* op, unsigned seed = 1)
+  explicit RandomCall(const tigon_op* op, Binding values = kUsualSizes, unsigned seed = 1)
       : op_(op), info_(static_cast<const OpState*>(op->state)->info), random_(seed) {
-    Binding values{{"T", 37}, {"H", 72}, {"V", 130}, {"F", 48}, {"Q", 4}, {"K", 2}, {"D", 16}};
+    classes_ = static_cast<int>(values.at("V"));
     for (const OptionInfo& option : info_.options) values[option.name] = option.default_value;
     for (const TensorInfo& t : info_.tensors) {
       made_.push_back(make(t, values));
@@ -80,7 +83,7 @@ class RandomCall {
 
   void put(DType type, std::byte* to) {
     const float value = std::uniform_real_distribution<float>(0.1f, 2.0f)(random_);
-    const int64_t whole = std::uniform_int_distribution<int>(0, 36)(random_);  // a class, a row
+    const int64_t whole = std::uniform_int_distribution<int>(0, classes_ - 1)(random_);
     const auto store = [to](auto v) { std::memcpy(to, &v, sizeof v); };
     if (type == DType::kF32) store(value);
     if (type == DType::kBF16) store(bf16(value));
@@ -91,6 +94,7 @@ class RandomCall {
   const tigon_op* op_;
   const PassInfo& info_;
   std::mt19937 random_;
+  int classes_ = 0;  // that whole numbers are drawn from: targets
   std::vector<RandomTensor> made_;
   std::vector<tigon_tensor> tensors_;
   DeviceBuffer scratch_;
