@@ -12,11 +12,10 @@
 namespace tigon::add_rms_norm {
 namespace {
 
-using norm::check_scratch;
 using norm::check_sizes;
-using norm::forward_grid;
+using norm::check_weight;
+using norm::check_weight_gradient;
 using norm::in_vectors;
-using norm::with_row_kernel;
 
 // As rms_norm's, with half the vectors a thread: two tensors are in flight.
 constexpr RowTable<9> kForwardVectors = {
@@ -99,12 +98,12 @@ struct SummedRow {
     residual = args.residual.data + row * args.residual.stride[0] + column;
     h = args.h.data + row * args.h.stride[0] + column;
   }
-  TIGON_DEVICE void load(int at, int p, RowPiece& kept) {
-    kept = load_piece_stream<kWidth>(x + at);
+  TIGON_DEVICE void load(int at, int p, RowPiece& piece) {
+    piece = load_piece_stream<kWidth>(x + at);
     second[p] = load_piece_stream<kWidth>(residual + at);
   }
-  TIGON_DEVICE void finish(int at, int p, RowPiece& kept, float (&f)[kWidth]) const {
-    kept = sum(at, kept, second[p], f);
+  TIGON_DEVICE void finish(int at, int p, RowPiece& piece, float (&f)[kWidth]) const {
+    piece = sum(at, piece, second[p], f);
   }
   TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
     sum(at, load_piece<kWidth>(x + at), load_piece<kWidth>(residual + at), f);
@@ -163,7 +162,7 @@ class StreamGradient {
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
         if (const int i = p * kLanes + lane; i < pieces)
-          kept_[p] = load_piece_stream<kWidth>(dh_ + i * kWidth);
+          in_registers_[p] = load_piece_stream<kWidth>(dh_ + i * kWidth);
     }
   }
   TIGON_DEVICE void add(int64_t, int p, int slot, float (&dx)[kWidth]) const {
@@ -171,7 +170,7 @@ class StreamGradient {
     if constexpr (kQueued)
       add_piece(queue_.at(slot, p), dx);
     else
-      add_piece(kept_[p], dx);
+      add_piece(in_registers_[p], dx);
   }
   TIGON_DEVICE void add_at(int64_t i, float (&dx)[kWidth]) const {
     if (is_given()) add_piece(load_piece<kWidth>(dh_ + i * kWidth), dx);
@@ -194,7 +193,7 @@ class StreamGradient {
   const View<const T, 2>& rows_;
   Queue queue_;
   const T* dh_ = nullptr;  // [H]
-  Piece<T, kWidth> kept_[kQueued ? 1 : kPieces] = {};
+  Piece<T, kWidth> in_registers_[kQueued ? 1 : kPieces] = {};
 };
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kStages,
@@ -219,17 +218,15 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (!has_shape(args.x, t, h) || !has_shape(args.residual, t, h) || !has_shape(args.h, t, h) ||
       !has_shape(args.y, t, h))
     return invalid("x, residual, h and y must all be [T, H] with unit stride along H");
-  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
-  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (Status bad = check_weight(args, t, h); !bad.ok()) return bad;
   if (is_missing(args.x) || is_missing(args.residual) || is_missing(args.h) || is_missing(args.y) ||
       is_missing(args.rstd))
     return invalid("x, residual, h, y or rstd is null: only w may be left out");
-  return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
-      in_vectors(args.w, args.x, args.residual, args.h, args.y), h,
-      [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
-        const auto kernel = forward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
-                                           kShape.blocks_per_sm, kLongRows>;
-        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
+  return norm::launch_forward<kForwardVectors, kForwardElements>(
+      args, in_vectors(args.w, args.x, args.residual, args.h, args.y), stream,
+      []<int kWidth, LaunchShape kShape, bool kLongRows> {
+        return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
+                              kLongRows>;
       });
 }
 
@@ -246,13 +243,10 @@ Status backward(const Backward<P>& args, Stream stream) {
     return invalid("dy, h and dx must all be [T, H] with unit stride along H");
   if (args.dh && !has_shape(args.dh, t, h))
     return invalid("dh must be [T, H], as h, with unit stride along H");
-  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
-  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (Status bad = check_weight(args, t, h); !bad.ok()) return bad;
   if (is_missing(args.dy) || is_missing(args.h) || is_missing(args.dx) || is_missing(args.rstd))
     return invalid("dy, h, dx or rstd is null: only dh, w and dw may be left out");
-  if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
-  if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
-  if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
+  if (Status bad = check_weight_gradient(args, h, workspace(args)); !bad.ok()) return bad;
   const bool vectors =
       in_vectors(args.w, args.dy, args.h, args.dx) && (!args.dh || in_vectors(args.w, args.dh));
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(

@@ -22,9 +22,7 @@ namespace {
 
 using norm::check_scratch;
 using norm::check_sizes;
-using norm::forward_grid;
 using norm::in_vectors;
-using norm::with_row_kernel;
 
 // As rms_norm's: four vectors a thread and 1024 threads per SM. Shapes for 1280 threads per SM are
 // for `tigon tune`.
@@ -121,10 +119,10 @@ TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float centre, float
 }
 
 // sum / h, exact where it is a float: 14 times 1000 by sum * (1 / h) alone is 1000.00006. A
-// division needs registers that kernels here do not have. An infinite sum has no rest.
+// division needs registers that kernels here do not have. An infinite sum has no residual.
 TIGON_DEVICE float mean_of(float sum, float h, float inverse_h) {
-  const float quotient = sum * inverse_h, rest = fmaf(-quotient, h, sum);
-  return fabsf(rest) <= fabsf(sum) ? fmaf(rest, inverse_h, quotient) : quotient;
+  const float quotient = sum * inverse_h, residual = fmaf(-quotient, h, sum);
+  return fabsf(residual) <= fabsf(sum) ? fmaf(residual, inverse_h, quotient) : quotient;
 }
 
 // x, w and b as stored; w of ones where there is none, b of zeros.
@@ -145,52 +143,19 @@ TIGON_DEVICE void store_y(const Piece<typename P::Elem, kWidth>& x,
   store_piece(y, f);
 }
 
-template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
-TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
-forward_kernel(Forward<P> args, int64_t ahead) {
-  using T = typename P::Elem;
-  using RowPiece = Piece<T, kWidth>;
-  using Count = std::conditional_t<kLongRows, int64_t, int>;  // of pieces
-  constexpr int kRows = kRowsPerBlock<kLanes>, kInRegisters = kLanes * kPieces;
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
-  const bool active = row < args.x.shape[0];
-  const int lane = threadIdx.x % kLanes;
-  const int64_t h = args.x.shape[1];
-  const auto pieces = static_cast<Count>(active ? h / kWidth : 0);
-  // The thread keeps its p-th piece if p * kLanes < mine.
-  const int mine = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
-  const float elements = static_cast<float>(h), inverse_h = fast_div(1.0f, elements);
-  // [H], as all pointers here from the thread's first piece on.
-  const T* x = args.x.data + lane * kWidth + row * args.x.stride[0];
-  T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
-
-  // Pieces of w and b at a time: eight would not leave 64 registers a thread.
-  constexpr int kBatch = kWidth > 1 && kPieces > 2 ? 2 : kPieces;
-  RowPiece kept[kPieces], weight[kBatch], bias[kBatch];
-  leave_unset(kept);
-  leave_unset(weight);
-  leave_unset(bias);
-  if constexpr (kWidth > 1 && kPieces > 1)
-    if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
-  for_lane_pieces<kLanes, kPieces>(
-      mine, [&](int p) { kept[p] = load_piece_stream<kWidth>(x + p * kLanes * kWidth); });
-  const auto load_affine = [&](int from) {
-    const int first = from * kLanes;
-    load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane + first, mine - first, weight);
-    load_pieces_or<kWidth, kLanes>(args.b.data, 0.0f, lane + first, mine - first, bias);
-  };
-  // So that nothing is waited for after the sums, where there are registers for it.
-  constexpr bool kEarly = kPieces <= 2;
-  if constexpr (kEarly) load_affine(0);
-
-  const float centre = centre_of<kLanes>(kept[0], mine, pieces);
+// The moments of a row from its pieces: those in registers, and in long rows the others from x on.
+template <int kLanes, bool kLongRows, class T, int kWidth, int kPieces, class Count>
+TIGON_DEVICE RowPart moments_of(Piece<T, kWidth> (&resident)[kPieces], const T* x, int mine,
+                                Count pieces, float elements) {
+  const float centre = centre_of<kLanes>(resident[0], mine, pieces);
   float sums[kWidth] = {}, squares[kWidth] = {};
   for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
-    keep_packed(kept[p]);
-    add_centred(kept[p], centre, sums, squares);
+    keep_packed(resident[p]);
+    add_centred(resident[p], centre, sums, squares);
   });
   if constexpr (kLongRows)
-    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes)
+    for (int64_t i = kLanes * kPieces; i + static_cast<int>(threadIdx.x % kLanes) < pieces;
+         i += kLanes)
       add_centred(load_piece<kWidth>(x + i * kWidth), centre, sums, squares);
   constexpr int kGroup = kLanes < 32 ? kLanes : 32;
   RowPart part = {elements, centre,
@@ -199,7 +164,49 @@ forward_kernel(Forward<P> args, int64_t ahead) {
     part.count = warp_elements<kWidth, kLanes>(pieces);
     part = join_parts<kLanes>(part, elements);
   }
+  return part;
+}
+
+template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
+TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
+forward_kernel(Forward<P> args, int64_t ahead) {
+  using T = typename P::Elem;
+  using RowPiece = Piece<T, kWidth>;
+  using Count = std::conditional_t<kLongRows, int64_t, int>;  // of pieces
+  constexpr int kRows = kRowsPerBlock<kLanes>, kResident = kLanes * kPieces;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
+  const bool active = row < args.x.shape[0];
+  const int lane = threadIdx.x % kLanes;
+  const int64_t h = args.x.shape[1];
+  const auto pieces = static_cast<Count>(active ? h / kWidth : 0);
+  // The thread has its p-th piece in registers if p * kLanes < mine.
+  const int mine = static_cast<int>(pieces < kResident ? pieces : kResident) - lane;
+  const float elements = static_cast<float>(h), inverse_h = fast_div(1.0f, elements);
+  // [H], as all pointers here from the thread's first piece on.
+  const T* x = args.x.data + lane * kWidth + row * args.x.stride[0];
+  T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
+
+  // Pieces of w and b at a time: eight would not leave 64 registers a thread.
+  constexpr int kBatch = kWidth > 1 && kPieces > 2 ? 2 : kPieces;
+  RowPiece resident[kPieces], weight[kBatch], bias[kBatch];
+  leave_unset(resident);
+  leave_unset(weight);
+  leave_unset(bias);
+  if constexpr (kWidth > 1 && kPieces > 1)
+    if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
+  for_lane_pieces<kLanes, kPieces>(
+      mine, [&](int p) { resident[p] = load_piece_stream<kWidth>(x + p * kLanes * kWidth); });
+  const auto load_affine = [&](int from) {
+    const int first = from * kLanes;
+    load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane + first, mine - first, weight);
+    load_pieces_or<kWidth, kLanes>(args.b.data, 0.0f, lane + first, mine - first, bias);
+  };
+  // So that nothing is waited for after the sums, where there are registers for it.
+  constexpr bool kEarly = kPieces <= 2;
+  if constexpr (kEarly) load_affine(0);
+  const RowPart part = moments_of<kLanes, kLongRows>(resident, x, mine, pieces, elements);
   if constexpr (!kEarly) load_affine(0);
+
   // The mean's rounding is not in `off`: a row far from zero with little variance would feel it.
   const float off = mean_of(part.moments.first, elements, inverse_h);
   const float mean = part.centre + off;
@@ -216,14 +223,14 @@ forward_kernel(Forward<P> args, int64_t ahead) {
     if (from > 0) load_affine(from);
     for_lane_pieces<kLanes, kBatch>(mine - from * kLanes, [&](int k) {
       const int p = from + k;
-      keep_packed(kept[p]);
+      keep_packed(resident[p]);
       keep_packed(weight[k]);
       keep_packed(bias[k]);
-      store_y<P>(kept[p], weight[k], bias[k], mean, rstd, y + p * kLanes * kWidth);
+      store_y<P>(resident[p], weight[k], bias[k], mean, rstd, y + p * kLanes * kWidth);
     });
   }
   if constexpr (kLongRows)
-    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes)
+    for (int64_t i = kResident; i + lane < pieces; i += kLanes)
       store_y<P>(load_piece<kWidth>(x + i * kWidth),
                  load_piece_or<kWidth>(args.w.data, 1.0f, i + lane),
                  load_piece_or<kWidth>(args.b.data, 0.0f, i + lane), mean, rstd, y + i * kWidth);
@@ -265,11 +272,10 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (is_missing(args.x) || is_missing(args.y) || is_missing(args.mean) || is_missing(args.rstd))
     return invalid("x, y, mean or rstd is null: only w and b may be left out");
   const bool vectors = in_vectors(args.w, args.x, args.y) && is_aligned16(args.b.data);
-  return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
-      vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
-        const auto kernel = forward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
-                                           kShape.blocks_per_sm, kLongRows>;
-        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
+  return norm::launch_forward<kForwardVectors, kForwardElements>(
+      args, vectors, stream, []<int kWidth, LaunchShape kShape, bool kLongRows> {
+        return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
+                              kLongRows>;
       });
 }
 
@@ -296,13 +302,13 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
   if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
   const Partials partials = partials_of(args);
+  float *const dw = partials.dw, *const db = partials.db;
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(
-      args, in_vectors(args.w, args.dy, args.x, args.dx), {partials.dw, args.dw.data},
-      {partials.db, args.db.data}, stream,
-      [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid) {
+      args, in_vectors(args.w, args.dy, args.x, args.dx), {dw, args.dw.data}, {db, args.db.data},
+      stream, [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid) {
         const auto kernel = backward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
                                             kShape.blocks_per_sm, kShape.stages, kLongRows>;
-        return launch(grid, kernel, args, partials.dw, partials.db);
+        return launch(grid, kernel, args, dw, db);
       });
 }
 

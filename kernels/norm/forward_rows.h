@@ -39,13 +39,12 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
 
 // One row, which part of a warp, a warp or a block shares. Args are rms_norm::Forward or have its
 // members. `ahead`: see rows_ahead(). `input` says where the row comes from:
-//   start(row, column)     called first; the thread's first piece begins at `column`, and the row
-//   may
-//                          be beyond the last
-//   load(at, p, kept)      starts to read the thread's p-th piece, `at` elements behind its first
-//   finish(at, p, kept, f) turns it into the piece to normalise, with the values f
-//   read(at, f)            both, for a piece that registers do not hold; args.x holds it afterwards
-//   prefetch(row)          prefetches a row into L2; one lane calls it
+//   start(row, column)      called first; the thread's first piece begins at `column`, and the row
+//                           may be beyond the last
+//   load(at, p, piece)      starts to read the thread's p-th piece, `at` elements behind its first
+//   finish(at, p, piece, f) turns it into the piece to normalise, with the values f
+//   read(at, f)             both, for a piece that registers do not hold; args.x holds it
+//   afterwards prefetch(row)           prefetches a row into L2; one lane calls it
 template <int kWidth, int kLanes, int kPieces, bool kLongRows, class Args, class Input>
 TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   using T = typename Args::Elem;
@@ -55,23 +54,23 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   const int lane = threadIdx.x % kLanes;
   const int64_t h = args.x.shape[1];
   const int64_t pieces = active ? h / kWidth : 0;
-  // The thread keeps its p-th piece if p * kLanes < mine.
+  // The thread has its p-th piece in registers if p * kLanes < mine.
   const int mine = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
   input.start(row, lane * kWidth);
   T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
 
-  Piece<T, kWidth> kept[kPieces], weight[kPieces] = {};
-  leave_unset(kept);
+  Piece<T, kWidth> resident[kPieces], weight[kPieces] = {};
+  leave_unset(resident);
   if constexpr (kWidth > 1 && kPieces > 1)
     if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) input.prefetch(row + ahead);
   for_lane_pieces<kLanes, kPieces>(mine,
-                                   [&](int p) { input.load(p * kLanes * kWidth, p, kept[p]); });
+                                   [&](int p) { input.load(p * kLanes * kWidth, p, resident[p]); });
   // Now, so that nothing is waited for after the sum.
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
 
   float f[kWidth], squares[kWidth] = {};
   for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
-    input.finish(p * kLanes * kWidth, p, kept[p], f);
+    input.finish(p * kLanes * kWidth, p, resident[p], f);
     add_products(f, f, squares);
   });
   if constexpr (kLongRows)
@@ -84,20 +83,20 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   if (lane == 0 && active) store(args.rstd.data + row, rstd);
   if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
-  const auto store_kept = [&](const auto& to_y) {
+  const auto store_resident = [&](const auto& to_y) {
     for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
-      keep_packed(kept[p]);
+      keep_packed(resident[p]);
       keep_packed(weight[p]);
-      unpack_piece(kept[p], f);
+      unpack_piece(resident[p], f);
       to_y(weight[p]);
       store_piece(y + p * kLanes * kWidth, f);
     });
   };
   // So that the usual case asks once, not for every piece.
   if (args.w.data != nullptr && args.casting == Casting::kLlama)
-    store_kept([&](const auto& w) { normalise_llama(args, w, rstd, f); });
+    store_resident([&](const auto& w) { normalise_llama(args, w, rstd, f); });
   else
-    store_kept([&](const auto& w) { normalise(args, w, rstd, f); });
+    store_resident([&](const auto& w) { normalise(args, w, rstd, f); });
   if constexpr (kLongRows) {
     const T* x = args.x.data + row * args.x.stride[0] + lane * kWidth;
     for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes) {

@@ -4,6 +4,7 @@
 
 #include "kernels/device/column_sums.h"
 #include "kernels/device/row_lanes.h"
+#include "kernels/device/rows_ahead.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::norm {
@@ -20,6 +21,21 @@ inline Status check_scratch(const Scratch& scratch, size_t needed) {
   if (needed > 0 && (scratch.data == nullptr || !is_aligned16(scratch.data)))
     return invalid("scratch is null or not 256-byte aligned");
   return {};
+}
+
+// The weight, if there is one, and the saved rstd.
+template <class Args>
+Status check_weight(const Args& args, int64_t t, int64_t h) {
+  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
+  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  return {};
+}
+// dw, if it is wanted, and the scratch of a backward pass.
+template <class Args>
+Status check_weight_gradient(const Args& args, int64_t h, size_t scratch_bytes) {
+  if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
+  if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
+  return check_scratch(args.scratch, scratch_bytes);
 }
 
 // The rows and the weight can be read in 16-byte pieces.
@@ -42,11 +58,18 @@ auto with_row_kernel(bool vectors, int64_t h, const Run& run) {
   });
 }
 
-// The grid of a forward kernel: every row has its lanes.
-template <int kLanes>
-LaunchConfig forward_grid(int64_t rows, Stream stream) {
-  const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
-  return {dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream};
+// Launches kernel_of.operator()<as above>() with lanes for every row of args.x.
+template <const auto& kVectors, const auto& kElements, class Args, class KernelOf>
+Status launch_forward(const Args& args, bool vectors, Stream stream, const KernelOf& kernel_of) {
+  const int64_t rows = args.x.shape[0], h = args.x.shape[1];
+  return with_row_kernel<kVectors, kElements, typename Args::Elem>(
+      vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
+        constexpr int kLanes = kShape.lanes;
+        const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
+        return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
+                      kernel_of.template operator()<kWidth, kShape, kLongRows>(), args,
+                      rows_ahead(kShape, rows));
+      });
 }
 
 // Calls run.operator()<as above>(grid) over the rows of args.x, then adds up the partial sums of

@@ -13,11 +13,10 @@
 namespace tigon::rms_norm {
 namespace {
 
-using norm::check_scratch;
 using norm::check_sizes;
-using norm::forward_grid;
+using norm::check_weight;
+using norm::check_weight_gradient;
 using norm::in_vectors;
-using norm::with_row_kernel;
 
 // A row takes the first shape that holds it in registers: lanes * vectors * 8 columns in 16 bits.
 // The last shape also takes longer rows, of which it reads the end twice.
@@ -93,11 +92,11 @@ struct StoredRow {
   TIGON_DEVICE void start(int64_t row, int column) {
     x = rows.data + row * rows.stride[0] + column;
   }
-  TIGON_DEVICE void load(int at, int, Piece<T, kWidth>& kept) const {
-    kept = load_piece_stream<kWidth>(x + at);
+  TIGON_DEVICE void load(int at, int, Piece<T, kWidth>& piece) const {
+    piece = load_piece_stream<kWidth>(x + at);
   }
-  TIGON_DEVICE void finish(int, int, const Piece<T, kWidth>& kept, float (&f)[kWidth]) const {
-    unpack_piece(kept, f);
+  TIGON_DEVICE void finish(int, int, const Piece<T, kWidth>& piece, float (&f)[kWidth]) const {
+    unpack_piece(piece, f);
   }
   TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
     unpack_piece(load_piece<kWidth>(x + at), f);
@@ -139,15 +138,14 @@ Status forward(const Forward<P>& args, Stream stream) {
   if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
   if (!has_shape(args.x, t, h) || !has_shape(args.y, t, h))
     return invalid("x and y must both be [T, H] with unit stride along H");
-  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
-  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (Status bad = check_weight(args, t, h); !bad.ok()) return bad;
   if (is_missing(args.x) || is_missing(args.y) || is_missing(args.rstd))
     return invalid("x, y or rstd is null: only w may be left out");
-  return with_row_kernel<kForwardVectors, kForwardElements, typename P::Elem>(
-      in_vectors(args.w, args.x, args.y), h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
-        const auto kernel = forward_kernel<P, kWidth, kShape.lanes, kShape.vectors,
-                                           kShape.blocks_per_sm, kLongRows>;
-        return launch(forward_grid<kShape.lanes>(t, stream), kernel, args, rows_ahead(kShape, t));
+  return norm::launch_forward<kForwardVectors, kForwardElements>(
+      args, in_vectors(args.w, args.x, args.y), stream,
+      []<int kWidth, LaunchShape kShape, bool kLongRows> {
+        return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
+                              kLongRows>;
       });
 }
 
@@ -162,13 +160,10 @@ Status backward(const Backward<P>& args, Stream stream) {
   if (Status bad = check_sizes(t, h); !bad.ok()) return bad;
   if (!has_shape(args.x, t, h) || !has_shape(args.dy, t, h) || !has_shape(args.dx, t, h))
     return invalid("dy, x and dx must all be [T, H] with unit stride along H");
-  if (args.w && !has_shape(args.w, h)) return invalid("w must be [H] with unit stride");
-  if (!has_shape(args.rstd, t)) return invalid("rstd must be [T] with unit stride");
+  if (Status bad = check_weight(args, t, h); !bad.ok()) return bad;
   if (is_missing(args.dy) || is_missing(args.x) || is_missing(args.dx) || is_missing(args.rstd))
     return invalid("dy, x, dx or rstd is null: only w and dw may be left out");
-  if (args.dw && !args.w) return invalid("dw is given without w: give w, or leave out dw");
-  if (args.dw && !has_shape(args.dw, h)) return invalid("dw must be [H] with unit stride");
-  if (Status bad = check_scratch(args.scratch, workspace(args)); !bad.ok()) return bad;
+  if (Status bad = check_weight_gradient(args, h, workspace(args)); !bad.ok()) return bad;
   return norm::launch_backward<kBackwardVectors, kBackwardElements>(
       args, in_vectors(args.w, args.dy, args.x, args.dx), stream,
       [&]<int kWidth, LaunchShape kShape, bool kLongRows>(const LaunchConfig& grid,
