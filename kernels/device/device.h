@@ -1,5 +1,5 @@
 // All that a kernel file includes besides its signature: CUDA spelling for both compilers, loads
-// and stores, math, reductions, clusters, asynchronous copies, launch, planted faults.
+// and stores, math, reductions, clusters, asynchronous copies, launches.
 #pragma once
 #include "kernels/device/async.h"
 #include "kernels/device/cluster.h"

@@ -71,12 +71,12 @@ class HeldRow {
       : slots_(slots + threadIdx.x),
         column_(s.head + (s.first + static_cast<int>(threadIdx.x)) * kWidth),
         remaining_(s.last - s.first - static_cast<int>(threadIdx.x)) {
-    leave_unset(kept_);
+    leave_unset(resident_);
     const T* const from = x + column_;
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
       if (p * kThreads < remaining_)
-        kept_[p] = load_piece_stream<kWidth>(from + p * kThreads * kWidth);
+        resident_[p] = load_piece_stream<kWidth>(from + p * kThreads * kWidth);
     for (int p = kPieces; p * kThreads < remaining_; ++p)
       async_copy<16>(slots_ + (p - kPieces) * kThreads, from + p * kThreads * kWidth);
     async_commit();
@@ -123,8 +123,8 @@ class HeldRow {
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
       if (p * kThreads < remaining_) {
-        keep_packed(kept_[p]);
-        f(kept_[p], column_ + p * kThreads * kWidth);
+        keep_packed(resident_[p]);
+        f(resident_[p], column_ + p * kThreads * kWidth);
       }
     async_wait<0>();
     for (int p = kPieces; p * kThreads < remaining_; ++p)
@@ -134,7 +134,7 @@ class HeldRow {
   RowPiece* const slots_;
   const int column_;     // of the thread's first vector
   const int remaining_;  // vectors of the slice from there on
-  RowPiece kept_[kPieces];
+  RowPiece resident_[kPieces];
 };
 
 // The sum of exponentials of all that the thread holds, and of `end` where it has one beside them.

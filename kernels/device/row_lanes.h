@@ -1,5 +1,5 @@
 // How kernels that work on whole rows lay a row over threads: lanes of a warp or a block per row,
-// each of which keeps some pieces in registers.
+// each of which has some pieces in registers.
 #pragma once
 #include "kernels/device/device.h"
 #include "kernels/device/device_limits.h"
@@ -19,14 +19,15 @@ inline constexpr int kRowThreads = kLanes < 128 ? 128 : kLanes;
 template <int kLanes>
 inline constexpr int kRowsPerBlock = kRowThreads<kLanes> / kLanes;
 
-// The kernel of the last shape of a table reads what it cannot keep twice: no row is too long.
+// The kernel of the last shape of a table reads what registers cannot hold twice: no row is too
+// long.
 template <const auto& kTable>
 constexpr bool takes_long_rows(const LaunchShape& shape) {
   LaunchShape last = kTable.shapes[std::size(kTable.shapes) - 1];
   last.cluster = shape.cluster;
   return shape == last;
 }
-// A row of `pieces` pieces is kept.
+// A row of `pieces` pieces stays in registers.
 constexpr bool holds(const LaunchShape& shape, int64_t pieces) {
   return pieces <= int64_t{shape.lanes} * shape.vectors * shape.cluster;
 }
@@ -52,7 +53,7 @@ size_t row_shape(int64_t pieces, int cluster = 1) {
            has_clusters_for(shapes[i]) && has_shared_memory_for<kTable>(shapes[i]);
   });
 }
-// Returns run.operator()<shape, whether it takes the rest>() of shape `index`.
+// Returns run.operator()<shape, whether it takes longer rows>() of shape `index`.
 template <const auto& kTable, class Run>
 auto run_row_shape(size_t index, const Run& run) {
   return with_shape<kTable>(index, [&]<LaunchShape kShape> {
@@ -120,14 +121,13 @@ TIGON_DEVICE Piece<std::remove_const_t<T>, kWidth> load_if_given(const T* p, int
 // All pieces of p [columns] that belong to this lane.
 template <int kWidth, int kLanes, int kPieces, class T>
 TIGON_DEVICE void load_lane_pieces(const T* p, int64_t columns, int lane,
-                                   Piece<std::remove_const_t<T>, kWidth> (&kept)[kPieces]) {
+                                   Piece<std::remove_const_t<T>, kWidth> (&to)[kPieces]) {
   TIGON_UNROLL
   for (int k = 0; k < kPieces; ++k)
-    if (const int i = k * kLanes + lane; i < columns / kWidth)
-      kept[k] = load_if_given<kWidth>(p, i);
+    if (const int i = k * kLanes + lane; i < columns / kWidth) to[k] = load_if_given<kWidth>(p, i);
 }
 
-// f(p) of each piece that the thread keeps, where it keeps its p-th if p * kLanes < mine.
+// f(p) of each piece that the thread has in registers: its p-th if p * kLanes < mine.
 template <int kLanes, int kPieces, class F>
 TIGON_DEVICE void for_lane_pieces(int mine, const F& f) {
   TIGON_UNROLL
@@ -143,17 +143,17 @@ TIGON_DEVICE Piece<std::remove_const_t<T>, kWidth> load_piece_or(const T* p, flo
   for (float& v : f) v = otherwise;
   return pack_piece<std::remove_const_t<T>>(f);
 }
-// The pieces of p [columns] that this lane keeps, as above.
+// The pieces of p [columns] that this lane has in registers, as above.
 template <int kWidth, int kLanes, int kPieces, class T>
 TIGON_DEVICE void load_pieces_or(const T* p, float otherwise, int lane, int mine,
-                                 Piece<std::remove_const_t<T>, kWidth> (&kept)[kPieces]) {
+                                 Piece<std::remove_const_t<T>, kWidth> (&to)[kPieces]) {
   if (p != nullptr) {
     p += lane * kWidth;
     for_lane_pieces<kLanes, kPieces>(
-        mine, [&](int k) { kept[k] = load_piece<kWidth>(p + k * kLanes * kWidth); });
+        mine, [&](int k) { to[k] = load_piece<kWidth>(p + k * kLanes * kWidth); });
   } else {
     TIGON_UNROLL
-    for (int k = 0; k < kPieces; ++k) kept[k] = load_piece_or<kWidth, T>(nullptr, otherwise, 0);
+    for (int k = 0; k < kPieces; ++k) to[k] = load_piece_or<kWidth, T>(nullptr, otherwise, 0);
   }
 }
 

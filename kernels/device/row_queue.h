@@ -42,8 +42,8 @@ class RowQueue {
         mine, [&](int p) { request_piece(from_ + p * kLanes * kWidth, p, slot); });
     from_ += advance_;
   }
-  TIGON_DEVICE void receive(int mine, int slot, RowPiece (&kept)[kPieces]) const {
-    for_lane_pieces<kLanes, kPieces>(mine, [&](int p) { kept[p] = received(slot, p); });
+  TIGON_DEVICE void receive(int mine, int slot, RowPiece (&to)[kPieces]) const {
+    for_lane_pieces<kLanes, kPieces>(mine, [&](int p) { to[p] = received(slot, p); });
   }
   // request() and receive() of one piece, for a kernel that finds addresses itself.
   TIGON_DEVICE void request_piece(const T* from, int p, int slot) {
@@ -69,7 +69,7 @@ class RowQueue {
     if constexpr (kCopies) async_commit();
   }
   // The oldest row that was requested and not yet awaited; kUnrequested rows before it have not
-  // been requested anew.
+  // been requested again.
   template <int kUnrequested = 0>
   static TIGON_DEVICE void await() {
     if constexpr (kCopies) async_wait<kDepth - 1 - kUnrequested>();

@@ -42,42 +42,109 @@ struct RingRows {
   int columns;
 };
 
+// How a ring lies over warps, slots and vectors.
+template <class T, int kThreads, int kPieces, int kSlots>
+struct RingLayout {
+  static constexpr int kInputs = kRingInputs;
+  static constexpr int kWidth = kVec<T>;
+  static constexpr int kWarps = kThreads / 32;
+  static constexpr int kChunk = 32 * kPieces;     // vectors of an input in a slot
+  static constexpr int kSlot = kInputs * kChunk;  // of both
+  static constexpr int kBarriers = kWarps * kSlots;
+
+  // The warp's vectors of a slice.
+  struct Part {
+    int first, vectors;  // none: 0 or less
+  };
+  static TIGON_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
+  static TIGON_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
+  static TIGON_DEVICE Part part_of(const Slice& s) {
+    const int chunks = (s.last - s.first + kChunk - 1) / kChunk;
+    const int each = chunks / kWarps, more = chunks % kWarps;  // the first warps have one more
+    const int first = s.first + (warp() * each + min(warp(), more)) * kChunk;
+    return {first, min((each + (warp() < more)) * kChunk, s.last - first)};
+  }
+  static TIGON_DEVICE Slice slice(const RingRows<T>& rows, uint32_t row) {
+    return slice_of<kWidth>(rows.data[0] + row * rows.stride[0], rows.columns, 0, 1);
+  }
+};
+
+// The chunks that a warp requests, in order, of all rows of its block.
+template <class T, class Layout>
+class RingRequests {
+  static constexpr int kInputs = Layout::kInputs, kChunk = Layout::kChunk;
+
+ public:
+  TIGON_DEVICE explicit RingRequests(const RingRows<T>& rows)
+      : rows_(rows), next_row_(blockIdx.x) {}
+
+  // Requests the next chunk to a slot, from lane 0's place in it on; nothing behind the last row.
+  template <class RowPiece>
+  TIGON_DEVICE void request(RowPiece* to, Mbarrier* full) {
+    if (remaining_ <= 0) return;
+    if (Layout::lane() == 0) {
+      const unsigned bytes = static_cast<unsigned>(min(remaining_, kChunk)) * sizeof(RowPiece);
+      mbarrier_arrive_expect(full, kInputs * bytes);
+      TIGON_UNROLL
+      for (int i = 0; i < kInputs; ++i) bulk_copy(to + i * kChunk, from_[i], bytes, full);
+    }
+    TIGON_UNROLL
+    for (int i = 0; i < kInputs; ++i) from_[i] += kChunk * Layout::kWidth;
+    remaining_ -= kChunk;
+    if (remaining_ <= 0) begin_next_row();
+  }
+  TIGON_DEVICE void begin_next_row() {
+    while (remaining_ <= 0 && next_row_ < rows_.rows) {
+      const Slice s = Layout::slice(rows_, next_row_);
+      const auto part = Layout::part_of(s);
+      remaining_ = part.vectors;
+      TIGON_UNROLL
+      for (int i = 0; i < kInputs; ++i)
+        from_[i] =
+            rows_.data[i] + next_row_ * rows_.stride[i] + s.head + part.first * Layout::kWidth;
+      next_row_ += gridDim.x;
+    }
+  }
+
+ private:
+  const RingRows<T> rows_;
+  uint32_t next_row_;  // when the last chunk of this one has been requested
+  const T* from_[kInputs] = {};
+  int remaining_ = 0;
+};
+
 // All threads of the block call the same functions. For each row, in order: read(), then take().
 template <class T, int kThreads, int kPieces, int kSlots>
 class RowRing {
-  static constexpr int kInputs = kRingInputs;
-  static constexpr int kChunk = 32 * kPieces;     // vectors of an input in a slot
-  static constexpr int kSlot = kInputs * kChunk;  // of both
-  static constexpr int kWarps = kThreads / 32;
-  static constexpr int kWidth = kVec<T>;
+  using Layout = RingLayout<T, kThreads, kPieces, kSlots>;
+  static constexpr int kInputs = Layout::kInputs, kChunk = Layout::kChunk, kSlot = Layout::kSlot;
+  static constexpr int kWidth = Layout::kWidth;
 
  public:
   using RowPiece = Piece<T, kWidth>;
   static constexpr int kValues = kPieces * kWidth;  // of a lane in a slot
-  static constexpr int kBarriers = kWarps * kSlots;
+  static constexpr int kBarriers = Layout::kBarriers;
 
   // Requests the first chunks. slots: ring_bytes() of them.
   TIGON_DEVICE RowRing(const RingRows<T>& rows, RowPiece* slots, Mbarrier* full)
       : rows_(rows),
         slots_(slots),
         full_(full),
-        lane_offset_(warp() * kSlots * kSlot + lane()),
-        barrier_(warp() * kSlots),
-        next_row_(blockIdx.x) {
+        lane_offset_(Layout::warp() * kSlots * kSlot + Layout::lane()),
+        barrier_(Layout::warp() * kSlots),
+        requests_(rows) {
     keep_computed(lane_offset_);
     keep_computed(barrier_);
-    if (lane() == 0) {
+    if (Layout::lane() == 0) {
       for (int s = 0; s < kSlots; ++s) mbarrier_init(full_ + barrier_ + s, 1);
       mbarrier_fence_init();
     }
     __syncwarp();
-    begin_next_row();
+    requests_.begin_next_row();
     for (int s = 0; s < kSlots; ++s) request(s);
   }
 
-  TIGON_DEVICE Slice slice(uint32_t row) const {
-    return slice_of<kWidth>(rows_.data[0] + row * rows_.stride[0], rows_.columns, 0, 1);
-  }
+  TIGON_DEVICE Slice slice(uint32_t row) const { return Layout::slice(rows_, row); }
 
   // Calls add(f, g) for the values of all pieces of the row: float[kValues] of each input, or fewer
   // at the row's end.
@@ -85,7 +152,7 @@ class RowRing {
   TIGON_DEVICE void read(const Slice& s, const Add& add) const {
     int slot = slot_;
     unsigned parity = parity_;
-    for (int remaining = part_of(s).vectors; remaining > 0; remaining -= kChunk) {
+    for (int remaining = Layout::part_of(s).vectors; remaining > 0; remaining -= kChunk) {
       mbarrier_wait(full_ + barrier_ + slot, parity);
       const RowPiece* const from = slots_ + lane_offset_ + slot * kSlot;
       if (remaining >= kChunk) {
@@ -101,7 +168,7 @@ class RowRing {
       } else {
         TIGON_UNROLL
         for (int p = 0; p < kPieces; ++p)
-          if (lane() + p * 32 < remaining) {
+          if (Layout::lane() + p * 32 < remaining) {
             float f[kInputs][kWidth];
             TIGON_UNROLL
             for (int i = 0; i < kInputs; ++i) unpack_piece(from[i * kChunk + p * 32], f[i]);
@@ -116,23 +183,24 @@ class RowRing {
   // first input, to the row `to`. The row leaves the ring.
   template <class Use>
   TIGON_DEVICE void take(const Slice& s, T* to, const Use& use) {
-    const Part part = part_of(s);
-    to += s.head + (part.first + lane()) * kWidth;
-    for (int remaining = part.vectors - lane(); remaining + lane() > 0; remaining -= kChunk) {
+    const auto part = Layout::part_of(s);
+    to += s.head + (part.first + Layout::lane()) * kWidth;
+    for (int remaining = part.vectors - Layout::lane(); remaining + Layout::lane() > 0;
+         remaining -= kChunk) {
       const RowPiece* const from = slots_ + lane_offset_ + slot_ * kSlot;
-      RowPiece kept[kInputs][kPieces] = {};
+      RowPiece taken[kInputs][kPieces] = {};
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
         if (p * 32 < remaining) {
           TIGON_UNROLL
-          for (int i = 0; i < kInputs; ++i) kept[i][p] = from[i * kChunk + p * 32];
+          for (int i = 0; i < kInputs; ++i) taken[i][p] = from[i * kChunk + p * 32];
         }
       bulk_fence();
       __syncwarp();
       request(slot_);
       float f[kInputs][kValues];
       TIGON_UNROLL
-      for (int i = 0; i < kInputs; ++i) unpack_all(kept[i], f[i]);
+      for (int i = 0; i < kInputs; ++i) unpack_all(taken[i], f[i]);
       use(f[0], f[1]);
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
@@ -157,52 +225,14 @@ class RowRing {
       for (int j = 0; j < kWidth; ++j) f[p * kWidth + j] = piece[j];
     }
   }
-  static TIGON_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
-  static TIGON_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
-  // The warp's vectors of a slice.
-  struct Part {
-    int first, vectors;  // none: 0 or less
-  };
-  static TIGON_DEVICE Part part_of(const Slice& s) {
-    const int chunks = (s.last - s.first + kChunk - 1) / kChunk;
-    const int each = chunks / kWarps, more = chunks % kWarps;  // the first warps have one more
-    const int first = s.first + (warp() * each + min(warp(), more)) * kChunk;
-    return {first, min((each + (warp() < more)) * kChunk, s.last - first)};
-  }
   static TIGON_DEVICE void advance(int& slot, unsigned& parity) {
     if (++slot < kSlots) return;
     slot = 0;
     parity ^= 1;
   }
 
-  // The warp's next chunk; nothing behind the last row.
   TIGON_DEVICE void request(int slot) {
-    if (request_remaining_ <= 0) return;
-    if (lane() == 0) {
-      const unsigned bytes =
-          static_cast<unsigned>(min(request_remaining_, kChunk)) * sizeof(RowPiece);
-      Mbarrier* const full = full_ + barrier_ + slot;
-      mbarrier_arrive_expect(full, kInputs * bytes);
-      TIGON_UNROLL
-      for (int i = 0; i < kInputs; ++i)  // to lane 0's place
-        bulk_copy(slots_ + lane_offset_ + slot * kSlot + i * kChunk, request_from_[i], bytes, full);
-    }
-    TIGON_UNROLL
-    for (int i = 0; i < kInputs; ++i) request_from_[i] += kChunk * kWidth;
-    request_remaining_ -= kChunk;
-    if (request_remaining_ <= 0) begin_next_row();
-  }
-  TIGON_DEVICE void begin_next_row() {
-    while (request_remaining_ <= 0 && next_row_ < rows_.rows) {
-      const Slice s = slice(next_row_);
-      const Part part = part_of(s);
-      request_remaining_ = part.vectors;
-      TIGON_UNROLL
-      for (int i = 0; i < kInputs; ++i)
-        request_from_[i] =
-            rows_.data[i] + next_row_ * rows_.stride[i] + s.head + part.first * kWidth;
-      next_row_ += gridDim.x;
-    }
+    requests_.request(slots_ + lane_offset_ + slot * kSlot, full_ + barrier_ + slot);
   }
 
   const RingRows<T> rows_;
@@ -211,9 +241,7 @@ class RowRing {
   int lane_offset_, barrier_;  // the thread's in slot 0
   int slot_ = 0;               // of the oldest chunk
   unsigned parity_ = 0;
-  uint32_t next_row_;  // to request when this one's last chunk has been
-  const T* request_from_[kInputs] = {};
-  int request_remaining_ = 0;
+  RingRequests<T, Layout> requests_;
 };
 
 // Launches kernel(args); its blocks stay and take one row at a time.

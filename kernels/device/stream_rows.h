@@ -34,18 +34,18 @@ stream_kernel(Args args, int64_t rows, int64_t columns) {
   }
 }
 
-// Runs over all columns of all rows of `first` and `rest`, all [T, F]; as over one long row when
+// Runs over all columns of all rows of `first` and `others`, all [T, F]; as over one long row when
 // none of them has gaps between its rows. Compute::kShapes are stream_shapes() of its own; single
 // elements take the first.
 template <class Compute, class Args, class View, class... Views>
-Status stream_rows(const Args& args, Stream stream, const View& first, const Views&... rest) {
-  if (is_missing(first) || (is_missing(rest) || ...))
+Status stream_rows(const Args& args, Stream stream, const View& first, const Views&... others) {
+  if (is_missing(first) || (is_missing(others) || ...))
     return invalid("a tensor is null: all tensors are required");
   const int64_t t = first.shape[0], f = first.shape[1];
-  const bool flat = first.contiguous() && (rest.contiguous() && ...);
+  const bool flat = first.contiguous() && (others.contiguous() && ...);
   const int64_t rows = flat ? 1 : t, columns = flat ? t * f : f;
-  const bool aligned = flat ? is_aligned16(first.data) && (is_aligned16(rest.data) && ...)
-                            : rows_aligned16(first) && (rows_aligned16(rest) && ...);
+  const bool aligned = flat ? is_aligned16(first.data) && (is_aligned16(others.data) && ...)
+                            : rows_aligned16(first) && (rows_aligned16(others) && ...);
 
   const auto run = [&]<int kWidth, LaunchShape kShape> {
     constexpr int kThreads = kShape.lanes;

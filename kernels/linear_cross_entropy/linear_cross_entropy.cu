@@ -34,7 +34,7 @@ namespace {
 using linear_head::add_bias_gradient;
 using linear_head::bias_groups;
 using linear_head::ChunkOf;
-using linear_head::first_piece;
+using linear_head::first_segment;
 using linear_head::for_chunks;
 using linear_head::for_columns;
 using linear_head::for_rounds;
@@ -55,6 +55,55 @@ struct LossPlan : linear_head::Plan<Elem> {
 template <class Args>
 using LossPlanOf = LossPlan<typename Args::Elem>;
 
+// What the products of all chunks need at most.
+struct ProductScratch {
+  size_t gemm_bytes = 0;
+  int64_t bias_sums = 0;
+};
+template <class Args>
+ProductScratch product_scratch(const Args& a, const LossPlanOf<Args>& p) {
+  ProductScratch need;
+  const auto widen = [&](const Gemm& g) {
+    need.gemm_bytes = std::max(need.gemm_bytes, gemm_workspace(g));
+    return Status{};
+  };
+  for_chunks(a, p, [&](ChunkOf<Args> c) {
+    widen(logits_gemm(a, c));
+    const int64_t groups = bias_groups<typename Args::Elem>(c.rows, c.columns);
+    need.bias_sums = std::max(need.bias_sums, groups * c.columns);
+    return for_gradient_gemms(a, p, c, widen);
+  });
+  return need;
+}
+
+// The rows' losses and results that are reduced.
+template <class Args>
+void take_losses(const Args& a, ScratchParts* parts, LossPlanOf<Args>* p) {
+  const int64_t rows = a.x.shape[0];
+  if (needs_totals(a, static_cast<bool>(a.class_weight))) p->totals = parts->take<LossTotals>(1);
+  if (a.reduction == Reduction::kNone) return;
+  const auto take = [&](bool wanted) { return wanted ? parts->take<float>(rows) : nullptr; };
+  p->loss = take(true);
+  p->z_part = take(static_cast<bool>(a.z_part));
+  p->accuracy = take(static_cast<bool>(a.accuracy));
+  p->entropy = take(static_cast<bool>(a.entropy));
+}
+
+// The gradients that are summed over chunks and then rounded.
+template <class Args>
+void take_sums(const Args& a, bool by_columns, ScratchParts* parts, LossPlanOf<Args>* p) {
+  if constexpr (WritesGradients<Args>) {
+    const int64_t rows = a.x.shape[0];
+    const bool cut = rows > 0 && p->chunk < (by_columns ? a.w.shape[0] : rows);
+    const bool sums = cut && !std::is_same_v<typename Args::Elem, float>;
+    p->sums_dw = sums && a.dw && !by_columns;
+    p->sums_dx = sums && a.dx && by_columns;
+    if (p->sums_dw) p->dw_sum = parts->take<float>(a.w.shape[0] * a.x.shape[1]);
+    if (p->sums_dx) p->dx_sum = parts->take<float>(rows * a.x.shape[1]);
+  }
+}
+
+// data: the scratch; nullptr where only its size is asked for.
 template <class Args>
 LossPlanOf<Args> plan(const Args& a, void* data) {
   using Elem = typename Args::Elem;
@@ -64,42 +113,19 @@ LossPlanOf<Args> plan(const Args& a, void* data) {
   p.room = logits_room(a);
   p.chunk = by_columns ? p.room.scratch_columns : chunk_rows(a);
   p.chunks = ceil_div(rows, p.chunk);
-  p.pieces = first_piece<Elem>(spare_memory(a).data);
+  p.segments = first_segment<Elem>(spare_memory(a).data);
   ScratchParts parts(data);
-  if (needs_totals(a, static_cast<bool>(a.class_weight))) p.totals = parts.take<LossTotals>(1);
-  const auto take = [&](bool wanted) { return wanted ? parts.take<float>(rows) : nullptr; };
-  if (a.reduction != Reduction::kNone) {
-    p.loss = take(true);
-    p.z_part = take(static_cast<bool>(a.z_part));
-    p.accuracy = take(static_cast<bool>(a.accuracy));
-    p.entropy = take(static_cast<bool>(a.entropy));
-  }
+  take_losses(a, &parts, &p);
   if (by_columns) p.state = parts.take<LossState>(rows);
   if (rows > 0)
     p.logits = parts.take<Elem>(by_columns ? rows * round_up(p.chunk, kPadding)
                                            : p.chunk * round_up(a.w.shape[0], kPadding));
-  if constexpr (WritesGradients<Args>) {
-    const bool cut = rows > 0 && p.chunk < (by_columns ? a.w.shape[0] : rows);
-    const bool sums = cut && !std::is_same_v<Elem, float>;
-    p.sums_dw = sums && a.dw && !by_columns;
-    p.sums_dx = sums && a.dx && by_columns;
-    if (p.sums_dw) p.dw_sum = parts.take<float>(a.w.shape[0] * a.x.shape[1]);
-    if (p.sums_dx) p.dx_sum = parts.take<float>(rows * a.x.shape[1]);
-  }
-  int64_t bias_sums = 0;
-  size_t& gemm_bytes = p.gemm.bytes;
-  const auto widen = [&](const Gemm& g) {
-    gemm_bytes = std::max(gemm_bytes, gemm_workspace(g));
-    return Status{};
-  };
-  for_chunks(a, p, [&](ChunkOf<Args> c) {
-    widen(logits_gemm(a, c));
-    bias_sums = std::max(bias_sums, bias_groups<Elem>(c.rows, c.columns) * c.columns);
-    return for_gradient_gemms(a, p, c, widen);
-  });
+  take_sums(a, by_columns, &parts, &p);
+  const ProductScratch need = product_scratch(a, p);
   if constexpr (WritesGradients<Args>)
-    if (a.dbias) p.bias_sums = parts.take<float>(bias_sums);
-  p.gemm.data = parts.template take<char>(static_cast<int64_t>(gemm_bytes));
+    if (a.dbias) p.bias_sums = parts.take<float>(need.bias_sums);
+  p.gemm.bytes = need.gemm_bytes;
+  p.gemm.data = parts.template take<char>(static_cast<int64_t>(need.gemm_bytes));
   p.bytes = parts.bytes();
   return p;
 }
@@ -109,19 +135,29 @@ bool is_matrix(const View<T, 2>& v, int64_t rows, int64_t columns) {
   return has_shape(v, rows, columns) && (rows <= 1 || v.stride[0] >= columns);
 }
 
+// What only forward_backward has.
 template <class Args>
-Status check(const Args& a) {
+Status check_gradients(const Args& a, int64_t losses) {
   const int64_t rows = a.x.shape[0], hidden = a.x.shape[1], columns = a.w.shape[0];
-  const int64_t losses = a.reduction == Reduction::kNone ? rows : 1;
-  if (hidden > INT_MAX) return unsupported("linear_cross_entropy: H must be below 2^31");
-  if (rows < 0 || hidden < 1 || columns < 1)
-    return invalid("linear_cross_entropy: x must be [T >= 0, H >= 1] and w [V >= 1, H]");
-  if (!is_matrix(a.x, rows, hidden) || !is_matrix(a.w, columns, hidden))
-    return invalid("linear_cross_entropy: rows of x and w must be contiguous, of the same length");
-  if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))
-    return invalid("linear_cross_entropy: target and lse must be [T]");
-  if (is_missing(a.x) || is_missing(a.w) || is_missing(a.target) || is_missing(a.lse))
-    return invalid("linear_cross_entropy: x, w, target and lse must not be null");
+  if (a.dloss && !has_shape(a.dloss, losses))
+    return invalid("linear_cross_entropy: dloss must be [T] with reduction none, else [1]");
+  if (a.dbias && !has_shape(a.dbias, columns))
+    return invalid("linear_cross_entropy: dbias must be [V]");
+  if (a.dx && !is_matrix(a.dx, rows, hidden))
+    return invalid("linear_cross_entropy: dx must be shaped like x");
+  if ((a.dw && !is_matrix(a.dw, columns, hidden)) ||
+      (a.dw_fp32 && !is_matrix(a.dw_fp32, columns, hidden)) ||
+      (a.dw_accum && !is_matrix(a.dw_accum, columns, hidden)))
+    return invalid("linear_cross_entropy: dw, dw_fp32 and dw_accum must be shaped like w");
+  if (static_cast<bool>(a.dw) + static_cast<bool>(a.dw_fp32) + static_cast<bool>(a.dw_accum) > 1)
+    return invalid("linear_cross_entropy: at most one of dw, dw_fp32 and dw_accum");
+  return {};
+}
+
+// Loss, results and the vectors over classes.
+template <class Args>
+Status check_loss(const Args& a, int64_t losses) {
+  const int64_t columns = a.w.shape[0];
   if (!has_shape(a.loss, losses) || is_missing(a.loss))
     return invalid("linear_cross_entropy: loss must be [T] with reduction none, else [1]");
   for (const auto* result : {&a.z_part, &a.accuracy, &a.entropy})
@@ -137,20 +173,24 @@ Status check(const Args& a) {
     return invalid("linear_cross_entropy: normaliser must be [1]");
   if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
     return invalid("linear_cross_entropy: label_smoothing must be in [0, 1]");
-  if constexpr (WritesGradients<Args>) {
-    if (a.dloss && !has_shape(a.dloss, losses))
-      return invalid("linear_cross_entropy: dloss must be [T] with reduction none, else [1]");
-    if (a.dbias && !has_shape(a.dbias, columns))
-      return invalid("linear_cross_entropy: dbias must be [V]");
-    if (a.dx && !is_matrix(a.dx, rows, hidden))
-      return invalid("linear_cross_entropy: dx must be shaped like x");
-    if ((a.dw && !is_matrix(a.dw, columns, hidden)) ||
-        (a.dw_fp32 && !is_matrix(a.dw_fp32, columns, hidden)) ||
-        (a.dw_accum && !is_matrix(a.dw_accum, columns, hidden)))
-      return invalid("linear_cross_entropy: dw, dw_fp32 and dw_accum must be shaped like w");
-    if (static_cast<bool>(a.dw) + static_cast<bool>(a.dw_fp32) + static_cast<bool>(a.dw_accum) > 1)
-      return invalid("linear_cross_entropy: at most one of dw, dw_fp32 and dw_accum");
-  }
+  return {};
+}
+
+template <class Args>
+Status check(const Args& a) {
+  const int64_t rows = a.x.shape[0], hidden = a.x.shape[1], columns = a.w.shape[0];
+  const int64_t losses = a.reduction == Reduction::kNone ? rows : 1;
+  if (hidden > INT_MAX) return unsupported("linear_cross_entropy: H must be below 2^31");
+  if (rows < 0 || hidden < 1 || columns < 1)
+    return invalid("linear_cross_entropy: x must be [T >= 0, H >= 1] and w [V >= 1, H]");
+  if (!is_matrix(a.x, rows, hidden) || !is_matrix(a.w, columns, hidden))
+    return invalid("linear_cross_entropy: rows of x and w must be contiguous, of the same length");
+  if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))
+    return invalid("linear_cross_entropy: target and lse must be [T]");
+  if (is_missing(a.x) || is_missing(a.w) || is_missing(a.target) || is_missing(a.lse))
+    return invalid("linear_cross_entropy: x, w, target and lse must not be null");
+  if (const Status s = check_loss(a, losses); !s.ok()) return s;
+  if constexpr (WritesGradients<Args>) return check_gradients(a, losses);
   return {};
 }
 

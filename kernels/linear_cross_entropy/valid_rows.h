@@ -62,18 +62,18 @@ TIGON_DEVICE bool too_many(const RowList& list) { return load(list.count) > list
 template <class T>
 TIGON_DEVICE void move_row(const T* from, T* to, int columns, int vectors, float otherwise) {
   constexpr int kWidth = kVec<T>;
-  const int first = static_cast<int>(threadIdx.x), rest = vectors * kWidth + first;
+  const int first = static_cast<int>(threadIdx.x), tail = vectors * kWidth + first;
   if (from != nullptr) {
     for (int i = first; i < vectors; i += kMoveThreads)
       store16(to + i * kWidth, load16(from + i * kWidth));
-    for (int i = rest; i < columns; i += kMoveThreads) store(to + i, load(from + i));
+    for (int i = tail; i < columns; i += kMoveThreads) store(to + i, load(from + i));
     return;
   }
   float filled[kWidth];
   TIGON_UNROLL
   for (float& f : filled) f = otherwise;
   for (int i = first; i < vectors; i += kMoveThreads) store16(to + i * kWidth, pack<T>(filled));
-  for (int i = rest; i < columns; i += kMoveThreads) store(to + i, from_float<T>(otherwise));
+  for (int i = tail; i < columns; i += kMoveThreads) store(to + i, from_float<T>(otherwise));
 }
 
 template <class T>

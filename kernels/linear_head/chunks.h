@@ -53,8 +53,8 @@ Spare spare_memory(const Args& a) {
 
 // nullptr stays that.
 template <class Elem>
-Elem* first_piece(void* memory) {
-  return reinterpret_cast<Elem*>(round_up(reinterpret_cast<intptr_t>(memory), kPieceAlignment));
+Elem* first_segment(void* memory) {
+  return reinterpret_cast<Elem*>(round_up(reinterpret_cast<intptr_t>(memory), kSegmentAlignment));
 }
 
 template <class Args>
@@ -76,11 +76,11 @@ struct Chunk {
 // How the logits are cut, and the scratch of the products.
 template <class Elem>
 struct Plan {
-  int64_t chunk = 0;       // most rows, or columns, of a chunk in the scratch
-  int64_t chunks = 0;      // where rows are cut
-  LogitsRoom room = {};    // where the vocabulary is cut
-  Elem* logits = nullptr;  // the chunk in the scratch
-  Elem* pieces = nullptr;  // where pieces start in the memory of dw
+  int64_t chunk = 0;         // most rows, or columns, of a chunk in the scratch
+  int64_t chunks = 0;        // where rows are cut
+  LogitsRoom room = {};      // where the vocabulary is cut
+  Elem* logits = nullptr;    // the chunk in the scratch
+  Elem* segments = nullptr;  // where segments start in the memory of dw
   // Where it is summed over chunks and is not fp32 itself.
   float* dw_sum = nullptr;  // [V, H]
   float* dx_sum = nullptr;  // [T, H]
@@ -117,8 +117,8 @@ ChunkOf<Args> columns_at(const Args& a, const PlanOf<Args>& p, const Round& roun
   if (c.first < round.in_dw) {
     return {0, rows, c.first, c.count, p.logits, round_up(p.chunk, kPadding)};
   }
-  int64_t before = c.first - round.in_dw;  // columns of other pieces
-  typename Args::Elem* const logits = p.pieces != nullptr ? p.pieces + rows * before : nullptr;
+  int64_t before = c.first - round.in_dw;  // columns of other segments
+  typename Args::Elem* const logits = p.segments != nullptr ? p.segments + rows * before : nullptr;
   return {0, rows, c.first, c.count, logits, stride};
 }
 

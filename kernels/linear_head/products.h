@@ -41,24 +41,32 @@ Target target_of(const View<T, 2>& v, int64_t row) {
   return {dtype_of<T>, row_of(v, row), v.stride[0]};
 }
 
+// A product of dlogits, which lie where the chunk's logits were: to (+)= dlogits b, or dlogits^T b.
+template <class Args>
+Gemm gradient_gemm(const Args& a, ChunkOf<Args> c, bool transpose, const typename Args::Elem* b,
+                   int64_t ldb, const Target& to, bool adds) {
+  return {.m = transpose ? c.columns : c.rows,
+          .n = a.x.shape[1],
+          .k = transpose ? c.rows : c.columns,
+          .in_type = dtype_of<typename Args::Elem>,
+          .out_type = to.type,
+          .a = c.logits,
+          .b = b,
+          .c = to.data,
+          .lda = c.stride,
+          .ldb = ldb,
+          .ldc = to.stride,
+          .transpose_a = transpose,
+          .beta = adds ? 1.0f : 0.0f};
+}
+
 template <class Args>
 Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
   const Target to =
       p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, c.row);
   // The last columns come first.
   const bool adds = c.column + c.columns != a.w.shape[0];
-  return {.m = c.rows,
-          .n = a.x.shape[1],
-          .k = c.columns,
-          .in_type = dtype_of<typename Args::Elem>,
-          .out_type = to.type,
-          .a = c.logits,
-          .b = row_of(a.w, c.column),
-          .c = to.data,
-          .lda = c.stride,
-          .ldb = a.w.stride[0],
-          .ldc = to.stride,
-          .beta = adds ? 1.0f : 0.0f};
+  return gradient_gemm(a, c, false, row_of(a.w, c.column), a.w.stride[0], to, adds);
 }
 
 // At most one of these is given.
@@ -77,21 +85,9 @@ Target dw_target(const Args& a, const PlanOf<Args>& p, int64_t row) {
 
 template <class Args>
 Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
-  const Target to = dw_target(a, p, c.column);
   const bool adds = a.dw_accum || c.row != 0;
-  return {.m = c.columns,
-          .n = a.x.shape[1],
-          .k = c.rows,
-          .in_type = dtype_of<typename Args::Elem>,
-          .out_type = to.type,
-          .a = c.logits,
-          .b = row_of(a.x, c.row),
-          .c = to.data,
-          .lda = c.stride,
-          .ldb = a.x.stride[0],
-          .ldc = to.stride,
-          .transpose_a = true,
-          .beta = adds ? 1.0f : 0.0f};
+  return gradient_gemm(a, c, true, row_of(a.x, c.row), a.x.stride[0], dw_target(a, p, c.column),
+                       adds);
 }
 
 // Calls f(gemm) for the gradients' GEMMs of a chunk until one fails. The row sweep comes before.

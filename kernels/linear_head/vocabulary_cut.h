@@ -2,9 +2,10 @@
 //
 // The memory of dw [V, H] is not written before all logits were looked at once, so some of them may
 // lie there. Rounds go from the right to the left; one holds as many columns as there is room for:
-// on the left a chunk in the scratch, behind it pieces in dw's memory, packed from its start.
-// Gradients go from the right to the left, too: when those of a piece are taken, its rows of dw and
-// all behind them are written, so that it and the pieces before it must end where its rows begin.
+// on the left a chunk in the scratch, behind it segments in dw's memory, packed from its start.
+// Gradients go from the right to the left, too: when those of a segment are taken, its rows of dw
+// and all behind them are written, so that it and the segments before it must end where its rows
+// begin.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,12 +16,12 @@ namespace tigon::linear_head {
 // without which the GEMM and the row sweep cannot use wide accesses.
 inline constexpr int64_t kPadding = 8;
 inline constexpr int64_t kColumnTile = 256;  // of the GEMM
-// Where pieces start in the memory of dw: sweeps over logits take 16 bytes at a time.
-inline constexpr int64_t kPieceAlignment = 16;
+// Where segments start in the memory of dw: sweeps over logits take 16 bytes at a time.
+inline constexpr int64_t kSegmentAlignment = 16;
 // The more columns lie in dw's memory, the fewer of its rows are free behind them, and these are
-// what the last piece of a round may have. It gets a 16th of the columns, lest its products be
+// what the last segment of a round may have. It gets a 16th of the columns, lest its products be
 // narrow; what has no room then is left to the next round.
-inline constexpr int64_t kLastPiecePart = 16;
+inline constexpr int64_t kLastSegmentPart = 16;
 
 inline int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
@@ -55,10 +56,10 @@ inline int64_t scratch_columns(int64_t columns, int64_t column_bytes, int64_t by
 // From which column on the memory of dw has room for those before `end`.
 inline int64_t first_in_dw(int64_t end, const LogitsRoom& room) {
   if (room.dw_row_bytes == 0) return end;
-  const int64_t last_piece = std::max(2 * kPadding, whole_tiles(end / kLastPiecePart));
-  const int64_t bytes = (end - last_piece) * room.dw_row_bytes - kPieceAlignment;
+  const int64_t last_segment = std::max(2 * kPadding, whole_tiles(end / kLastSegmentPart));
+  const int64_t bytes = (end - last_segment) * room.dw_row_bytes - kSegmentAlignment;
   const int64_t most = std::max<int64_t>(0, bytes) / room.column_bytes;
-  // From the very first on, it would have none: pieces begin behind kPieceAlignment.
+  // From the very first on, it would have none: segments begin behind kSegmentAlignment.
   return std::clamp(round_up(end, kPadding) - most / kPadding * kPadding,
                     std::min(end, 2 * kPadding), end);
 }
@@ -70,10 +71,10 @@ inline Round round_before(int64_t end, const LogitsRoom& room) {
   return {round_up(in_dw - scratch, kPadding), in_dw, end};
 }
 
-// The piece of a round that ends at column `end`: as wide as its rows leave room for.
-inline Columns piece_before(int64_t end, const Round& round, const LogitsRoom& room) {
+// The segment of a round that ends at column `end`: as wide as its rows leave room for.
+inline Columns segment_before(int64_t end, const Round& round, const LogitsRoom& room) {
   const int64_t padded_end = round_up(end, kPadding);
-  const int64_t bytes = kPieceAlignment + (padded_end - round.in_dw) * room.column_bytes;
+  const int64_t bytes = kSegmentAlignment + (padded_end - round.in_dw) * room.column_bytes;
   const int64_t free_row = round_up((bytes + room.dw_row_bytes - 1) / room.dw_row_bytes, kPadding);
   const int64_t first = std::max(round.in_dw, padded_end - whole_tiles(padded_end - free_row));
   return {first, end - first};
@@ -81,7 +82,7 @@ inline Columns piece_before(int64_t end, const Round& round, const LogitsRoom& r
 
 // The columns of a round that end at `end` and are held, and computed, together.
 inline Columns chunk_before(int64_t end, const Round& round, const LogitsRoom& room) {
-  if (end > round.in_dw) return piece_before(end, round, room);
+  if (end > round.in_dw) return segment_before(end, round, room);
   return {round.first, end - round.first};
 }
 

@@ -50,7 +50,7 @@ TIGON_DEVICE int held_target(const LossRows<T>& a, int64_t target) {
 template <class T, LossForm kForm>
 TIGON_KERNEL(kThreads)
 add_columns_kernel(LossRows<T> a, LossState* state, bool is_first) {
-  TIGON_DYNAMIC_SHARED(Vec<T>, keep);  // of no size
+  TIGON_DYNAMIC_SHARED(Vec<T>, on_chip);  // of no size
   const int64_t row = blockIdx.x;
   const int64_t target = load(a.target + row);
   if (target == a.options.ignore_index) return;
@@ -60,7 +60,7 @@ add_columns_kernel(LossRows<T> a, LossState* state, bool is_first) {
   const AddLogits<kForm> add = {{a.options.softcap, 1.0f / a.options.softcap},
                                 smoothing_weights(a),
                                 static_cast<int>(a.first_column)};
-  Statistics<kForm> s = read_row<kThreads>(x, slice, columns, 0, keep, 0, add);
+  Statistics<kForm> s = read_row<kThreads>(x, slice, columns, 0, on_chip, 0, add);
   s = block_reduce<kThreads>(s, JoinStatistics<kForm>{});
   if (threadIdx.x != 0) return;
   if (!is_first) s = JoinStatistics<kForm>{}(load_statistics<kForm>(&state[row].statistics), s);
@@ -87,7 +87,7 @@ finish_kernel(LossRows<T> a, const LossState* state) {
 template <class T, LossForm kForm>
 TIGON_KERNEL(kThreads)
 columns_gradient_kernel(LossRows<T> a) {
-  TIGON_DYNAMIC_SHARED(Vec<T>, keep);  // of no size
+  TIGON_DYNAMIC_SHARED(Vec<T>, on_chip);  // of no size
   const int64_t row = blockIdx.x;
   const int columns = static_cast<int>(a.columns);
   T* const x = a.logits + row * a.stride;
@@ -98,7 +98,7 @@ columns_gradient_kernel(LossRows<T> a) {
   const RowGradient<kForm> g =
       row_gradient<kForm>(a, gradient_factors<kForm>(a, row, y), load(a.lse + row));
   const int held = held_target(a, target);
-  write_gradient<kThreads>(x, slice, columns, 0, keep, 0, g.of_column, held, g.at_target);
+  write_gradient<kThreads>(x, slice, columns, 0, on_chip, 0, g.of_column, held, g.at_target);
 }
 
 template <class Elem>

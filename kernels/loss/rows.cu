@@ -4,9 +4,9 @@
 //   dloss/dx_i = ((1 + 2 z lse) p_i - a / V - (1 - a) [i = y]) (1 - tanh^2),  p_i = exp(x_i - lse)
 // and with class weights as LossOptions says.
 // A block or a cluster of blocks works on one row: each logit is read once from memory, kept in
-// shared memory as far as that reaches (the rest is read again, from L2 while it holds 2 rows per
-// SM), and its gradient is written once over it. Statistics are fp32 and online. Wide rows in the
-// plain form have a kernel of their own (held.h).
+// shared memory as far as that reaches (other columns are read again, from L2 while it holds 2 rows
+// per SM), and its gradient is written once over it. Statistics are fp32 and online. Wide rows in
+// the plain form have a kernel of their own (held.h).
 #include "kernels/loss/rows.h"
 
 #include <algorithm>
@@ -75,8 +75,8 @@ constexpr int blocks_of(int blocks, LossForm form) {
 
 template <class T, int kThreads, int kBlocks, LossForm kForm>
 TIGON_KERNEL(kThreads, blocks_of(kBlocks, kForm))
-loss_rows_kernel(LossRows<T> a, int kept) {
-  TIGON_DYNAMIC_SHARED(Vec<T>, keep);
+loss_rows_kernel(LossRows<T> a, int resident) {
+  TIGON_DYNAMIC_SHARED(Vec<T>, on_chip);
   const unsigned blocks = cluster_size(), rank = cluster_rank();
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.columns);
@@ -99,7 +99,7 @@ loss_rows_kernel(LossRows<T> a, int kept) {
     const float target_logit = valid && writes_row ? to_float(load(x + y)) : NAN;
     float x_y = softcap(target_logit);
     const AddLogits<kForm> add = {softcap, smoothing_weights(a), 0};
-    Statistics<kForm> s = read_row<kThreads>(x, slice, columns, rank, keep, kept, add);
+    Statistics<kForm> s = read_row<kThreads>(x, slice, columns, rank, on_chip, resident, add);
     s = block_reduce<kThreads>(s, JoinStatistics<kForm>{});
     if (blocks > 1) s = join_cluster(s);
     lse = s.exp.max + logf(s.exp.sum);
@@ -109,7 +109,7 @@ loss_rows_kernel(LossRows<T> a, int kept) {
   }
   if (!backward) return;
   const RowGradient<kForm> g = row_gradient<kForm>(a, gradient_factors<kForm>(a, row, y), lse);
-  write_gradient<kThreads>(x, slice, columns, rank, keep, forward ? kept : 0, g.of_column, y,
+  write_gradient<kThreads>(x, slice, columns, rank, on_chip, forward ? resident : 0, g.of_column, y,
                            g.at_target);
 }
 
@@ -190,8 +190,8 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   return chosen_shape<kShapes>(vectors, usual, can_take, name);
 }
 
-// Bytes of a block's slice of a row that it keeps in shared memory.
-size_t kept_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
+// Bytes of a block's slice of a row that stays in shared memory.
+size_t resident_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
   if (pass != LossPass::kForwardBackward) return 0;
   if (shape == kShapes.shapes[0]) return row_bytes;
   const DeviceLimits& limits = device_limits();
@@ -200,18 +200,18 @@ size_t kept_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
 }
 
 template <LaunchShape kShape, class Elem>
-Status launch_sweeps(const LossRows<Elem>& a, size_t kept_bytes, Stream stream) {
+Status launch_sweeps(const LossRows<Elem>& a, size_t resident_bytes, Stream stream) {
   constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
   const int64_t blocks = a.rows * kShape.cluster;
   if (blocks > INT_MAX) return unsupported("loss: rows times blocks per row must be below 2^31");
-  const int kept = static_cast<int>(kept_bytes / sizeof(Vec<Elem>));
+  const int resident = static_cast<int>(resident_bytes / sizeof(Vec<Elem>));
   const LaunchConfig config{.grid = dim3(static_cast<unsigned>(blocks)),
                             .block = dim3(kThreads),
-                            .shared_bytes = static_cast<size_t>(kept) * sizeof(Vec<Elem>),
+                            .shared_bytes = static_cast<size_t>(resident) * sizeof(Vec<Elem>),
                             .stream = stream,
                             .cluster = static_cast<unsigned>(kShape.cluster)};
   return with_loss_form(a, [&]<LossForm kForm>() {
-    return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, kForm>, a, kept);
+    return launch(config, loss_rows_kernel<Elem, kThreads, kBlocks, kForm>, a, resident);
   });
 }
 
@@ -228,7 +228,7 @@ Status loss_rows(const LossRows<Elem>& a, Stream stream) {
                          loss_held_kernel<Elem, kShape.lanes, kShape.vectors, kShape.blocks_per_sm>,
                          a, a.after_count);
     else
-      return launch_sweeps<kShape>(a, kept_bytes(a.pass, row_bytes, kShape), stream);
+      return launch_sweeps<kShape>(a, resident_bytes(a.pass, row_bytes, kShape), stream);
   });
 }
 

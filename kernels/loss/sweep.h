@@ -19,15 +19,17 @@ TIGON_DEVICE void fill_zero(T* x, const Slice& s, int columns, unsigned rank) {
                          [&](int c) { store(x + c, from_float<T>(0.0f)); });
 }
 
-// First sweep: the row's statistics; the first `kept` vectors of the slice stay in shared memory.
+// First sweep: the row's statistics; the first `resident` vectors of the slice stay in shared
+// memory.
 template <int kThreads, LossForm kForm, class T>
 TIGON_DEVICE Statistics<kForm> read_row(const T* x, const Slice& s, int columns, unsigned rank,
-                                        Vec<T>* keep, int kept, const AddLogits<kForm>& add) {
+                                        Vec<T>* on_chip, int resident,
+                                        const AddLogits<kForm>& add) {
   constexpr int kWidth = kVec<T>;
   Statistics<kForm> statistics;
   for (int i = s.first + static_cast<int>(threadIdx.x); i < s.last; i += kBatch * kThreads) {
     const T* const from = x + s.head + i * kWidth;
-    Vec<T>* const to = keep + (i - s.first);
+    Vec<T>* const to = on_chip + (i - s.first);
     Vec<T> batch[kBatch];
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b)
@@ -35,7 +37,7 @@ TIGON_DEVICE Statistics<kForm> read_row(const T* x, const Slice& s, int columns,
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b) {
       if (i + b * kThreads >= s.last) break;
-      if (i + b * kThreads - s.first < kept) to[b * kThreads] = batch[b];
+      if (i + b * kThreads - s.first < resident) to[b * kThreads] = batch[b];
       float f[kWidth];
       unpack(batch[b], f);
       add(statistics, f, s.head + (i + b * kThreads) * kWidth);
@@ -71,17 +73,17 @@ TIGON_DEVICE void write_vector(T* x, int column, float (&f)[kWidth],
 // those that are read again: a choice in the loop costs more.
 template <int kThreads, LossForm kForm, class T>
 TIGON_DEVICE void write_gradient(T* x, const Slice& s, int columns, unsigned rank,
-                                 const Vec<T>* keep, int kept, const LossGradient<kForm>& gradient,
-                                 int y, float at_target) {
+                                 const Vec<T>* on_chip, int resident,
+                                 const LossGradient<kForm>& gradient, int y, float at_target) {
   constexpr int kWidth = kVec<T>;
   const auto write = [&](int i, const Vec<T>& logits) {
     float f[kWidth];
     unpack(logits, f);
     write_vector(x, s.head + i * kWidth, f, gradient, y, at_target);
   };
-  const int end_of_kept = min(s.last, s.first + kept);
+  const int end_of_resident = min(s.last, s.first + resident);
   int i = s.first + static_cast<int>(threadIdx.x);
-  for (; i < end_of_kept; i += kThreads) write(i, keep[i - s.first]);
+  for (; i < end_of_resident; i += kThreads) write(i, on_chip[i - s.first]);
   for (; i < s.last; i += kThreads) write(i, load16(x + s.head + i * kWidth));
   for_each_end<kThreads>(s, columns, rank, threadIdx.x, [&](int c) {
     float f[1] = {to_float(load(x + c))};

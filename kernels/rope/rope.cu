@@ -107,6 +107,34 @@ TIGON_DEVICE void store_pairs(T* low, T* high, float (&x1)[kWidth], float (&x2)[
   }
 }
 
+// The heads of one token that a thread has: `first` and each `step` further on, of `count` in all.
+struct HeadGroup {
+  int first, step, count;
+
+  // f(i, head) of the i-th of them.
+  template <class F>
+  TIGON_DEVICE void for_each(const F& f) const {
+    TIGON_UNROLL
+    for (int i = 0; i < kHeads; ++i)
+      if (const int head = first + i * step; head < count) f(i, head);
+  }
+};
+
+template <bool kInterleaved, class T, int kWidth>
+TIGON_DEVICE void rotate_pairs(const Piece<T, kWidth>& low, const Piece<T, kWidth>& high,
+                               const float (&c)[kWidth], const float (&s)[kWidth], T* to_low,
+                               T* to_high) {
+  float x1[kWidth], x2[kWidth];
+  unpack_pairs<kInterleaved>(low, high, x1, x2);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) {
+    const float rotated = x1[j] * c[j] - x2[j] * s[j];
+    x2[j] = x2[j] * c[j] + x1[j] * s[j];
+    x1[j] = rotated;
+  }
+  store_pairs<kInterleaved>(to_low, to_high, x1, x2);
+}
+
 // direction: 1 forward, -1 backward. `to` is `from` in place.
 template <class T, int kWidth, bool kInterleaved, int kThreads, int kBlocksPerSm>
 TIGON_KERNEL(kThreads, kBlocksPerSm)
@@ -119,24 +147,20 @@ rotate_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geomet
   if (token >= g.all_tokens || in_token >= per_token) return;
   const int piece = in_token % g.pieces, group = in_token / g.pieces;
   const Columns at = columns_of<kWidth, kInterleaved>(piece, g);
-  const int heads = static_cast<int>(from.q.shape[1] + from.k.shape[1]);
+  const HeadGroup heads = {group, g.groups, static_cast<int>(from.q.shape[1] + from.k.shape[1])};
 
   Piece<T, kWidth> low[kHeads], high[kHeads];
-  TIGON_UNROLL
-  for (int i = 0; i < kHeads; ++i)
-    if (const int head = group + i * g.groups; head < heads) {
-      const T* row = from.row(token, head);
-      low[i] = load_piece_stream<kWidth>(row + at.low);
-      high[i] = load_piece_stream<kWidth>(row + at.high);
-    }
+  heads.for_each([&](int i, int head) {
+    const T* row = from.row(token, head);
+    low[i] = load_piece_stream<kWidth>(row + at.low);
+    high[i] = load_piece_stream<kWidth>(row + at.high);
+  });
   if (!at.rotated) {
-    TIGON_UNROLL
-    for (int i = 0; i < kHeads; ++i)
-      if (const int head = group + i * g.groups; head < heads) {
-        T* row = to.row(token, head);
-        store_packed(row + at.low, low[i]);
-        store_packed(row + at.high, high[i]);
-      }
+    heads.for_each([&](int i, int head) {
+      T* row = to.row(token, head);
+      store_packed(row + at.low, low[i]);
+      store_packed(row + at.high, high[i]);
+    });
     return;
   }
 
@@ -144,21 +168,10 @@ rotate_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geomet
   angles.load(token, piece * kWidth, c, s);
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) s[j] *= direction;
-
-  TIGON_UNROLL
-  for (int i = 0; i < kHeads; ++i)
-    if (const int head = group + i * g.groups; head < heads) {
-      float x1[kWidth], x2[kWidth];
-      unpack_pairs<kInterleaved>(low[i], high[i], x1, x2);
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) {
-        const float rotated = x1[j] * c[j] - x2[j] * s[j];
-        x2[j] = x2[j] * c[j] + x1[j] * s[j];
-        x1[j] = rotated;
-      }
-      T* row = to.row(token, head);
-      store_pairs<kInterleaved>(row + at.low, row + at.high, x1, x2);
-    }
+  heads.for_each([&](int i, int head) {
+    T* row = to.row(token, head);
+    rotate_pairs<kInterleaved>(low[i], high[i], c, s, row + at.low, row + at.high);
+  });
 }
 
 // `rotated`: columns that are rotated.

@@ -58,15 +58,16 @@ struct RowWalk {
   }
 };
 
-// Rows of one tensor: the pieces of this row that a thread keeps, and those of the next that are on
-// their way to its slots, one every kRowThreads. Single elements are loaded when they are needed.
+// Rows of one tensor: the pieces of this row that a thread has in registers, and those of the next
+// that are on their way to its slots, one every kRowThreads. Single elements are loaded when they
+// are needed.
 template <class T, int kWidth, int kLanes, int kPieces>
 struct RowInbox {
   static constexpr int kPitch = kRowThreads<kLanes>;
   static_assert(kLanes >= 2 * kVec<T>);  // a lane has at most one end
 
   Vec<T>* slots;
-  Piece<T, kWidth> kept[kPieces];
+  Piece<T, kWidth> resident[kPieces];
   T end, next_end;
 
   TIGON_DEVICE explicit RowInbox(Vec<T>* all) : slots(all + threadIdx.x) {}
@@ -80,9 +81,9 @@ struct RowInbox {
   TIGON_DEVICE void receive(int p, const T* row, const LanePart& part) {
     if (p * kLanes >= part.remaining) return;
     if constexpr (kWidth > 1)
-      kept[p] = dtype_detail::bits_as<Piece<T, kWidth>>(slots[p * kPitch]);
+      resident[p] = dtype_detail::bits_as<Piece<T, kWidth>>(slots[p * kPitch]);
     else
-      kept[p] = load_piece<1>(row + part.column + p * kLanes);
+      resident[p] = load_piece<1>(row + part.column + p * kLanes);
   }
 };
 
@@ -94,6 +95,62 @@ TIGON_DEVICE void close_request() {
 template <int kWidth, int kPieces>
 TIGON_DEVICE void await_request() {
   if constexpr (kWidth > 1) async_wait<kPieces - 1>();
+}
+
+// A tensor in a walk: its inbox, its row, and the row after that.
+template <class T, int kWidth, int kLanes, int kPieces>
+struct RowFeed {
+  RowInbox<T, kWidth, kLanes, kPieces>& inbox;
+  const T *row, *next_row;  // [V]
+};
+
+// Requests the first row of each feed, at `next_row`.
+template <class T, int kWidth, int kLanes, int kPieces, class... Feeds>
+TIGON_DEVICE void request_first(const LanePart& part, const RowFeed<T, kWidth, kLanes, kPieces>& a,
+                                const Feeds&... more) {
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p) {
+    a.inbox.request(p, a.next_row, part);
+    (more.inbox.request(p, more.next_row, part), ...);
+    close_request<kWidth>();
+  }
+}
+
+// f(a piece of each feed) for all of a row that the thread has: pieces that arrive, in whose place
+// the next row's are requested, then, in long rows, those that registers cannot hold.
+template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Feeds>
+TIGON_DEVICE void receive_row(const LanePart& part, const LanePart& next, const F& f,
+                              const RowFeed<T, kWidth, kLanes, kPieces>& a, const Feeds&... more) {
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p) {
+    await_request<kWidth, kPieces>();
+    a.inbox.receive(p, a.row, part);
+    (more.inbox.receive(p, more.row, part), ...);
+    a.inbox.request(p, a.next_row, next);
+    (more.inbox.request(p, more.next_row, next), ...);
+    close_request<kWidth>();
+    if (p * kLanes < part.remaining) f(a.inbox.resident[p], more.inbox.resident[p]...);
+  }
+  for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
+    f(load_piece<kWidth>(a.row + part.column + i * kWidth),
+      load_piece<kWidth>(more.row + part.column + i * kWidth)...);
+}
+
+// f(piece number, a piece of each feed) for the same pieces, a second time.
+template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Feeds>
+TIGON_DEVICE void for_each_piece(const LanePart& part, const F& f,
+                                 const RowFeed<T, kWidth, kLanes, kPieces>& a,
+                                 const Feeds&... more) {
+  TIGON_UNROLL
+  for (int p = 0; p < kPieces; ++p)
+    if (p * kLanes < part.remaining) {
+      keep_packed(a.inbox.resident[p]);
+      (keep_packed(more.inbox.resident[p]), ...);
+      f(p * kLanes, a.inbox.resident[p], more.inbox.resident[p]...);
+    }
+  for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
+    f(i, load_piece<kWidth>(a.row + part.column + i * kWidth),
+      load_piece<kWidth>(more.row + part.column + i * kWidth)...);
 }
 
 }  // namespace tigon::softmax

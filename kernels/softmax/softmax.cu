@@ -31,18 +31,22 @@ constexpr RowTable<5> kForwardVectors = {
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1, .cluster = 8},
         },
 };
-constexpr RowTable<6> kForwardElements = {
-    .name = "softmax.forward.elements",
-    .shapes =
-        {
-            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
-            {.lanes = 128, .vectors = 8, .blocks_per_sm = 8},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
-        },
-};
+// Of rows that are read as single elements; `blocks` of 128 threads per multiprocessor.
+constexpr RowTable<6> element_shapes(const char* name, int blocks) {
+  return {
+      .name = name,
+      .shapes =
+          {
+              {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
+              {.lanes = 128, .vectors = 8, .blocks_per_sm = blocks},
+              {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
+              {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
+              {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
+              {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
+          },
+  };
+}
+constexpr RowTable<6> kForwardElements = element_shapes("softmax.forward.elements", 8);
 constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
 // For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken;
 // two blocks and more per multiprocessor hide each other's reductions, so that one block of 1024
@@ -85,18 +89,7 @@ constexpr RowTable<13> kBackwardVectors = {
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1, .cluster = 8},
         },
 };
-constexpr RowTable<6> kBackwardElements = {
-    .name = "softmax.backward.elements",
-    .shapes =
-        {
-            {.lanes = 32, .vectors = 8, .blocks_per_sm = 8},
-            {.lanes = 128, .vectors = 8, .blocks_per_sm = 6},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
-        },
-};
+constexpr RowTable<6> kBackwardElements = element_shapes("softmax.backward.elements", 6);
 constexpr int64_t kBackwardAlone = 2048;
 constexpr int64_t kBackwardAloneWide = 5120;  // of rows that are wider than the ring's
 // The row may fill all slots of each warp and leave none for the next row: that is as fast as
@@ -114,21 +107,35 @@ TIGON_DEVICE T* row_of(const View<T, 2>& v, int64_t row) {
   return v.data + row * v.stride[0];
 }
 
+// The exponentials of a piece, added to a row's.
+template <class T, int kWidth>
+TIGON_DEVICE void add_piece(const Piece<T, kWidth>& piece, ExpSum& total) {
+  float f[kWidth];
+  unpack_piece(piece, f);
+  add(total, f);
+}
+template <class T, int kWidth>
+TIGON_DEVICE void store_y(const Piece<T, kWidth>& piece, float max, float inverse, T* y) {
+  float f[kWidth];
+  unpack_piece(piece, f);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) f[j] = fast_exp_flushed(f[j] - max) * inverse;
+  store_piece(y, f);
+}
+
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args) {
   using T = typename P::Elem;
+  using Feed = RowFeed<T, kWidth, kLanes, kPieces>;
+  using RowPiece = Piece<T, kWidth>;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
   RowWalk<kWidth, kLanes> walk(args.x.shape[0], args.x.shape[1]);
   RowInbox<T, kWidth, kLanes, kPieces> x(slots);
 
   const T* next_row = row_of(args.x, walk.row);
   LanePart next = walk.part(next_row);
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p) {
-    x.request(p, next_row, next);
-    close_request<kWidth>();
-  }
+  request_first(next, Feed{x, nullptr, next_row});
   if (next.end >= 0) x.next_end = load(next_row + next.end);
 
   for (int parity = 0; walk.row < walk.rows; parity ^= 1) {
@@ -139,53 +146,53 @@ forward_kernel(Forward<P> args) {
     walk.row += walk.step;
     next_row = row_of(args.x, walk.row);
     next = walk.part(next_row);
+    const Feed feed = {x, x_row, next_row};
 
     ExpSum total;
-    const auto add_piece = [&](const Piece<T, kWidth>& piece) {
-      float f[kWidth];
-      unpack_piece(piece, f);
-      add(total, f);
-    };
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p) {
-      await_request<kWidth, kPieces>();
-      x.receive(p, x_row, part);
-      x.request(p, next_row, next);
-      close_request<kWidth>();
-      if (p * kLanes < part.remaining) add_piece(x.kept[p]);
-    }
-    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
-      add_piece(load_piece<kWidth>(x_row + part.column + i * kWidth));
+    receive_row<kLongRows>(
+        part, next, [&](const RowPiece& piece) { add_piece(piece, total); }, feed);
     if (part.end >= 0) add(total, {to_float(x.end)});
     if (next.end >= 0) x.next_end = load(next_row + next.end);
     total = walk.reduce(total, JoinExpSums{}, parity);
 
     const float max = total.max, inverse = fast_div(1.0f, total.sum);
     T* y_row = row_of(args.y, row);  // [V]
-    const auto store_y = [&](const Piece<T, kWidth>& piece, int i) {
-      float f[kWidth];
-      unpack_piece(piece, f);
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) f[j] = fast_exp_flushed(f[j] - max) * inverse;
-      store_piece(y_row + part.column + i * kWidth, f);
+    const auto store_at = [&](int i, const RowPiece& piece) {
+      store_y(piece, max, inverse, y_row + part.column + i * kWidth);
     };
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes < part.remaining) {
-        keep_packed(x.kept[p]);
-        store_y(x.kept[p], p * kLanes);
-      }
-    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
-      store_y(load_piece<kWidth>(x_row + part.column + i * kWidth), i);
+    for_each_piece<kLongRows>(part, store_at, feed);
     if (part.end >= 0)
       store(y_row + part.end, from_float<T>(fast_exp_flushed(to_float(x.end) - max) * inverse));
   }
+}
+
+// y * dy of a piece, added to a row's.
+template <class T, int kWidth>
+TIGON_DEVICE void add_product(const Piece<T, kWidth>& y, const Piece<T, kWidth>& dy, float& sum) {
+  float f[kWidth], g[kWidth], products = 0.0f;
+  unpack_piece(y, f);
+  unpack_piece(dy, g);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) products += f[j] * g[j];
+  sum += products;
+}
+template <class T, int kWidth>
+TIGON_DEVICE void store_dx(const Piece<T, kWidth>& y, const Piece<T, kWidth>& dy, float sum,
+                           T* dx) {
+  float f[kWidth], g[kWidth];
+  unpack_piece(y, f);
+  unpack_piece(dy, g);
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) f[j] *= g[j] - sum;
+  store_piece(dx, f);
 }
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args) {
   using T = typename P::Elem;
+  using Feed = RowFeed<T, kWidth, kLanes, kPieces>;
+  using RowPiece = Piece<T, kWidth>;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
   RowWalk<kWidth, kLanes> walk(args.y.shape[0], args.y.shape[1]);
   RowInbox<T, kWidth, kLanes, kPieces> y(slots), dy(slots + kPieces * kRowThreads<kLanes>);
@@ -197,12 +204,7 @@ backward_kernel(Backward<P> args) {
     y.next_end = load(next_y + next.end);
     dy.next_end = load(next_dy + next.end);
   };
-  TIGON_UNROLL
-  for (int p = 0; p < kPieces; ++p) {
-    y.request(p, next_y, next);
-    dy.request(p, next_dy, next);
-    close_request<kWidth>();
-  }
+  request_first(next, Feed{y, nullptr, next_y}, Feed{dy, nullptr, next_dy});
   load_next_end();
 
   for (int parity = 0; walk.row < walk.rows; parity ^= 1) {
@@ -216,52 +218,21 @@ backward_kernel(Backward<P> args) {
     next_dy = row_of(args.dy, walk.row);
     next = walk.part(next_y);
     load_next_end();  // any later, and f32 spills on sm_80
+    const Feed of_y = {y, y_row, next_y}, of_dy = {dy, dy_row, next_dy};
 
     float sum = 0.0f;
-    const auto add_piece = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece) {
-      float f[kWidth], g[kWidth], products = 0.0f;
-      unpack_piece(y_piece, f);
-      unpack_piece(dy_piece, g);
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) products += f[j] * g[j];
-      sum += products;
+    const auto add = [&](const RowPiece& y_piece, const RowPiece& dy_piece) {
+      add_product(y_piece, dy_piece, sum);
     };
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p) {
-      await_request<kWidth, kPieces>();
-      y.receive(p, y_row, part);
-      dy.receive(p, dy_row, part);
-      y.request(p, next_y, next);
-      dy.request(p, next_dy, next);
-      close_request<kWidth>();
-      if (p * kLanes < part.remaining) add_piece(y.kept[p], dy.kept[p]);
-    }
-    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
-      add_piece(load_piece<kWidth>(y_row + part.column + i * kWidth),
-                load_piece<kWidth>(dy_row + part.column + i * kWidth));
+    receive_row<kLongRows>(part, next, add, of_y, of_dy);
     if (part.end >= 0) sum += to_float(y.end) * to_float(dy.end);
     sum = walk.reduce(sum, Sum{}, parity);
 
     T* dx_row = row_of(args.dx, row);  // [V]
-    const auto store_dx = [&](const Piece<T, kWidth>& y_piece, const Piece<T, kWidth>& dy_piece,
-                              int i) {
-      float f[kWidth], g[kWidth];
-      unpack_piece(y_piece, f);
-      unpack_piece(dy_piece, g);
-      TIGON_UNROLL
-      for (int j = 0; j < kWidth; ++j) f[j] *= g[j] - sum;
-      store_piece(dx_row + part.column + i * kWidth, f);
+    const auto store_at = [&](int i, const RowPiece& y_piece, const RowPiece& dy_piece) {
+      store_dx(y_piece, dy_piece, sum, dx_row + part.column + i * kWidth);
     };
-    TIGON_UNROLL
-    for (int p = 0; p < kPieces; ++p)
-      if (p * kLanes < part.remaining) {
-        keep_packed(y.kept[p]);
-        keep_packed(dy.kept[p]);
-        store_dx(y.kept[p], dy.kept[p], p * kLanes);
-      }
-    for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
-      store_dx(load_piece<kWidth>(y_row + part.column + i * kWidth),
-               load_piece<kWidth>(dy_row + part.column + i * kWidth), i);
+    for_each_piece<kLongRows>(part, store_at, of_y, of_dy);
     if (part.end >= 0)
       store(dx_row + part.end, from_float<T>(to_float(y.end) * (to_float(dy.end) - sum)));
   }
@@ -277,7 +248,7 @@ int cluster_of(int64_t pieces, int64_t alone) {
   return cluster;
 }
 
-// kernel_of.operator()<shape, whether it takes the rest>() is the kernel of a shape; it reads
+// kernel_of.operator()<shape, whether it takes longer rows>() is the kernel of a shape; it reads
 // `inputs` tensors.
 template <class T, int kWidth, const auto& kTable, class Args, class KernelOf>
 Status launch_walk(const Args& args, int64_t rows, int64_t columns, int64_t alone, int inputs,

@@ -26,14 +26,14 @@ std::vector<Columns> chunks_of(const Round& round, const LogitsRoom& room) {
   return chunks;
 }
 
-// Where a piece lies in the memory of dw.
+// Where a segment lies in the memory of dw.
 Bytes piece_bytes(const Columns& c, const Round& round, const LogitsRoom& room) {
-  const int64_t first = kPieceAlignment + (c.first - round.in_dw) * room.column_bytes;
+  const int64_t first = kSegmentAlignment + (c.first - round.in_dw) * room.column_bytes;
   return {first, first + round_up(c.count, kPadding) * room.column_bytes};
 }
 
 // Chunks follow each other without a gap from aligned columns, and none is over the budget. No
-// piece meets rows of dw that are written before its turn is over, or another piece.
+// segment meets rows of dw that are written before its turn is over, or another segment.
 void expect_right(const Round& round, const LogitsRoom& room) {
   EXPECT_LT(round.first, round.end);
   EXPECT_GE(round.first, 0);
@@ -51,7 +51,7 @@ void expect_right(const Round& round, const LogitsRoom& room) {
       continue;
     }
     const Bytes here = piece_bytes(c, round, room);
-    EXPECT_EQ(here.first % kPieceAlignment, 0);
+    EXPECT_EQ(here.first % kSegmentAlignment, 0);
     for (size_t j = 0; j <= i; ++j) {  // itself and those on its right
       const Columns& other = chunks[j];
       const Bytes rows = {other.first * room.dw_row_bytes,
