@@ -76,7 +76,7 @@ AttentionPlan attention_prepare(const AttentionShape& shape, DType dtype);
 AttentionPlan attention_plan(const AttentionShape& shape, DType dtype);
 
 // What the trainer calls. Shapes that were not prepared run by our own kernel on a GPU; on a CPU
-// all run by threads, which are ten times as fast as the kernel's fibers.
+// all run by threads, which are faster than the kernel's fibers.
 template <class P>
 Status attention_forward(const AttentionForward<P>& args, Stream stream);
 template <class P>

@@ -41,10 +41,10 @@ inline constexpr double kConfidence = 0.95;
 // bf16: curves diverge chaotically, so the twins say how far.
 //   Spread: the root mean square of the difference over ten steps (the first ten for all of them)
 //   may be 3 times that of all pairs of naive runs over the same steps, and so may that of the
-//   held-out losses. Measured on tiny: 0.1 to 0.9 times.
+//   held-out losses.
 //   Equivalence: the mean loss of the last quarter of the steps, and the held-out loss, of the
-//   fused runs against that of the naive runs, in two one-sided tests each. Measured on tiny: runs
-//   spread by 0.05% of the loss at 30 steps, 0.3% at 60.
+//   fused runs against that of the naive runs, in two one-sided tests each. The
+//   spread of the runs themselves decides how small a difference that can show.
 //
 // Verdict "nonfinite" when any loss is, "not_run" when a run ended early.
 VerdictReport judge(const Trial& trial);

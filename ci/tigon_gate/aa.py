@@ -35,7 +35,7 @@ def false_blocks(log_ratios, margins, rule, suites, random):
     """How many of `suites` suites block or stay undecided, made from measured pairs of identical programs.
 
     A suite takes 2 * rule.pairs pairs, each with all its cells, so that what cells have in common stays. Which of two
-    identical programs is called base does not matter, so each pair's sign is thrown anew. Pairs are drawn without
+    identical programs is called base does not matter, so each pair's sign is drawn at random. Pairs are drawn without
     replacement while there are enough; a pair drawn twice makes chance look surer than it is.
     """
     d = numpy.asarray(log_ratios, float)

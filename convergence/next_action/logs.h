@@ -21,7 +21,7 @@ struct Log {
   int64_t left_out = 0;            // learners with too few actions
 };
 
-// Reads all of it. Ids may be any text; in OULAD, where time begins anew with each presentation of
+// Reads all of it. Ids may be any text; in OULAD, where time begins again with each presentation of
 // a module, a student of two presentations counts as two. Throws ConvergeError(2) that names the
 // file, and the line where one cannot be read.
 Log read_log(const std::filesystem::path& file);

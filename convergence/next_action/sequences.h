@@ -39,7 +39,7 @@ Sequences made_up(const Course& course, int learners, uint64_t seed);
 // Numbers below `count` in an order that seed and stream say.
 std::vector<size_t> random_order(size_t count, uint64_t seed, uint64_t stream);
 
-// The actions of all learners dealt out anew: what any one of them tells about the next is gone.
+// The actions of all learners shuffled: what any one of them tells about the next is gone.
 Sequences shuffled(Sequences sequences, uint64_t seed);
 
 }  // namespace tigon::convergence::next_action

@@ -16,7 +16,7 @@ struct Window {
   int64_t counted = 0;  // the first input whose target counts
 };
 
-// Training: learners cut behind a place of their own, anew each epoch, in an order of its own.
+// Training: each epoch cuts every learner behind another place, and has an order of its own.
 std::vector<Window> training_windows(const std::vector<Sequence>& learners, int sequence,
                                      uint64_t seed, uint64_t epoch);
 

@@ -86,7 +86,7 @@ Ceilings measure_ceilings() {
   measure_streams(&ceilings);
   measure_gemm(DType::kBF16, 20, &ceilings);
   measure_gemm(DType::kF16, 20, &ceilings);
-  measure_gemm(DType::kF32, 5, &ceilings);  // 20 ms each
+  measure_gemm(DType::kF32, 5, &ceilings);  // the slowest: fewest
   return ceilings;
 }
 

@@ -12,7 +12,7 @@ namespace tigon {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 2048;  // 16 per SM of an H200: enough to fill it
+constexpr int64_t kMostBlocks = 2048;  // enough to fill a device
 
 // SplitMix64's mixer (Steele et al. 2014).
 TIGON_HOST_DEVICE uint64_t mix(uint64_t x) {

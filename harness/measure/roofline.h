@@ -18,8 +18,8 @@ struct Roofline {
 
 // A time that beats the fastest stream by more than 5% is a mistake of the measurement.
 inline constexpr double kMostShareOfCeiling = 1.05;
-// A matrix rate depends on the data, because power limits the clock: on an H200 f16 gradients that
-// flush to zero ran at 116% to 118% of the GEMM measured on random operands.
+// A matrix rate depends on the data, because power limits the clock: f16 gradients that flush to
+// zero run faster than the GEMM measured on random operands.
 inline constexpr double kMostShareOfGemm = 1.25;
 
 Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,

@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "kernels/device/device.h"
+#include "kernels/device/device_limits.h"
 
 namespace tigon {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kReadsInFlight = 8;          // per thread
-constexpr int64_t kMostReadBlocks = 4224;  // 32 per SM of an H200
+constexpr int kReadsInFlight = 8;        // per thread
+constexpr int64_t kMostReadBlocks = 32;  // per multiprocessor
 
 TIGON_DEVICE int64_t thread_index() {
   return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -63,7 +64,8 @@ Status stream_copy(void* to, const void* from, int64_t n, Stream stream) {
 }
 
 Status stream_read(void* sink, const void* from, int64_t n, Stream stream) {
-  const int64_t blocks = std::min(ceil_div(n, int64_t{kThreads * kReadsInFlight}), kMostReadBlocks);
+  const int64_t blocks = std::min(ceil_div(n, int64_t{kThreads * kReadsInFlight}),
+                                  kMostReadBlocks * device_limits().multiprocessors);
   return launch({dim3(static_cast<unsigned>(blocks)), dim3(kThreads), 0, stream}, read_kernel,
                 static_cast<float*>(sink), static_cast<const float*>(from), n);
 }

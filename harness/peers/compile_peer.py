@@ -1,4 +1,4 @@
-# The eager ops of torch_peer.py through torch.compile with its default options, compiled anew for each shape.
+# The eager ops of torch_peer.py through torch.compile with its default options, compiled again for each shape.
 import torch
 import torch._functorch.config
 import torch_peer

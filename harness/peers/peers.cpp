@@ -124,7 +124,7 @@ Json bases_json(Bases bases) {
   return Json::array({"cold", "graph"});
 }
 
-// Bytes of the tensors that an implementation makes anew; those it changes in place are inputs.
+// Bytes of the tensors that an implementation makes itself; those it changes in place are inputs.
 size_t made_bytes(const Json& request) {
   size_t bytes = 0;
   for (const Json& t : request["tensors"]) {

@@ -25,7 +25,7 @@ struct PeerOptions {
 bool is_peer(const std::string& implementation);
 
 // Peers import and compile, all at once. Then our implementations of the cell by
-// tigon::measure_cell, and each peer's in a block of its own with the ceilings measured anew, in
+// tigon::measure_cell, and each peer's in a block of its own with the ceilings measured again, in
 // every other cell the peers first; then the error of all against the oracle ("accuracy" records).
 // What a peer cannot do is recorded with the reason.
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,

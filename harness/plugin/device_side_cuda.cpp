@@ -14,7 +14,7 @@ namespace tigon::plugin {
 namespace {
 
 // How long the caller's stream is busy before a judged call: a kernel that does not wait for it has
-// long ended by then (0.1 ms at most for the shapes that are checked).
+// long ended by then, whatever shape is checked.
 constexpr std::chrono::milliseconds kHold{3};
 
 void check(cudaError_t error, const char* what) {

@@ -14,8 +14,8 @@ namespace tigon::plugin {
 
 namespace {
 
-// The oracle and the comparison take about 0.4 us an element: 3 s, and where nothing can be left
-// out a minute or two.
+// The oracle and the comparison then take some seconds, and where nothing can be left out a minute
+// or two.
 constexpr double kSampledBytes = 3e7, kMostBytes = 2e9, kMostFlop = 2e9;
 
 // Sums over rows, and what a mean divides by, need all of them.

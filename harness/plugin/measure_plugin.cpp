@@ -141,7 +141,7 @@ Json result_of(const Case& c, const Ceilings& ceilings, const StoppingRule& rule
   }
 }
 
-// One of ours on a GPU by the clock of plug-ins, so that the two can be compared: contents anew,
+// One of ours on a GPU by the clock of plug-ins, so that the two can be compared: new contents,
 // caches flushed, from the call until the device has finished, less what an empty call costs.
 Json ours_by_wall(const Case& c, const Ceilings& ceilings, const StoppingRule& rule) {
   CallSet set(c);

@@ -20,7 +20,7 @@ namespace tigon::plugin {
 
 namespace {
 
-// A GPU's driver needs 3 s when all start at once; Python imports torch in 10 s on a busy machine.
+// A GPU's driver is slow when all start at once, and so are imports of torch on a busy machine.
 constexpr double kLoadSeconds = 10, kLoadProgramSeconds = 120;
 
 using Key = std::tuple<std::string, std::string, std::string>;

@@ -1,4 +1,5 @@
 // add_rms_norm: h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)
+// (Zhang and Sennrich 2019; the residual stream of a transformer before its norm)
 #pragma once
 #include "kernels/rms_norm/rms_norm.h"
 
@@ -23,7 +24,7 @@ struct Forward {
   View<const Elem, 1> w;            // left out: y = h * rstd
   View<Elem, 2> h;                  // rows may be strided; may be residual's or x's memory
   View<Elem, 2> y;                  // rows may be strided; may be x's memory
-  View<Accum, 1> rstd;              // kept for backward, as h is
+  View<Accum, 1> rstd;              // for backward, as h is
   float eps = 1e-6f;
   float offset = 0.0f;
   Casting casting = Casting::kLlama;
@@ -92,6 +93,7 @@ TIGON_HOST_DEVICE rms_norm::Backward<P> norm_of(const Backward<P>& a) {
 template <class P>
 using Passes = std::tuple<Forward<P>, Backward<P>>;
 
+// Shapes, types, alignment, memory and errors as in rms_norm.h.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

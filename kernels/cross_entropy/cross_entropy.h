@@ -18,7 +18,7 @@ struct Forward : LossOptions {
   View<const Elem, 2> logits;  // rows may be strided
   View<const int64_t, 1> target;
   View<Accum, 1> loss;  // [1], or [T] with reduction none
-  View<Accum, 1> lse;   // of the softcapped logits; kept for backward; 0 for an ignored row
+  View<Accum, 1> lse;   // of the softcapped logits, for backward; 0 for an ignored row
   View<const Accum, 1> class_weight;         // left out: 1 each
   View<const Accum, 1> normaliser;           // left out: counted
   View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
@@ -83,6 +83,15 @@ struct ForwardBackward : LossOptions {
 template <class P>
 using Passes = std::tuple<Forward<P>, Backward<P>, ForwardBackward<P>>;
 
+// All enqueue on `stream` and wait for nothing.
+// Shapes: as in fields(), T >= 0, 1 <= V < 2^31. The columns of logits lie side by side; rows may
+// be apart and must not overlap.
+// Types: logits are f32, bf16 or f16; target int64; all else float.
+// Alignment: any.
+// Memory: the gradient takes the place of the logits; no other tensor overlaps another.
+// Errors: kInvalidArgument for a shape, a stride, an option, a missing tensor or too little
+// scratch; kUnsupported for V >= 2^31 and for 2^31 blocks or more; kLaunchFailed for what the
+// device says. A target that is no class is no error: LossOptions says what becomes of its row.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

@@ -41,8 +41,8 @@ struct Forward : LossOptions, ChunkOptions {
 // Loss and both gradients in one sweep over the chunks: logits (rounded to the element type), their
 // gradient over them, then dx and dw; what is summed over chunks is summed in fp32 and rounded
 // once. dx = dlogits w, dw = dlogits^T x, dbias = sum_T dlogits. At most one of dw, dw_fp32 and
-// dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, at a speed
-// that needs chunks of 2,048 rows.
+// dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, which is fast
+// in long chunks only.
 template <class P>
 struct ForwardBackward : LossOptions, ChunkOptions {
   static constexpr char kName[] = "linear_cross_entropy.forward_backward";
@@ -85,6 +85,15 @@ struct ForwardBackward : LossOptions, ChunkOptions {
 template <class P>
 using Passes = std::tuple<Forward<P>, ForwardBackward<P>>;
 
+// Both enqueue on `stream` and wait for nothing.
+// Shapes: as in fields(), T >= 0, 1 <= H < 2^31, V >= 1, T and V < 2^31. Columns lie side by side;
+// rows of matrices may be apart and must not overlap.
+// Types: x, w, bias, dx and dw are f32, bf16 or f16; target int64; all else float.
+// Alignment: any. The products are fast where rows start at multiples of 16 bytes.
+// Memory: no tensor overlaps another. dw, or dw_fp32, may hold logits until it is written (Split).
+// Errors: kInvalidArgument for a shape, a stride, an option, a missing tensor or too little
+// scratch; kUnsupported for sizes beyond these; kLaunchFailed for what the device or the GEMM
+// library says.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

@@ -21,7 +21,7 @@ struct Forward {
   View<const Elem, 2> x;  // rows may be strided
   View<const Elem, 1> w;  // left out: y = x * rstd
   View<Elem, 2> y;        // rows may be strided
-  View<Accum, 1> rstd;    // kept for backward
+  View<Accum, 1> rstd;    // for backward
   float eps = 1e-6f;
   float offset = 0.0f;
   Casting casting = Casting::kLlama;
@@ -66,6 +66,13 @@ struct Backward {
 template <class P>
 using Passes = std::tuple<Forward<P>, Backward<P>>;
 
+// Both enqueue on `stream` and wait for nothing.
+// Shapes: as in fields(), T >= 0, H >= 1. Columns lie side by side; rows of [T, H] may be apart.
+// Types: Elem is f32, bf16 or f16; rstd and dw are float.
+// Alignment: any. Fast where w and all rows start at multiples of 16 bytes.
+// Memory: no tensor overlaps another, but for the pairs that a member names.
+// Errors: kInvalidArgument for a shape, a stride, a missing tensor or too little scratch;
+// kUnsupported for T >= 2^31; kLaunchFailed for what the device says.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

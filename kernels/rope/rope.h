@@ -7,7 +7,7 @@
 namespace tigon::rope {
 
 inline constexpr char kFormula[] =
-    "x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin; backward turns the other way";
+    "x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin; backward rotates the other way";
 
 inline constexpr Axis T{"T", "tokens"}, Q{"Q", "query heads"}, K{"K", "key heads"},
     D{"D", "head size, even"};
@@ -16,7 +16,7 @@ inline constexpr Axis T{"T", "tokens"}, Q{"Q", "query heads"}, K{"K", "key heads
 // LLaMA) or 2j and 2j + 1 (interleaved, GPT-J).
 enum class Pairing : int { kHalf, kInterleaved };
 
-// M-RoPE: which pairs have the angle of a token's height and of its width, the rest that of its
+// M-RoPE: which pairs have the angle of a token's height and of its width, the others that of its
 // time: those at the end, height before width (chunked, Qwen2-VL), or pairs 1, 4, 7.. and 2, 5, 8..
 // (interleaved, Qwen3-VL).
 enum class Sections : int { kChunked, kInterleaved };
@@ -90,10 +90,10 @@ struct Backward : Options {
   static constexpr char kName[] = "rope.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<Elem, 3> dq, dk;
-  View<const Accum, 2> cos, sin;
-  View<const int64_t, 2> positions;
-  View<Elem, 3> dq_out, dk_out;
+  View<Elem, 3> dq, dk;              // token and head strides are free
+  View<const Accum, 2> cos, sin;     // as forward's, and so are
+  View<const int64_t, 2> positions;  // these
+  View<Elem, 3> dq_out, dk_out;      // each left out: in place, else dq or dk is only read
   static auto fields() {
     return std::tuple_cat(
         std::tuple{gradient("q", inout(&Backward::dq, "dq", {T, Q, D})),
@@ -110,6 +110,15 @@ struct Backward : Options {
 template <class P>
 using Passes = std::tuple<Forward<P>, Backward<P>>;
 
+// Both enqueue on `stream` and wait for nothing.
+// Shapes: as in fields(); D even; T, Q and K up to 2^29. The columns of a head lie side by side;
+// tokens and heads may be apart.
+// Types: q and k are f32, bf16 or f16; cos and sin float; positions int64. Rounded once.
+// Alignment: any. Fast where heads and rows of the tables start at multiples of 16 bytes, and so do
+// the halves of the rotated columns.
+// Memory: a result is in the place of its input, or overlaps no other tensor.
+// Errors: kInvalidArgument for a shape, a stride, an option or a missing tensor; kUnsupported for
+// sizes beyond these; kLaunchFailed for what the device says.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

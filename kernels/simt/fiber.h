@@ -1,5 +1,5 @@
-// Fibers: a saved machine context and the stacks they run on. Hand-written switch on x86-64 (5 ns),
-// ucontext elsewhere (300 ns: a system call each way).
+// Fibers: a saved machine context and the stacks they run on. Hand-written switch on x86-64,
+// ucontext elsewhere, which is slow: a system call each way.
 #pragma once
 #include <cstddef>
 #include <vector>

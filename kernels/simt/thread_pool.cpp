@@ -1,5 +1,5 @@
 // A pool of OS threads with one job at a time. Helpers spin for some microseconds before they
-// sleep: a training step makes hundreds of launches of 0.1 ms.
+// sleep: a training step makes hundreds of short launches.
 #include "kernels/simt/thread_pool.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// softmax: y = exp(x) / sum_V exp(x) of each row
+// softmax: y = exp(x) / sum_V exp(x) of each row. The maximum is subtracted first, and the sum of a
+// long row is rescaled as the maximum grows (Milakov and Gimelshein 2018).
 #pragma once
 #include "kernels/signature/signature.h"
 
@@ -39,6 +40,13 @@ struct Backward {
 template <class P>
 using Passes = std::tuple<Forward<P>, Backward<P>>;
 
+// Both enqueue on `stream` and wait for nothing.
+// Shapes: [T, V], 0 <= T < 2^31, 1 <= V < 2^31. Columns lie side by side; rows may be apart.
+// Types: f32, bf16 or f16; sums are float.
+// Alignment: any. Fast where the rows of all tensors start equally far from a multiple of 16 bytes.
+// Memory: no tensor overlaps another, but for the pairs that a member names.
+// Errors: kInvalidArgument for a shape, a stride or a missing tensor; kUnsupported for sizes beyond
+// these; kLaunchFailed for what the device says.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

@@ -29,7 +29,7 @@ struct Backward : GatedOptions {
   static constexpr char kName[] = "swiglu.backward";
   using Elem = typename P::Elem;
   View<const Elem, 2> dy, a, b;
-  View<Elem, 2> da, db;  // may be a's and b's memory
+  View<Elem, 2> da, db;  // da may be a's memory and db b's
   static auto fields() {
     return std::tuple_cat(std::tuple{gradient("y", in(&Backward::dy, "dy", {T, F})),
                                      in(&Backward::a, "a", {T, gate_columns(F)}),
@@ -43,6 +43,14 @@ struct Backward : GatedOptions {
 template <class P>
 using Passes = std::tuple<Forward<P>, Backward<P>>;
 
+// Both enqueue on `stream` and wait for nothing.
+// Shapes: as in fields(), T >= 0, F >= 1. Columns lie side by side; rows may be apart.
+// Types: f32, bf16 or f16; arithmetic in float, rounded once.
+// Alignment: any. Fast where all rows, or both halves of packed ones, start at multiples of 16
+// bytes.
+// Memory: no tensor overlaps another, but for the pairs that a member names.
+// Errors: kInvalidArgument for a shape, a stride or a missing tensor; kLaunchFailed for what the
+// device says.
 template <class P>
 Status forward(const Forward<P>& args, Stream stream);
 template <class P>

@@ -34,7 +34,7 @@ std::string unless_running(const std::string& what) {
 }
 
 // gdb's words up to the first line of the kernel in the chosen thread, or up to `line` in it. Each
-// launch stops anew. A program that ends before is no place to look around in: gdb quits.
+// launch stops again. A program that ends before is no place to look around in: gdb quits.
 std::string script(const DebugOptions& options, const std::string& line) {
   std::string words =
       "set pagination off\n"

@@ -215,7 +215,7 @@ class Streamed {
   }
 
   void enqueue() {
-    // 256 MiB take 0.1 ms on an H200: work on another stream would see poison.
+    // Keeps the stream busy for so long that work on another stream would see poison.
     device_fill(delay_.data(), 0, delay_.bytes(), stream_);
     for (const Waiting& w : waiting_) device_copy(w.to, w.copy.data(), w.copy.bytes(), stream_);
     placed_.call(stream_);

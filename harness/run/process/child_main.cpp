@@ -28,13 +28,13 @@ void be_first_to_go() {
   close(file);
 }
 
-// Every case needs the megabytes again that the case before has freed: given back to the system and
-// cleared by it anew, they are an eighth of the time of linear_cross_entropy's checks.
+// Every case needs the megabytes again that the case before has freed. Giving them back to the
+// system, which clears them again, takes a good part of the time of large cases.
 void keep_freed_memory() {
 #ifdef TIGON_CUDA
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most there is; what is larger is given back
 #else
-  mallopt(M_MMAP_MAX, 0);  // of any size: cross_entropy's checks take a tenth less time
+  mallopt(M_MMAP_MAX, 0);  // of any size
 #endif
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }

@@ -33,7 +33,7 @@ std::string repro_of(const Case& c, const std::string& executor, const std::stri
                      plugin.empty() ? "" : fmt::format(" --impl-from '{}'", plugin));
 }
 
-// On an H200 with 16 cores all 2,922 cases took 81 s with eight; one child did 789 in 150 s.
+// More do not pay: the children share one GPU.
 constexpr int kMostGpuChildren = 8;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

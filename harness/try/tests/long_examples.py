@@ -1,4 +1,4 @@
-"""The worked examples say what their page shows. `long_examples.py --write` writes the page anew."""
+"""The worked examples say what their page shows. `long_examples.py --write` writes the page again."""
 import importlib.util
 import os
 import pathlib

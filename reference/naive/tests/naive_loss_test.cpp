@@ -61,7 +61,7 @@ struct LossCase {
   std::vector<int64_t> special;  // targets of the first rows
   bool with_dloss;
 };
-// Of few sizes, because cuDNN compiles each operation anew for every size.
+// Of few sizes, because cuDNN compiles each operation again for every size.
 std::vector<LossCase> loss_cases() {
   std::vector<LossCase> cases{{"plain", 9, 37, {}, {}, false},
                               {"one token", 1, 8, {}, {}, true},
