@@ -15,12 +15,11 @@ from unittest import mock
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "reports/tests"), str(ROOT / "harness/trees")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "harness/trees")]
 
-import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import first_algorithm, records  # noqa: E402
-from tigon_report import command  # noqa: E402
+from tigon_gate import first_algorithm  # noqa: E402
+from tigon_report import command, records, schema  # noqa: E402
 
 # A tigon that knows the cases of a file beside it: {id: {"verdict", "reason", "tensors": {name: [what, dtype, [value...]]}}}.
 # A list of values of that form in place of one stands for the runs of the program, in turns.
@@ -38,7 +37,6 @@ turns = here.with_suffix(".turns")
 turn = int(turns.read_text()) if turns.exists() else 0
 turns.write_text(str(turn + 1))
 known = [case for case in cases if case in of("--case") or not of("--case") and case.split("/")[::3][:2] == of("--op") + of("--dtype")]
-head = {{"schema_version": "1.0.0", "run_id": "20260101T000000Z-00000000", "time": "2026-01-01T00:00:00Z"}}
 types = {{"f32": "<f4", "bf16": "<u2"}}
 
 def save(file, dtype, values):
@@ -47,11 +45,14 @@ def save(file, dtype, values):
     file.write_bytes(b"\\x93NUMPY\\x01\\x00" + struct.pack("<H", len(header)) + header.encode() + data)
 
 with open(of("--json")[0], "w") as file:
-    print(json.dumps({{"record": "run", "device": {{"kind": "host"}}, "host": {{"name": "made up"}}}}), file=file)
+    def record(kind, **fields):
+        print(json.dumps(dict(fields, record=kind, run_id="20260101T000000Z-00000000")), file=file)
+    record("run", device=dict(kind="host"), host=dict(name="made up"))
     for number, case in enumerate(known):
         one = cases[case]
-        print(json.dumps({{"record": "check", "case_id": case, "case_key": str(number), "verdict": one.get("verdict", "passed"),
-                           "reason": one.get("reason", "")}}), file=file)
+        names = dict(zip(("op", "pass", "impl", "dtype"), case.split("/")))
+        record("check", **names, case_id=case, case_key=str(number), executor="fast", verdict=one.get("verdict", "passed"),
+               reason=one.get("reason", ""))
         tensors = []
         for name, (what, dtype, values) in one.get("tensors", {{}}).items():
             if isinstance(values[0], list):
@@ -63,7 +64,7 @@ with open(of("--json")[0], "w") as file:
         if tensors:
             (folder / "manifest.json").write_text(json.dumps({{"case_id": case, "tensors": tensors}}))
     if {ends}:
-        print(json.dumps({{"record": "end"}}), file=file)
+        record("end")
 sys.exit({code})
 """
 
@@ -100,9 +101,9 @@ class BitsTest(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), \
                 mock.patch.dict(os.environ, {"TIGON_DEVICE": "host"}):
             code = command.run("gate", program.main, words)
-        lines = records.read(file) if file.exists() else []
+        lines = [line.record for line in records.read_file(file)] if file.exists() else []
         found = [line for line in lines if line["record"] == "bits"]
-        self.assertEqual([wrong for line in found if (wrong := schema_check.violation(line))], [])
+        self.assertEqual([wrong for line in found if (wrong := schema.violation(line))], [])
         return code, out.getvalue(), errors.getvalue(), found
 
     def test_equal(self):

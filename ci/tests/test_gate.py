@@ -13,14 +13,12 @@ import unittest
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "reports/tests"),
-                str(ROOT / "harness/trees")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "harness/trees")]
 
-import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import aa, cells, history, pairs, records  # noqa: E402
+from tigon_gate import aa, cells, history, pairs  # noqa: E402
 from tigon_gate.decide import Rule  # noqa: E402
-from tigon_report import command  # noqa: E402
+from tigon_report import command, records, schema  # noqa: E402
 from tigon_trees import build  # noqa: E402
 
 class CommandTest(unittest.TestCase):
@@ -40,8 +38,8 @@ class CommandTest(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = command.run("gate", program.main, words)
         file = self.folder / "records.jsonl"
-        lines = records.read(file) if file.exists() else []
-        self.assertEqual([found for line in lines if (found := schema_check.violation(line))], [])
+        lines = [line.record for line in records.read_file(file)] if file.exists() else []
+        self.assertEqual([found for line in lines if (found := schema.violation(line))], [])
         return code, out.getvalue(), errors.getvalue(), lines
 
     def test_planted_slow_down_is_named_and_exits_with_3(self):
@@ -133,10 +131,13 @@ if sys.argv[1] == "list":
 words = sys.argv[2:]
 of = lambda option: [words[i + 1] for i, w in enumerate(words) if w == option]
 with open(of("--json")[0], "w") as file:
-    print(json.dumps({{"record": "run", "device": {{"kind": "{kind}", "uuid": "{uuid}", "name": "G"}}}}), file=file)
+    def record(kind, **fields):
+        print(json.dumps(dict(fields, record=kind, run_id="20260101T000000Z-00000000")), file=file)
+    record("run", device=dict(kind="{kind}", uuid="{uuid}", name="G"))
     for case in of("--case"):
-        print(json.dumps({{"record": "bench", "case_id": case, "basis": "graph", "verdict": "{verdict}", "reason": "why",
-                           "median_s": {seconds}}}), file=file)
+        names = dict(zip(("op", "pass", "impl", "dtype"), case.split("/")))
+        record("bench", **names, case_id=case, executor="cuda", basis="{basis}", verdict="{verdict}", reason="why",
+               median_s={seconds})
 {last}
 """
 
@@ -148,7 +149,8 @@ class ProgramTest(unittest.TestCase):
 
     def program(self, name, **change):
         folder = pathlib.Path(self.folder.name)
-        text = {"python": sys.executable, "kind": "cuda", "uuid": "u", "verdict": "passed", "seconds": 1e-4, "last": "", "before": ""}
+        text = {"python": sys.executable, "kind": "cuda", "uuid": "u", "basis": "graph", "verdict": "passed", "seconds": 1e-4,
+                "last": "", "before": ""}
         (folder / name).write_text(FAKE_PROGRAM.format(**{**text, **change}))
         os.chmod(folder / name, 0o755)
         return folder / name
@@ -166,8 +168,9 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(self.measure(seconds=2e-4), [1e-4, 2e-4])
 
     def test_what_fails_is_named(self):
-        for change, text in (({"kind": "host"}, "host build"), ({"uuid": "v"}, "different GPUs"), ({"seconds": "None"}, "no time"),
-                             ({"verdict": "crashed"}, "crashed: why"), ({"seconds": "float('nan')"}, "no time")):
+        for change, text in (({"kind": "host"}, "host build"), ({"uuid": "v"}, "different GPUs"), ({"basis": "cold"}, "no time"),
+                             ({"verdict": "crashed"}, "crashed: why"), ({"seconds": "None"}, "a time is positive"),
+                             ({"seconds": "float('nan')"}, "NaN is no JSON number")):
             with self.assertRaisesRegex(pairs.RunnerError, text):
                 self.measure(**change)
         with self.assertRaisesRegex(pairs.RunnerError, "is no program"):
@@ -191,16 +194,13 @@ class ProgramTest(unittest.TestCase):
             with self.assertRaisesRegex(pairs.RunnerError, text):
                 runner.probe()
 
-    def test_case_keys_are_those_of_the_program(self):
-        self.assertEqual(pairs.case_key("rms_norm/forward/fused/bf16/T=64,H=64,inputs=normal,seed=42"), "5de4360dadca6192")
-
 
 class RecordedTest(unittest.TestCase):
     """What was recorded on a real GPU, judged again from its pairs."""
 
     @classmethod
     def setUpClass(cls):
-        cls.lines = [line for file in sorted((ROOT / "reports/recorded/gate").glob("*.jsonl")) for line in records.read(file)]
+        cls.lines = [line.record for file in sorted((ROOT / "reports/recorded/gate").glob("*.jsonl")) for line in records.read_file(file)]
         if not cls.lines:
             raise unittest.SkipTest("no gate is recorded in reports/recorded/gate")
 
@@ -208,7 +208,7 @@ class RecordedTest(unittest.TestCase):
         return [line for line in self.lines if line["record"] == kind and line.get("scope") == scope]
 
     def test_records_are_whole(self):
-        self.assertEqual([found for line in self.lines if (found := schema_check.violation(line))], [])
+        self.assertEqual([found for line in self.lines if (found := schema.violation(line))], [])
         self.assertTrue(all(line["device_name"].startswith("NVIDIA") for line in self.of("aa", "suite") + self.of("gate", "suite")))
 
     def test_identical_programs_are_blocked_at_most_once_in_100_suites(self):

@@ -14,14 +14,12 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "reports/tests"),
-                str(ROOT / "harness/trees")]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "harness/trees")]
 
 import plants  # noqa: E402
-import schema_check  # noqa: E402
 from tigon_gate import __main__ as program  # noqa: E402
-from tigon_gate import accepted, host_facts, records, static, static_compare  # noqa: E402
-from tigon_report import command  # noqa: E402
+from tigon_gate import accepted, host_facts, static, static_compare  # noqa: E402
+from tigon_report import command, records, schema  # noqa: E402
 from tigon_report.errors import UsageError  # noqa: E402
 from tigon_trees import build, kernel_facts, sources  # noqa: E402
 
@@ -245,7 +243,8 @@ import json, sys
 counters = dict(requests=8, sectors={sectors}, bytes_loaded_bytes={sectors} * 32, bytes_stored_bytes=0, bank_conflicts=0,
                 barriers=0, atomics=0)
 with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
-    print(json.dumps({{"record": "trace", "case_id": "{case}", "verdict": "{verdict}", "reason": "r",
+    print(json.dumps({{"record": "trace", "run_id": "20260101T000000Z-00000000", "case_id": "{case}", "op": "swiglu",
+                       "pass": "forward", "impl": "fused", "dtype": "bf16", "verdict": "{verdict}", "reason": "r",
                        "kernels": [dict(counters, name="swiglu::k<8>", launches=1)]}}), file=file)
 """
 
@@ -275,9 +274,9 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(code, 3, out)
         self.assertIn("blocks: 32-byte sectors 64 -> 96", out)
         self.assertIn("because of swiglu::k<8>: two programs", out)
-        lines = records.read(self.folder / "r.jsonl")
+        lines = [line.record for line in records.read_file(self.folder / "r.jsonl")]
         self.assertEqual([r["record"] for r in lines], ["run", "static", "static", "end"])
-        self.assertEqual([schema_check.violation(line) for line in lines], [""] * 4)
+        self.assertEqual([schema.violation(line) for line in lines], [""] * 4)
         self.assertEqual(self.gate(*words, self.program("head", 64))[0], 0)
         self.assertEqual(self.gate(*words, self.program("head", 32))[0], 0)
 

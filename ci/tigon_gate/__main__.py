@@ -13,10 +13,10 @@ import sys
 import time
 
 from tigon_report import command
-from tigon_report.errors import InfrastructureError, UsageError
+from tigon_report.errors import DataError, InfrastructureError, UsageError
 from tigon_trees import build
 
-from . import bits, cells, decide, history, pairs, records, saved, sides, simulate, static, suite
+from . import bits, cells, decide, history, pairs, recorder, saved, sides, simulate, static, suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
@@ -183,8 +183,8 @@ def main(argv):
 
         def recorder_of():
             like = next(iter(getattr(runner, "headers", {}).values()), None)
-            run_folder = options.out or ROOT / "results" / records.new_run_id()
-            return records.Recorder(options.json or pathlib.Path(run_folder) / "records.jsonl",
+            run_folder = options.out or ROOT / "results" / recorder.new_run_id()
+            return recorder.Recorder(options.json or pathlib.Path(run_folder) / "records.jsonl",
                                     ["./tigon", "gate", *argv], ROOT, like)
 
         deadline = begun + budget if budget else None
@@ -195,7 +195,7 @@ def main(argv):
                               left_out)
     except build.UnknownRef as error:
         raise UsageError(str(error)) from error
-    except (build.BuildError, pairs.RunnerError, ValueError) as error:
+    except (build.BuildError, pairs.RunnerError, DataError, ValueError) as error:
         raise InfrastructureError(str(error)) from error
 
 

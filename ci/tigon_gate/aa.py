@@ -3,19 +3,18 @@ import math
 
 import numpy
 
-from tigon_report import statistics
+from tigon_report import rank_statistics, statistics
 
-from . import decide, signed_rank
+from . import decide
 
-MAD_TO_SD = 1.4826  # of a normal distribution
 SHIFT_TO_MEAN = math.sqrt(math.pi / 3)  # standard error of the Hodges-Lehmann estimate over that of the mean
 
 
 def spread(log_ratios):
     """Robust standard deviation of one pair's log ratio: median absolute deviation about the shift, scaled."""
     d = numpy.asarray(log_ratios, float)
-    centre = signed_rank.shift(signed_rank.walsh_averages(d))
-    return float(MAD_TO_SD * numpy.median(numpy.abs(d - centre)))
+    centre = rank_statistics.shift(rank_statistics.walsh_averages(d))
+    return float(statistics.MAD_TO_SD * numpy.median(numpy.abs(d - centre)))
 
 
 def margin(log_ratios, rule):
@@ -28,7 +27,7 @@ def margin(log_ratios, rule):
 def centred(log_ratios):
     """Log ratios with the shift of each row taken away."""
     d = numpy.asarray(log_ratios, float)
-    return d - signed_rank.shift(signed_rank.walsh_averages(d))[:, None]
+    return d - rank_statistics.shift(rank_statistics.walsh_averages(d))[:, None]
 
 
 def false_blocks(log_ratios, margins, rule, suites, random):
@@ -66,9 +65,9 @@ def power_curve(log_ratios, margin_of_cell, rule, family, changes, random, draws
     edge, effect = math.log1p(margin_of_cell), math.log1p(rule.effect * margin_of_cell)
 
     def needed(part, cells):  # the least shift that a look finds
-        walsh = signed_rank.walsh_averages(part)
-        lower = signed_rank.bounds(walsh, rule.alpha / 2 / cells)[0]
-        return numpy.maximum(edge - lower, effect - signed_rank.shift(walsh))
+        walsh = rank_statistics.walsh_averages(part)
+        lower = rank_statistics.bounds(walsh, rule.alpha / 2 / cells)[0]
+        return numpy.maximum(edge - lower, effect - rank_statistics.shift(walsh))
 
     first = needed(drawn[:, : rule.pairs], family)
     fresh, pooled = needed(drawn[:, rule.pairs:], 1), needed(drawn, family)

@@ -10,10 +10,12 @@ import pathlib
 import shutil
 import tempfile
 
+from tigon_report import records
 from tigon_report.errors import DataError, InfrastructureError, UsageError
 from tigon_trees import build
 
-from . import first_algorithm, pairs, records, saved, sides
+from . import first_algorithm, saved, sides
+from .recorder import Recorder, new_run_id
 
 SHOWN = 10  # cases of a kind that are printed; all are recorded
 
@@ -68,8 +70,8 @@ def run(options, root, device, command, say):
     print(table(groups))
     for line in findings(compared):
         print(line)
-    recorder = records.Recorder(options.json or pathlib.Path(options.out or root / "results" / records.new_run_id()) /
-                                "records.jsonl", command, root, both[1].header, options.seed)
+    recorder = Recorder(options.json or pathlib.Path(options.out or root / "results" / new_run_id()) / "records.jsonl",
+                        command, root, both[1].header, options.seed)
     counts = record(recorder, groups, commits, both[1].executor, options, code)
     recorder.end(*counts, code)
     print(f"results: {recorder.path}")
@@ -209,7 +211,7 @@ def record(recorder, groups, commits, executor, options, code):
                                 **dict(zip(names, counts_of(cases)))})
         for case in cases:
             if case.outcome != Outcome.EQUAL:
-                recorder.write("bits", {"scope": "case", "case_id": case.case_id, "case_key": pairs.case_key(case.case_id),
+                recorder.write("bits", {"scope": "case", "case_id": case.case_id, "case_key": records.case_key(case.case_id),
                                         "executor": executor, "outcome": case.outcome.value, "reason": case.reason,
                                         "differences": [dataclasses.asdict(one) for one in case.differences]})
     outcomes = collections.Counter(case.outcome for cases in groups.values() for case in cases)

@@ -17,9 +17,7 @@ import enum
 
 import numpy
 
-from tigon_report import statistics
-
-from . import signed_rank
+from tigon_report import rank_statistics, statistics
 
 
 class Outcome(str, enum.Enum):
@@ -72,12 +70,12 @@ class _Look:
     """Tests of all cells of a family against their margins on one set of pairs."""
 
     def __init__(self, log_ratios, margins, rule, family):
-        walsh = signed_rank.walsh_averages(log_ratios)
-        self.estimate = signed_rank.shift(walsh)
-        self.lower, self.upper = signed_rank.bounds(walsh, rule.interval_alpha / 2)
+        walsh = rank_statistics.walsh_averages(log_ratios)
+        self.estimate = rank_statistics.shift(walsh)
+        self.lower, self.upper = rank_statistics.bounds(walsh, rule.interval_alpha / 2)
         edge, effect = numpy.log1p(margins), numpy.log1p(rule.effect * margins)
-        self.p_slower = self._adjusted(signed_rank.p_above(walsh, edge), family)
-        self.p_faster = self._adjusted(signed_rank.p_below(walsh, -edge), family)
+        self.p_slower = self._adjusted(rank_statistics.p_above(walsh, edge), family)
+        self.p_faster = self._adjusted(rank_statistics.p_below(walsh, -edge), family)
         slower = (self.p_slower <= rule.alpha / 2) & (self.estimate >= effect)
         faster = (self.p_faster <= rule.alpha / 2) & (self.estimate <= -effect)
         same = (self.lower > -edge) & (self.upper < edge)

@@ -2,7 +2,9 @@
 import dataclasses
 import pathlib
 
-from . import aa, records
+from tigon_report import records
+
+from . import aa
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,7 +14,7 @@ class Margin:
 
 
 def load(paths):
-    """A/A cell records below these files and folders. A file that is damaged is a ValueError."""
+    """A/A cell records below these files and folders. A file that is damaged is a DataError."""
     found = []
     for path in map(pathlib.Path, paths):
         files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path] if path.is_file() else []
@@ -20,7 +22,8 @@ def load(paths):
             with open(file, encoding="utf-8", errors="replace") as lines:
                 if not any('"aa"' in line[:40] for line in lines):
                     continue
-            found += [r for r in records.read(file) if r.get("record") == "aa" and r.get("scope") == "cell"]
+            found += [line.record for line in records.read_file(file)
+                      if line.record["record"] == "aa" and line.record["scope"] == "cell"]
     return found
 
 

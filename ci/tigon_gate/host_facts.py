@@ -12,7 +12,8 @@ import tempfile
 
 from tigon_trees import kernel_facts
 
-from . import records
+from tigon_report import records
+from tigon_report.errors import DataError
 
 COUNTERS = ("bytes_loaded_bytes", "bytes_stored_bytes", "requests", "sectors", "bank_conflicts", "barriers", "atomics")
 USAGE = 2  # the exit code of a program that is not started as it wants
@@ -31,7 +32,10 @@ def traces(program, cases=()):
         for case in cases:
             words += ["--case", case]
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
-        lines = records.read(file) if file.is_file() else []
+        try:
+            lines = [line.record for line in records.read_file(file)] if file.is_file() else []
+        except DataError as error:
+            raise HostError(f"{program} check --trace: {error}") from error
     found = {}
     for record in lines:
         if record["record"] != "trace":

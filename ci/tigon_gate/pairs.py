@@ -9,7 +9,8 @@ import time
 
 import numpy
 
-from . import records
+from tigon_report import records
+from tigon_report.errors import DataError
 
 SAMPLES = 25  # per cell and process: graph replays of 2 ms, whose median is good to 0.05 %
 PROCESS_TIMEOUT_S = 300
@@ -18,16 +19,6 @@ PROBE = "rms_norm/forward/fused/bf16/T=1,H=8,inputs=normal,seed=42"  # what any 
 
 class RunnerError(Exception):
     """A program that did not deliver; says which, what and why."""
-
-
-def case_key(case_id):
-    """Stable hash of a case id, as in harness/run/cases/case.cpp: 64-bit FNV-1a with MurmurHash3's finaliser."""
-    key = 0xCBF29CE484222325
-    for byte in case_id.encode():
-        key = (key ^ byte) * 0x100000001B3 % 2**64
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        key = (key ^ key >> 33) * factor % 2**64
-    return f"{key ^ key >> 33:016x}"
 
 
 class ProgramRunner:
@@ -63,7 +54,11 @@ class ProgramRunner:
                 raise KeyboardInterrupt
             if not file.is_file():
                 raise RunnerError(f"{side}: {_last_line(output) or f'exit code {code} and no records'}")
-            return self._medians(side, cells, records.read(file), code, output)
+            try:
+                lines = [line.record for line in records.read_file(file)]
+            except DataError as error:
+                raise RunnerError(f"{side}: {error}; exit code {code}: {_last_line(output)}") from error
+            return self._medians(side, cells, lines, code, output)
 
     def _medians(self, side, cells, lines, code, output):
         header = next((r for r in lines if r["record"] == "run"), None)
@@ -85,7 +80,7 @@ class ProgramRunner:
             if record["basis"] == "graph":
                 found[record["case_id"]] = record["median_s"]
         for cell in cells:
-            if not (isinstance(found.get(cell), float) and math.isfinite(found[cell]) and found[cell] > 0):
+            if cell not in found:
                 raise RunnerError(f"{side}: no time of {cell}; exit code {code}: {_last_line(output)}")
         return found
 

@@ -9,9 +9,8 @@ import subprocess
 
 import numpy
 
-from tigon_report.errors import InfrastructureError
-
-from . import records
+from tigon_report import records
+from tigon_report.errors import DataError, InfrastructureError
 
 DTYPES = ("f32", "bf16", "f16")
 PROPERTIES = ",prop="  # in the id of a case that compares a kernel with itself, which saves no tensors
@@ -55,7 +54,10 @@ class Program:
                           PROPERTIES, "--shrink", "0", "--save", str(folder), "--json", str(file), *selection], folder)
         if done.returncode in (130, -2):
             raise KeyboardInterrupt
-        lines = records.read(file) if file.is_file() else []
+        try:
+            lines = [line.record for line in records.read_file(file)] if file.is_file() else []
+        except DataError as error:
+            raise InfrastructureError(f"{self.side}: {error}") from error
         if done.returncode == 4 and not any(line["record"] == "check" for line in lines):
             return {}  # nothing is selected
         if not any(line["record"] == "end" for line in lines):

@@ -5,10 +5,11 @@ import dataclasses
 import os
 import pathlib
 
+from tigon_report import records
 from tigon_report.errors import InfrastructureError, UsageError
 from tigon_trees import build, kernel_facts, sources
 
-from . import accepted, host_facts, pairs, records, sides, static_compare
+from . import accepted, host_facts, recorder, sides, static_compare
 
 
 @dataclasses.dataclass
@@ -230,8 +231,8 @@ def host_cause(root, base, op):
 
 
 def record(options, root, items, code, base_commit):
-    folder = options.out or root / "results" / records.new_run_id()
-    recorder = records.Recorder(options.json or pathlib.Path(folder) / "records.jsonl", ["./tigon", "gate", "--static"], root)
+    folder = options.out or root / "results" / recorder.new_run_id()
+    writer = recorder.Recorder(options.json or pathlib.Path(folder) / "records.jsonl", ["./tigon", "gate", "--static"], root)
     for item in items:
         numbers = {k: v for k, v in item.numbers.items() if isinstance(v, (int, float))}
         base = item.base and {k: v for k, v in item.base.items() if isinstance(v, (int, float))}
@@ -240,13 +241,13 @@ def record(options, root, items, code, base_commit):
         if item.scope == "kernel":
             fields.update(kernel=item.name, arch=item.arch, code_hash=item.numbers.get("code_hash", ""))
         else:
-            fields.update(case_id=item.name, case_key=pairs.case_key(item.name))
-        recorder.write("static", fields)
+            fields.update(case_id=item.name, case_key=records.case_key(item.name))
+        writer.write("static", fields)
     failed = sum(any(c.effect == "blocks" for c in item.changes) for item in items)
-    recorder.write("static", {"scope": "suite", "items": len(items), "base_commit": base_commit,
+    writer.write("static", {"scope": "suite", "items": len(items), "base_commit": base_commit,
                               "head_commit": build.commit_of(root)[0], "exit_code": code})
-    recorder.end(len(items) - failed, failed, 0, code)
-    print(f"results: {recorder.path}")
+    writer.end(len(items) - failed, failed, 0, code)
+    print(f"results: {writer.path}")
 
 
 def show(items, missing, compared):

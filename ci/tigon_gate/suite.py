@@ -4,6 +4,8 @@ import time
 
 import numpy
 
+from tigon_report import records
+
 from . import aa, decide, history, pairs, show, simulate
 from .decide import Outcome
 
@@ -29,7 +31,7 @@ def _device(runner):
 
 def _cell_fields(cell, device):
     op, pass_name, impl, dtype = cell.case_id.split("/")[:4]
-    return {"scope": "cell", "case_id": cell.case_id, "case_key": pairs.case_key(cell.case_id), "op": op,
+    return {"scope": "cell", "case_id": cell.case_id, "case_key": records.case_key(cell.case_id), "op": op,
             "pass": pass_name, "impl": impl, "dtype": dtype, "basis": "graph", "device_name": device.get("name"),
             "device_uuid": device.get("uuid"), "driver": device.get("driver")}
 

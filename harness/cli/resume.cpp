@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "harness/cli/commands/converge_options.h"
+#include "harness/record/declaration.h"
 #include "harness/record/environment.h"
 #include "harness/record/record_reader.h"
 #include "harness/run/check.h"
@@ -36,32 +37,13 @@ std::string text(const Json& object, const char* key) {
   return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
-std::string key_of(const std::string& kind, const std::string& executor, const std::string& basis,
-                   const std::string& id) {
-  return kind + "\n" + executor + "\n" + basis + "\n" + id;
-}
-
-// A training of a comparison.
-std::string training_of(const Json& r) {
-  const auto twin = r.find("twin");
-  return fmt::format("{} {} {} {}", text(r, "config"), text(r, "impl"), text(r, "dtype"),
-                     twin == r.end() ? "" : twin->dump());
-}
-
-std::string key_of(const Json& r) {
-  const std::string kind = text(r, "record");
-  const std::string executor = kind == "check" ? text(r, "executor") : "";
-  const std::string id = kind == "sealed"     ? text(r, "unit")
-                         : kind == "converge" ? training_of(r)
-                         : kind == "converge_verdict" || kind == "converge_gradients"
-                             ? text(r, "config") + " " + text(r, "dtype")
-                         : kind == "converge_parts"  ? text(r, "cell")
-                         : kind == "next_action"     ? text(r, "predictor")
-                         : kind == "next_action_gap" ? text(r, "better") + " " + text(r, "worse")
-                         : kind == "claim"  ? text(r, "experiment") + " " + text(r, "claim")
-                         : kind == "mutant" ? text(r, "mutant") + " " + text(r, "case_id")
-                                            : text(r, "case_id");
-  return key_of(kind, executor, text(r, "basis"), id);
+// What names a record of a kind that has these fields; nothing for a kind that may repeat.
+std::optional<std::string> key_of(const std::string& kind, const Json& fields) {
+  const auto identity = identity_of(kind);
+  if (!identity) return std::nullopt;
+  std::string key = kind;
+  for (const std::string& name : *identity) key += "\n" + fields[name].dump();
+  return key;
 }
 
 // What chooses cases without being on the command line.
@@ -106,22 +88,20 @@ Resumed::Resumed(const std::string& run) : path_(find_records(run)) {
         fmt::format("--resume: {} does not say its command; start a new run", path_.string()));
   for (size_t i = 1; i < command->size(); ++i) words_.push_back((*command)[i].get<std::string>());
   for (size_t i = 0; i < records_.size(); ++i)
-    if (text(records_[i], "run_id") == run_id_) index_[key_of(records_[i])] = i;
+    if (const auto key = key_of(text(records_[i], "record"), records_[i]);
+        key && text(records_[i], "run_id") == run_id_)
+      index_[*key] = i;
 }
 
-const Json* Resumed::find(const std::string& kind, const std::string& id,
-                          const std::string& executor) const {
-  const auto found = index_.find(key_of(kind, executor, "", id));
+const Json* Resumed::find(const std::string& kind, const Json& fields) const {
+  const auto found = index_.find(key_of(kind, fields).value());
   return found == index_.end() ? nullptr : &records_[found->second];
 }
 
 std::vector<const Json*> Resumed::all(const std::string& kind) const {
   std::vector<const Json*> found;
-  for (size_t i = 0; i < records_.size(); ++i) {
-    if (text(records_[i], "record") != kind) continue;
-    const auto last = index_.find(key_of(records_[i]));
-    if (last != index_.end() && last->second == i) found.push_back(&records_[i]);
-  }
+  for (const auto& record : records_)
+    if (text(record, "record") == kind && find(kind, record) == &record) found.push_back(&record);
   return found;
 }
 

@@ -26,11 +26,9 @@ class Resumed {
   const std::vector<std::string>& words() const { return words_; }
   size_t damaged_lines() const { return damaged_; }
 
-  // The sealed record of a case, or null. `kind` is check, trace or sealed (of which `id` is the
-  // unit); `executor` is of a check.
-  const Json* find(const std::string& kind, const std::string& id,
-                   const std::string& executor = "") const;
-  // The sealed records of one kind in file order, the last one of each case.
+  // The last record of a kind with these values of the fields that name it (identity_of), or null.
+  const Json* find(const std::string& kind, const Json& fields) const;
+  // The records of a kind that has an identity, in file order, the last one of each.
   std::vector<const Json*> all(const std::string& kind) const;
 
  private:
@@ -39,7 +37,7 @@ class Resumed {
   Json run_;
   std::vector<std::string> words_;
   std::vector<Json> records_;
-  std::map<std::string, size_t> index_;  // kind, executor, basis and id -> the last such record
+  std::map<std::string, size_t> index_;  // kind and identity -> the last such record
   size_t damaged_ = 0;
 };
 

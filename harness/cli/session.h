@@ -40,7 +40,7 @@ class Session {
   // Says that all records of a unit of work (a cell of a bench, a training) are written.
   void seal(const std::string& unit) { record("sealed", {{"unit", unit}}); }
   bool is_sealed(const std::string& unit) const {
-    return resumed() != nullptr && resumed()->find("sealed", unit) != nullptr;
+    return resumed() != nullptr && resumed()->find("sealed", {{"unit", unit}}) != nullptr;
   }
 
   void record(std::string_view kind, const Json& fields) { writer_.write(kind, fields); }

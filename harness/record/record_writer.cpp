@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "harness/record/declaration.h"
 #include "harness/record/record_reader.h"
 #include "harness/record/run_id.h"
 
@@ -112,7 +113,7 @@ RecordWriter::~RecordWriter() {
 
 void RecordWriter::write(std::string_view kind, const Json& fields) {
   Json record = {{"record", kind},
-                 {"schema_version", kSchemaVersion},
+                 {"schema_version", schema_version()},
                  {"run_id", run_id_},
                  {"time", utc_now()}};
   for (const auto& [key, value] : fields.items()) record[key] = value;

@@ -11,8 +11,6 @@
 
 namespace tigon {
 
-inline constexpr const char* kSchemaVersion = "1.0.0";
-
 // A record could not be written, e.g. because the disk is full. what() is one line; the program
 // ends with exit code 5.
 struct RecordError : std::runtime_error {

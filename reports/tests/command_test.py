@@ -45,7 +45,7 @@ class CommandTest(unittest.TestCase):
 def full(record, run_id="20260101T120000Z-1a2b3c4d", time="2026-01-01T12:00:01.000Z"):
     """A sample record with the keys that every record of a run has."""
     result = {"schema_version": "1.0.0", "run_id": run_id, "time": time, **record}
-    if "case_id" not in result and "axes" in result and record["record"] in ("bench", "memory"):
+    if "case_id" not in result and "axes" in result and record["record"] in ("bench", "memory", "trace"):
         shape = ",".join(f"{key}={value}" for key, value in result["axes"].items())
         names = "/".join(result[key] for key in ("op", "pass", "impl", "dtype"))
         result["case_id"] = f"{names}/{shape},inputs=normal,seed=42"

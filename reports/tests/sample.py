@@ -110,7 +110,7 @@ def text(records):
 
 
 def _named(record):
-    if record["record"] in ("bench", "memory") and "case_id" not in record:
+    if record["record"] in ("bench", "memory", "trace") and "case_id" not in record:
         shape = ",".join(f"{key}={value}" for key, value in record["axes"].items())
         names = "/".join(record[key] for key in ("op", "pass", "impl", "dtype"))
         record["case_id"] = f"{names}/{shape},inputs=normal,seed=42"

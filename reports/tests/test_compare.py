@@ -6,7 +6,7 @@ import unittest
 
 import sample
 from command_test import CommandTest, full, full_run
-from tigon_report import comparison, statistics
+from tigon_report import comparison, rank_statistics
 
 
 def memory_run(extra):
@@ -191,7 +191,7 @@ class IntervalTest(unittest.TestCase):
             ratio, interval = comparison.ratio_interval(*sides, 0.95)
             covered += interval.low <= 1.05 <= interval.high
             logs = [[math.log(r["median_s"]) for r in side] for side in sides]
-            self.assertEqual(interval, statistics.shift_interval(*logs, 0.95).exp())
+            self.assertEqual(interval, rank_statistics.sample_shift_interval(*logs, 0.95).exp())
         self.assertGreater(covered / trials, 0.93)
 
     def test_without_spread_the_interval_is_unknown_and_the_outcome_unclear(self):

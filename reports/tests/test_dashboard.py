@@ -355,6 +355,7 @@ class Trust(unittest.TestCase):
                 },
                 {
                     "record": "trace",
+                    "case_id": "swiglu/forward/fused/bf16/T=7",
                     "op": "swiglu",
                     "pass": "forward",
                     "impl": "fused",

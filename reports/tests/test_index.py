@@ -83,7 +83,7 @@ class IndexTest(CommandTest):
 
     def test_odd_values_do_not_stop_it(self):
         run = full_run()
-        run[0].update(seed=10**40, command="x", tool={"commit": {"a": 1}}, shard={"index": "x"}, started=5)
+        run[0].update(seed=2**64 - 1, tool={"commit": {"a": 1}}, shard={"index": "x"}, build={"preset": [5]})
         odd = full({"record": "news", "name": {"a": 1}, "executor": [1], "basis": 3, "verdict": 7})
         odd_axes = {**next(r for r in run if r["record"] == "bench"), "axes": {"T": 10**40, "V": "x"},
                     "case_key": "0" * 16}

@@ -4,7 +4,6 @@ import random
 import unittest
 import zlib
 
-import schema_check
 from command_test import CommandTest, full, full_run
 from tigon_report import merge, records
 
@@ -23,21 +22,6 @@ class ReadTest(CommandTest):
         self.assertEqual(records.stable_hash(""), 0xEFD01F60BA992926)  # harness/tests/run_case_test.cpp
         self.assertEqual(records.case_key("rms_norm/forward/fused/f32/T=4096,H=4096,inputs=normal,seed=42"),
                          "f85a45528d4e5784")  # of a recorded run
-
-    def test_every_type_of_the_schema_is_read(self):
-        values = {"string": "text", "number": 0.5, "integer": 1, "array": [], "object": {}, "null": None}
-        definitions, checked = schema_check.SCHEMA["definitions"], 0
-        for kind in definitions.keys() & {b["if"]["properties"]["record"]["const"] for b in schema_check.SCHEMA["allOf"]}:
-            for key, schema in definitions[kind].get("properties", {}).items():
-                if "$ref" in schema:
-                    schema = definitions[schema["$ref"].rsplit("/", 1)[1]]
-                types = records.EXPECTED.get(kind, records.OPTIONAL).get(key)
-                allowed = schema.get("type", [])
-                for name in [allowed] if isinstance(allowed, str) else allowed:
-                    if types and name in values:
-                        self.assertIn(type(values[name]), types, f"{kind}: {key} may be {name}")
-                        checked += 1
-        self.assertGreater(checked, 100)
 
     def test_axes_of_a_slimmed_record_come_from_its_case_id(self):
         record = {"case_id": "rms_norm/forward/fused/f32/T=7,H=127,w=absent,inputs=normal,seed=42"}
@@ -69,6 +53,7 @@ class ReadTest(CommandTest):
             json.dumps({**bench, "median_s": 0}).encode(): "a time is positive",
             json.dumps({**bench, "median_s": float("nan")}).encode(): "NaN is no JSON number",
             json.dumps({**bench, "n": 1.5}).encode(): '"n" is 1.5',
+            json.dumps({**bench, "n": 10**40}).encode(): '"n" is 1000',
             json.dumps({**bench, "axes": []}).encode(): '"axes" is []',
             json.dumps({**bench, "schema_version": "2.0.0"}).encode(): "schema 2.0.0; this tigon reads 1.x",
             json.dumps({k: v for k, v in bench.items() if k != "basis"}).encode(): 'no "basis"',

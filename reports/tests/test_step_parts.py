@@ -10,9 +10,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
-import schema_check  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import load, step_parts  # noqa: E402
+from tigon_report import load, schema, step_parts  # noqa: E402
 
 CELLS = [sample.parts("naive", 256, 0.04), sample.parts("fused", 256, 0.02), sample.parts("naive + rope", 256, 0.03),
          sample.parts("naive", 128, 0.02), sample.parts("fused", 128, 0.01), sample.parts("naive + rope", 128, 0.02),
@@ -37,7 +36,7 @@ class StepPartsTest(unittest.TestCase):
     def test_the_sample_follows_the_schema(self):
         common = {"schema_version": "1.0.0", "run_id": "20260101T120000Z-1a2b3c4d", "time": "2026-01-01T12:00:00.000Z"}
         for cell in CELLS:
-            self.assertEqual(schema_check.violation({**common, **cell}), "")
+            self.assertEqual(schema.violation({**common, **cell}), "")
 
     def test_every_figure_stands_beside_its_table(self):
         section = self.part_of(self.report(CELLS))

@@ -4,11 +4,10 @@ import dataclasses
 import math
 import re
 
-from . import records, statistics
+from . import rank_statistics, records, schema, statistics
+from .records import BROKEN, SKIPPED, peak_bytes
 from .errors import DataError, UsageError
 
-SKIPPED = ("unsupported", "skipped", "not_run")
-BROKEN = ("oom", "timeout", "crashed", "runtime_error", "compile_error")  # no result, where others are wrong results
 MARGIN, SMALL_MARGIN, SMALL_S = 0.01, 0.03, 20e-6  # a change within the margin is none; short kernels are noisier
 ALIGNMENT_BYTES = 256  # memory is exact but for one unit of alignment
 HOST_TIMES = "times of the host executor are its wall times, not kernel speed"
@@ -21,7 +20,7 @@ class Side:
 
     name: str
     headers: dict
-    bench: dict  # (case key, executor, basis) -> [record of each run]
+    bench: dict  # the identity of a record, (case key, executor, basis) -> [record of each run]
     memory: dict  # (case key,) -> [record]
     check: dict  # (case key, executor) -> [record]
 
@@ -118,10 +117,8 @@ def load(name, path, chosen, notice):
             continue
         ops.add(record["op"])
         if chosen(record):
-            key = {"bench": ("case_key", "executor", "basis"), "memory": ("case_key",),
-                   "check": ("case_key", "executor")}
             table = getattr(side, record["record"])
-            table[tuple(record[k] for k in key[record["record"]])].append(record)
+            table[tuple(record[key] for key in schema.identity(record["record"]))].append(record)
     return side, ops
 
 
@@ -188,9 +185,9 @@ def ratio_interval(a, b, confidence):
     """(ratio, Interval) of B over A. Repeated runs are the replicates where there are enough of them (rank sums of log
     medians); else the intervals of the runs' own medians, which know nothing of the noise between runs."""
     logs = [[math.log(r["median_s"]) for r in rows] for rows in (a, b)]
-    between = statistics.shift_interval(*logs, confidence)
+    between = rank_statistics.sample_shift_interval(*logs, confidence)
     if math.isfinite(between.low):
-        return math.exp(statistics.shift(*logs)), between.exp()
+        return math.exp(rank_statistics.sample_shift(*logs)), between.exp()
     each = 1 - (1 - confidence) / 2
     hulls = []
     for rows in (a, b):
@@ -215,17 +212,6 @@ def _speed_row(basis, a, b, confidence):
     ratio, interval = ratio_interval(a, b, confidence)
     seconds = [math.exp(statistics.median([math.log(r["median_s"]) for r in rows])) for rows in (a, b)]
     return Row(a[0]["case_id"], basis, "bench", outcome(*interval, min(seconds)), *seconds, ratio, *interval)
-
-
-def peak_bytes(record):
-    """Peak memory of a call: its tensors and what it allocates beside them; imported records know the sum only."""
-    if record.get("peak_bytes") is not None:
-        return record["peak_bytes"]
-    beside = record.get("arena_bytes")
-    if beside is None:
-        beside = record.get("workspace_bytes")
-    tensors = record.get("tensors_bytes")
-    return None if tensors is None or beside is None else tensors + beside
 
 
 def _memory_row(a, b):

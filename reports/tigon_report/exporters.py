@@ -6,11 +6,10 @@ import json
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from . import comparison, merge, records
+from . import merge, records
 from .command import Parser, say
 from .errors import DataError
 
-SKIPPED = comparison.SKIPPED
 # Numbers of a bench record that travel as counters of Google Benchmark, by their own names.
 COUNTERS = ("median_s", "q1_s", "q3_s", "min_s", "max_s", "n", "bytes_min_bytes", "flop", "bandwidth_bytes_per_s",
             "flop_rate_per_s", "share_of_copy", "share_of_gemm", "sets")
@@ -105,7 +104,7 @@ def action_benchmark(source):
             entries[name] = {"name": name, "unit": "us", "value": r["median_s"] * 1e6, "range": f"± {half * 1e6:.6g}",
                              "extra": f"run {r['run_id']} at {commit_of(source.header(r))}"}
     for r in source.of("memory"):
-        peak = comparison.peak_bytes(r)
+        peak = records.peak_bytes(r)
         if peak is not None:
             name = f"{r['case_id']} [peak memory, {device_of(source.header(r))}]"
             entries[name] = {"name": name, "unit": "bytes", "value": peak, "extra": f"run {r['run_id']}"}
@@ -217,9 +216,9 @@ def junit(source):
 
 
 def _junit_kind(verdict):
-    if verdict == "passed":
-        return "passed"
-    return "skipped" if verdict in SKIPPED else "error" if verdict in comparison.BROKEN else "failure"
+    if records.outcome_of(verdict) != "failed":
+        return records.outcome_of(verdict)
+    return "error" if verdict in records.BROKEN else "failure"
 
 
 def prometheus(source):
@@ -256,7 +255,7 @@ def _gauges(r):
     kind = r["record"]
     if kind == "bench" and r["verdict"] == "passed":
         yield "tigon_bench_median_seconds", r["median_s"], {}
-    elif kind == "memory" and (peak := comparison.peak_bytes(r)) is not None:
+    elif kind == "memory" and (peak := records.peak_bytes(r)) is not None:
         yield "tigon_memory_peak_bytes", peak, {}
     elif kind == "ceiling" and r["value"] is not None and not r.get("block"):
         yield "tigon_ceiling", r["value"], {"name": r["name"], "unit": r["unit"]}

@@ -136,17 +136,15 @@ class Run:
         stamp = started[:19].replace("-", "").replace(":", "")
         run_id = f"{stamp}Z-{records.stable_hash(tool + content) & 0xFFFFFFFF:08x}"
         device = device or ({"kind": "cuda", "name": options.device} if options.device else {"kind": "host"})
-        return cls({"record": "run", "schema_version": "1.0.0", "run_id": run_id, "time": started,
-                    "tool": {"name": tool, "version": str(version or "unknown"), "commit": options.commit,
-                             "dirty": False},
+        return cls({**records.head("run", run_id, started),
+                    "tool": {"name": tool, "version": str(version or "unknown"), "commit": options.commit, "dirty": False},
                     "command": ["./tigon", "import"], "seed": 0, "started": started,
                     "host": UNKNOWN_HOST | {key: value for key, value in (host or {}).items() if value is not None},
                     "device": device, "build": dict.fromkeys(("preset", "compiler", "flags", "type"), "unknown"),
                     "libraries": {}, "environment": {}, "tags": {"imported": tool}})
 
     def add(self, record, time=None):
-        head = {"record": record.pop("record"), "schema_version": "1.0.0", "run_id": self.header["run_id"],
-                "time": time or self.header["time"]}
+        head = records.head(record.pop("record"), self.header["run_id"], time or self.header["time"])
         self.records.append(head | record)
 
     def lines(self):

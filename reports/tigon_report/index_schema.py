@@ -1,35 +1,49 @@
 """The tables and views of an index, the same in SQLite and PostgreSQL, and the rows that a record becomes."""
 import json
 
-from . import records
+from . import records, schema
 
 VERSION = 1
 TEXT, INTEGER, REAL = "text", "integer", "real"
+LARGEST = 2**63  # what an integer column holds
+# A column of runs and where the record of a run, or of its end, has it.
+RUN_FIELDS = {
+    "time": ("started",), "commit_sha": ("tool", "commit"), "dirty": ("tool", "dirty"),
+    "version": ("tool", "version"), "command": ("command",), "seed": ("seed",), "device_kind": ("device", "kind"),
+    "device": ("device", "name"), "device_uuid": ("device", "uuid"), "driver": ("device", "driver"),
+    "runtime": ("device", "runtime"), "host": ("host", "name"), "cpu": ("host", "cpu"), "os": ("host", "os"),
+    "preset": ("build", "preset"), "compiler": ("build", "compiler"), "shard_index": ("shard", "index"),
+    "shard_count": ("shard", "count"), "tags": ("tags",),
+}
+END_FIELDS = ("passed", "failed", "skipped", "exit_code", "seconds_s", "interrupted")
+# Fields of records that are columns.
+RECORD_FIELDS = (
+    "executor", "basis", "verdict", "reason", "median_s", "q1_s", "q3_s", "n", "bandwidth_bytes_per_s", "flop_rate_per_s",
+    "share_of_copy", "share_of_gemm", "tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes", "device_bytes",
+    "host_bytes", "traffic_ratio", "value", "unit", "final_loss", "tokens_per_s", "peak_bytes", "repro")
+WORST_OUTPUT = ("error_over_budget", "rms_over_budget")  # of the outputs of a check
+
+
+def _column(types):
+    """The type of a column for values of these Python types; lists and objects become JSON."""
+    types = set(types) - {type(None)}
+    return REAL if float in types else INTEGER if types <= {int, bool} else TEXT
+
+
+def _fields(kind, names):
+    return {name: _column(schema.field_types(kind)[name]) for name in names}
+
+
 TABLES = {
     "tigon_index": {"version": INTEGER, "made": TEXT},
-    "runs": {
-        "run_id": TEXT, "time": TEXT, "commit_sha": TEXT, "dirty": INTEGER, "version": TEXT, "command": TEXT,
-        "seed": INTEGER,
-        "device_kind": TEXT, "device": TEXT, "device_uuid": TEXT, "driver": TEXT, "runtime": TEXT, "host": TEXT,
-        "cpu": TEXT,
-        "os": TEXT, "preset": TEXT, "compiler": TEXT, "shard_index": INTEGER, "shard_count": INTEGER,
-        "simulated": INTEGER,
-        "tags": TEXT, "passed": INTEGER, "failed": INTEGER, "skipped": INTEGER, "exit_code": INTEGER, "seconds_s": REAL,
-        "interrupted": INTEGER, "file": TEXT,
-    },
+    "runs": {"run_id": TEXT, **{name: _column(schema.types_at("run", *path)) for name, path in RUN_FIELDS.items()},
+             "simulated": INTEGER, **_fields("end", END_FIELDS), "file": TEXT},
     # axes and options are JSON; t, v and h repeat the axes T, V and H for plain conditions
-    "cases": {"case_key": TEXT, "case_id": TEXT, "op": TEXT, "pass": TEXT, "impl": TEXT, "dtype": TEXT, "axes": TEXT,
-              "options": TEXT, "t": INTEGER, "v": INTEGER, "h": INTEGER},
-    "records": {
-        "id": INTEGER, "run_id": TEXT, "kind": TEXT, "time": TEXT, "case_key": TEXT, "name": TEXT, "executor": TEXT,
-        "basis": TEXT, "verdict": TEXT, "reason": TEXT, "median_s": REAL, "q1_s": REAL, "q3_s": REAL, "n": INTEGER,
-        "bandwidth_bytes_per_s": REAL, "flop_rate_per_s": REAL, "share_of_copy": REAL, "share_of_gemm": REAL,
-        "tensors_bytes": REAL, "workspace_bytes": REAL, "planned_bytes": REAL, "arena_bytes": REAL,
-        "device_bytes": REAL,
-        "host_bytes": REAL, "error_over_budget": REAL, "rms_over_budget": REAL, "traffic_ratio": REAL, "value": REAL,
-        "unit": TEXT, "final_loss": REAL, "tokens_per_s": REAL, "peak_bytes": REAL, "repro": TEXT, "file": TEXT,
-        "line": INTEGER,
-    },
+    "cases": {**_fields("bench", ("case_key", "case_id", "op", "pass", "impl", "dtype", "axes", "options")),
+              "t": INTEGER, "v": INTEGER, "h": INTEGER},
+    "records": {"id": INTEGER, "run_id": TEXT, "kind": TEXT, "time": TEXT, "case_key": TEXT, "name": TEXT,
+                **{name: _column(schema.types_anywhere(name)) for name in RECORD_FIELDS},
+                **dict.fromkeys(WORST_OUTPUT, REAL), "file": TEXT, "line": INTEGER},
 }
 KEYS = {"runs": "run_id", "cases": "case_key", "records": "id"}
 INDEXES = {"records_by_case": "records (case_key, basis, run_id)", "records_by_run": "records (run_id, kind)",
@@ -46,7 +60,7 @@ VIEWS = {
     "checks": f"""SELECT {_WHERE}, {_CASE}, r.executor, r.verdict, r.reason, r.error_over_budget, r.rms_over_budget,
       r.repro, r.file, r.line {_FROM} WHERE r.kind = 'check'""",
     "failures": f"""SELECT {_WHERE}, r.kind, {_CASE}, r.executor, r.verdict, r.reason, r.repro, r.file, r.line
-      {_FROM} WHERE r.verdict NOT IN ('passed', 'unsupported', 'skipped', 'not_run')""",
+      {_FROM} WHERE r.verdict NOT IN {("passed", *records.SKIPPED)}""",
     "latest": """SELECT * FROM (SELECT b.*, ROW_NUMBER() OVER (PARTITION BY case_key, basis, executor, device
       ORDER BY run_time DESC, run_id DESC) AS age FROM bench b) newest WHERE age = 1""",
     "speed_up": """SELECT f.run_id, f.run_time, f.commit_sha, f.device, f.simulated, f.op, f.pass, f.impl, f.dtype,
@@ -74,37 +88,31 @@ def _text(value):
     return None if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _flag(value):
-    return None if value is None else int(bool(value))
+def _value(column, value):
+    """What a column holds of a value."""
+    if column == TEXT:
+        return _text(value)
+    return int(value) if isinstance(value, bool) else _number(value)
+
+
+def _at(record, path):
+    for key in path:
+        record = record.get(key) if isinstance(record, dict) else None
+    return record
 
 
 def run_row(line):
     """The row of runs without what the end record adds."""
     r = line.record
-    tool, host, device = r.get("tool") or {}, r.get("host") or {}, r["device"]
-    build, shard, tags = r.get("build") or {}, r.get("shard") or {}, r.get("tags") or {}
-    command = r.get("command")
-    return {
-        "run_id": r["run_id"], "time": _text(r.get("started") or r.get("time")),
-        "commit_sha": _text(tool.get("commit")),
-        "dirty": _flag(tool.get("dirty")), "version": _text(tool.get("version")),
-        "command": " ".join(map(str, command)) if isinstance(command, list) else _text(command),
-        "seed": _number(r.get("seed")),
-        "device_kind": _text(device.get("kind")), "device": _text(device.get("name") or device.get("kind")),
-        "device_uuid": _text(device.get("uuid")), "driver": _text(device.get("driver")),
-        "runtime": _text(device.get("runtime")),
-        "host": _text(host.get("name")), "cpu": _text(host.get("cpu")), "os": _text(host.get("os")),
-        "preset": _text(build.get("preset")), "compiler": _text(build.get("compiler")),
-        "shard_index": _number(shard.get("index")),
-        "shard_count": _number(shard.get("count")), "simulated": int("simulated" in tags), "tags": _text(tags),
-        "file": line.file,
-    }
+    row = {name: _value(TABLES["runs"][name], _at(r, path)) for name, path in RUN_FIELDS.items()}
+    return row | {"run_id": r["run_id"], "time": row["time"] or r.get("time"), "device": row["device"] or row["device_kind"],
+                  "command": " ".join(map(str, r.get("command") or ())),
+                  "simulated": int("simulated" in (r.get("tags") or {})), "file": line.file}
 
 
 def end_row(record):
     """What the end record adds to the row of its run."""
-    return {key: _flag(record.get(key)) if key == "interrupted" else _number(record.get(key))
-            for key in ("passed", "failed", "skipped", "exit_code", "seconds_s", "interrupted")}
+    return {name: _value(TABLES["runs"][name], record.get(name)) for name in END_FIELDS}
 
 
 def case_row(record):
@@ -123,28 +131,17 @@ def case_row(record):
 def record_row(number, line):
     """The row of records, its values in the order of TABLES["records"]."""
     r = line.record
-    kind, get = r["record"], r.get
-    worst = rms = None
-    if kind == "check":
-        worst = _worst(get("outputs"), "error_over_budget")
-        rms = _worst(get("outputs"), "rms_over_budget")
-    verdict = get("verdict")
-    return (number, r["run_id"], kind, get("time"), get("case_key"), _text(get("name") or get("config")),
-            _text(get("executor")),
-            _text(get("basis")), verdict if isinstance(verdict, str) else None, get("reason"), _number(get("median_s")),
-            get("q1_s"),
-            get("q3_s"), get("n"), _number(get("bandwidth_bytes_per_s")), _number(get("flop_rate_per_s")),
-            _number(get("share_of_copy")), _number(get("share_of_gemm")), get("tensors_bytes"), get("workspace_bytes"),
-            get("planned_bytes"), get("arena_bytes"), get("device_bytes"), get("host_bytes"), worst, rms,
-            _number(get("traffic_ratio")), _number(get("value")), _text(get("unit")), _number(get("final_loss")),
-            _number(get("tokens_per_s")), _number(get("peak_bytes")), get("repro"), line.file, line.number)
+    outputs = r.get("outputs") if r["record"] == "check" else None
+    return (number, r["run_id"], r["record"], r.get("time"), r.get("case_key"), _text(r.get("name") or r.get("config")),
+            *(_value(TABLES["records"][name], r.get(name)) for name in RECORD_FIELDS),
+            *(_worst(outputs, name) for name in WORST_OUTPUT), line.file, line.number)
 
 
 def _number(value):
     """A value that a column of numbers can hold, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if isinstance(value, float) or abs(value) < 2**63 else None
+    return value if isinstance(value, float) or abs(value) < LARGEST else None
 
 
 def _worst(outputs, key):

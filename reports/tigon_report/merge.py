@@ -1,7 +1,7 @@
 """tigon merge: the records of several runs, shards or copies of one run as one file, as a union of sets.
 
 Idempotent and order-free: the same records give the same bytes, in whatever files and order they come. Different
-records under one name (run, case, executor, basis, block) contradict each other, and nothing is written.
+records under one name (records.name_of) contradict each other, and nothing is written.
 """
 import collections
 import json

@@ -10,71 +10,16 @@ import re
 import zlib
 from typing import NamedTuple
 
+from . import schema
 from .errors import DataError
 
-MAJOR_VERSION = "1"
-RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
+MAJOR_VERSION = schema.VERSION.split(".")[0]
+RUN_ID = re.compile(schema.SCHEMA["properties"]["run_id"]["pattern"])
 SUM_BYTES = len(',"sum":"01234567"}')  # at the end of a line
-TEXT, OBJECT, LIST, WHOLE, NUMBER = (str,), (dict,), (list,), (int,), (int, float, type(None))  # exact: true is no 1
-LARGEST = 2**63  # what a database holds
-CASE_FIELDS = dict.fromkeys(("case_id", "op", "pass", "impl", "dtype"), TEXT)
-SHARES = ("top1", "top1_low", "top1_high", "top10", "top10_low", "top10_high")
-# What a record of a kind must hold, and the types of what it may hold. The schema says more; this is what the readers
-# here rely on.
-REQUIRED = {
-    "run": {"device": OBJECT},
-    "check": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT},
-    "bench": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT, "basis": TEXT, "median_s": NUMBER},
-    "memory": {**CASE_FIELDS},
-    "accuracy": {**CASE_FIELDS, "verdict": TEXT, "executor": TEXT, "outputs": LIST},
-    "trace": dict.fromkeys(("op", "pass", "impl", "dtype"), TEXT),
-    "ceiling": {"name": TEXT, "value": NUMBER, "unit": TEXT},
-    "converge": dict.fromkeys(("config", "impl", "dtype"), TEXT),
-    "converge_verdict": dict.fromkeys(("config", "dtype", "verdict"), TEXT),
-    "converge_gradients": {**dict.fromkeys(("config", "dtype", "verdict"), TEXT), "parameters": LIST},
-    "converge_parts": {**dict.fromkeys(("cell", "config", "impl", "dtype", "outcome", "reason"), TEXT), "axes": OBJECT,
-                       "options": OBJECT, "parts": LIST, "batch": WHOLE,
-                       **dict.fromkeys(("limit_bytes", "planned_bytes", "unused_bytes"), WHOLE),
-                       **dict.fromkeys(("peak_bytes", "step_s", "coverage", "tokens_per_s"), NUMBER)},
-    "claim": {**dict.fromkeys(("experiment", "claim", "paper", "source", "measured", "on", "verdict"), TEXT),
-              "value": NUMBER},
-    "next_action": {**dict.fromkeys(("predictor", "data", "reason"), TEXT), **dict.fromkeys(SHARES, NUMBER),
-                    "published": NUMBER, "parameters": WHOLE, "seconds_s": NUMBER, "seed": WHOLE},
-    "next_action_gap": {**dict.fromkeys(("better", "worse", "wanted"), TEXT), **dict.fromkeys(SHARES[:3], NUMBER),
-                        "holds": (bool,)},
-}
-OPTIONAL = {
-    **dict.fromkeys(("schema_version", "time", "case_key", "reason", "repro", "bound", "attention", "launches", "yardstick"), TEXT),
-    **dict.fromkeys(("axes", "options", "tags", "tool", "host", "build", "libraries", "environment", "shard"), OBJECT),
-    **dict.fromkeys(("outputs", "samples_s", "differences", "budgets"), LIST),
-    **dict.fromkeys((
-        "q1_s", "q3_s", "min_s", "max_s", "flop", "bytes_min_bytes", "bandwidth_bytes_per_s", "flop_rate_per_s",
-        "share_of_copy", "share_of_gemm", "tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes",
-        "device_bytes", "host_bytes", "peak_bytes", "traffic_ratio", "final_loss", "held_out_loss", "tokens_per_s",
-        "largest_difference", "budget", "linear_flop", "linear_alone_s", "yardstick_s", "share_of_yardstick"), NUMBER),
-    "n": WHOLE, "block": (int, str),
-}
-LOSSES = {"converge": {"loss": LIST}, "converge_step": {"loss": NUMBER}}  # of all steps; of one
-EXPECTED = {kind: {**OPTIONAL, **LOSSES.get(kind, {}), **REQUIRED.get(kind, {})} for kind in {*REQUIRED, *LOSSES}}
-# The fields that name a record within its run, by kind. Two different records of one run with the same name contradict
-# each other. Kinds that are not here may repeat; they are named by all of their fields.
-NAMES = {
-    "run": (), "end": (),
-    "check": ("case_key", "executor", "block"),
-    "bench": ("case_key", "executor", "basis", "block"),
-    "memory": ("case_key", "block"),
-    "trace": ("case_key", "op", "pass", "impl", "dtype", "axes", "options"),
-    "ceiling": ("name", "block"),
-    "converge_step": ("config", "impl", "dtype", "twin", "step"),
-    "converge": ("config", "impl", "dtype", "twin", "seed"),
-    "converge_verdict": ("config", "dtype"),
-    "converge_gradients": ("config", "dtype"),
-    "converge_parts": ("cell",),
-    "claim": ("experiment", "claim"),
-    "next_action": ("predictor",),
-    "next_action_gap": ("better", "worse"),
-    "sealed": ("unit",),
-}
+SKIPPED = ("unsupported", "skipped", "not_run")  # as harness/judge/verdict.cpp
+BROKEN = ("oom", "timeout", "crashed", "runtime_error", "compile_error")  # no result, where others are wrong results
+NUMBER = (int, float, type(None))  # exact: true is no 1
+LARGEST = 2**64  # what the integers of a program hold
 
 
 class Line(NamedTuple):
@@ -121,6 +66,22 @@ def axes_of(record):
     return {name: int(value) for name, _, value in pairs if name[:1].isupper() and value.isdigit()}
 
 
+def peak_bytes(record):
+    """Peak memory of a call: its tensors and what it allocates beside them; imported records know the sum only."""
+    if record.get("peak_bytes") is not None:
+        return record["peak_bytes"]
+    beside = record.get("arena_bytes")
+    if beside is None:
+        beside = record.get("workspace_bytes")
+    tensors = record.get("tensors_bytes")
+    return None if tensors is None or beside is None else tensors + beside
+
+
+def outcome_of(verdict):
+    """passed, skipped or failed, as the program counts it."""
+    return "passed" if verdict == "passed" else "skipped" if verdict in SKIPPED else "failed"
+
+
 def problem_of(record):
     """Why `record` is not one, or None."""
     if not isinstance(record, dict):
@@ -134,12 +95,12 @@ def problem_of(record):
     version = record.get("schema_version")
     if isinstance(version, str) and version.split(".")[0] != MAJOR_VERSION:
         return f"{kind}: schema {version}; this tigon reads {MAJOR_VERSION}.x"
-    for key in REQUIRED.get(kind, ()):
+    for key in schema.needed(kind):
         if key not in record:
             return f"{kind}: no \"{key}\""
-    expected = EXPECTED.get(kind, OPTIONAL)
+    declared = schema.field_types(kind)
     for key, value in record.items():
-        types = expected.get(key)
+        types = declared.get(key)
         if types and (type(value) not in types or (type(value) is int and not -LARGEST < value < LARGEST)):
             return f"{kind}: \"{key}\" is {json.dumps(value)[:40]}"
     if kind == "bench":
@@ -148,6 +109,16 @@ def problem_of(record):
         if not all(type(sample) in NUMBER for sample in record.get("samples_s", ())):
             return "bench: a sample is not a number"
     return None
+
+
+def head(kind, run_id, time):
+    """The fields that every record begins with."""
+    return {"record": kind, "schema_version": schema.VERSION, "run_id": run_id, "time": time}
+
+
+def with_sum(text):
+    """The JSON text of a record with its sum, as harness/record/record_reader.h."""
+    return f'{text[:-1]},"sum":"{zlib.crc32(text[:-1].encode()):08x}"}}'
 
 
 def _sum_is_right(raw):
@@ -192,7 +163,7 @@ def files_of(paths):
     return files
 
 
-def read_file(file, notice):
+def read_file(file, notice=lambda text: None):
     """Yields the Lines of one file. `notice` is called with a sentence about each thing that was left out."""
     name, damaged, count = str(file), [], 0
     with open(file, "rb") as stream:
@@ -228,8 +199,8 @@ def read(paths, notice):
 
 
 def name_of(record):
-    """What names a record: its run, kind and NAMES; of kinds that may repeat, None."""
-    keys = NAMES.get(record["record"])
+    """What names a record: its run, kind and the fields of its identity; of kinds that may repeat, None."""
+    keys = schema.identity(record["record"])
     if keys is None:
         return None
     return (record["run_id"], record["record"], *(_plain(record.get(key)) for key in keys))

@@ -10,9 +10,8 @@ import json
 import math
 import pathlib
 import random
-import zlib
 
-from . import simulated_cases
+from . import records, simulated_cases
 from .command import Parser, say
 from .errors import UsageError
 from .simulated_plan import DETAILS_EVERY, DRIVERS, plan
@@ -32,11 +31,6 @@ def _dump(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def _line(text):
-    """A record's JSON text with its sum, as harness/record/record_reader.h."""
-    return f'{text[:-1]},"sum":"{zlib.crc32(text[:-1].encode()):08x}"}}\n'
-
-
 class Writer:
     """The lines of one run."""
 
@@ -53,8 +47,8 @@ class Writer:
 
     def add(self, kind, fields):
         """`fields` is JSON text from behind the brace, ending with the closing brace."""
-        self.lines.append(_line(f'{{"record":"{kind}","schema_version":"1.0.0","run_id":"{self.run_id}",'
-                                f'"time":"{self.time()}",{fields}'))
+        head = _dump(records.head(kind, self.run_id, self.time()))
+        self.lines.append(records.with_sum(f"{head[:-1]},{fields}") + "\n")
 
     def object(self, kind, fields):
         self.add(kind, _dump(fields)[1:])

@@ -8,10 +8,10 @@ import json
 import pathlib
 import sys
 
-from . import load
+from . import load, schema
 from .errors import DataError
 
-CHECK_KEYS = ("record", "run_id", "case_id", "op", "pass", "impl", "dtype", "executor", "verdict", "reason")
+CHECK_KEYS = ("record", "run_id", *schema.needed("check"), "reason")
 OUTPUT_KEYS = ("name", "error_over_budget", "rms_over_budget")
 
 

@@ -2,9 +2,9 @@
 import collections
 
 from . import units
+from .records import outcome_of
 
 OURS = "fused"
-BAD_VERDICTS_LAST = {"passed": 2, "unsupported": 1, "skipped": 1, "not_run": 1}
 
 
 def _worst(values):
@@ -14,10 +14,7 @@ def _worst(values):
 
 def verdict_counts(run):
     """How many checks of the run passed, failed and were skipped (unsupported counts as skipped)."""
-    counts = collections.Counter()
-    for record in run.of("check"):
-        verdict = record["verdict"]
-        counts["passed" if verdict == "passed" else "skipped" if verdict in ("unsupported", "skipped") else "failed"] += 1
+    counts = collections.Counter(outcome_of(record["verdict"]) for record in run.of("check"))
     return {kind: counts[kind] for kind in ("passed", "failed", "skipped")}
 
 
@@ -55,7 +52,7 @@ def correctness(run):
 
 def failures(run):
     """The checks that neither passed nor were skipped for a stated reason, with their repro line."""
-    return [record for record in run.of("check") if record["verdict"] not in ("passed", "unsupported", "skipped")]
+    return [record for record in run.of("check") if outcome_of(record["verdict"]) == "failed"]
 
 
 def of_cell(record):

@@ -150,7 +150,8 @@ class BenchRecords {
 // Is this cell (kind "bench") or this case's trace in the run that is continued?
 bool is_recorded(const Session& session, const std::string& kind, const std::string& id) {
   if (kind == "bench") return session.is_sealed("bench " + id);
-  return session.resumed() != nullptr && session.resumed()->find(kind, id) != nullptr;
+  return session.resumed() != nullptr &&
+         session.resumed()->find(kind, {{"case_key", case_key(parse_case(id))}}) != nullptr;
 }
 
 // The records of sealed cells that count.

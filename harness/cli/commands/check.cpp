@@ -177,7 +177,8 @@ std::vector<CheckResult> take_sealed(const Session& session, CheckRequest* reque
   if (session.resumed() == nullptr) return sealed;
   const std::string executor = request->executor.empty() ? default_executor() : request->executor;
   std::erase_if(request->cases, [&](const Case& c) {
-    const Json* record = session.resumed()->find("check", case_id(c), executor);
+    const Json* record =
+        session.resumed()->find("check", {{"case_key", case_key(c)}, {"executor", executor}});
     auto result = record == nullptr ? std::nullopt : check_of_record(*record);
     if (result) sealed.push_back(std::move(*result));
     return result.has_value();

@@ -93,8 +93,9 @@ int trace_stage(Session& session, const CheckOptions& options) {
       c.impl = name;
       const bool asked = !options.select.implementations.empty() || !options.select.cases.empty();
       if ((name == "naive" && !asked) || excluded(case_id(c)) || interrupted()) continue;
-      if (const Json* sealed =
-              session.resumed() ? session.resumed()->find("trace", case_id(c)) : nullptr) {
+      if (const Json* sealed = session.resumed()
+                                   ? session.resumed()->find("trace", {{"case_key", case_key(c)}})
+                                   : nullptr) {
         const auto verdict = parse_verdict(sealed->value("verdict", ""));
         session.count(verdict.value_or(Verdict::kRuntimeError));
         tally.add(verdict.value_or(Verdict::kRuntimeError));

@@ -16,10 +16,10 @@ import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE.parent), str(ROOT / "reports/tests"), str(ROOT / "reports")]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "reports")]
 
-import schema_check  # noqa: E402
 from tigon_peers import calls, known  # noqa: E402
+from tigon_report import schema  # noqa: E402
 
 TIGON = str(pathlib.Path(os.environ.get("TIGON_BUILD") or ROOT / "build/host") / "bin/tigon")
 HAS_NUMPY, HAS_TORCH = (importlib.util.find_spec(name) is not None for name in ("numpy", "torch"))
@@ -64,7 +64,7 @@ class BenchTest(unittest.TestCase):
         code, said, records = self.bench("--op", "rms_norm", "--peers", "fake")
         self.assertEqual(code, 0, said)
         for record in records:
-            self.assertEqual(schema_check.violation(record), "")
+            self.assertEqual(schema.violation(record), "")
         bench = self.one(records, "bench", "fake")
         self.assertEqual([bench[key] for key in ("basis", "executor", "verdict", "n", "method")],
                          ["wall", "external", "passed", 2, "the function"])

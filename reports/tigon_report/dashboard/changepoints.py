@@ -11,6 +11,8 @@ import math
 
 import numpy
 
+from ..statistics import MAD_TO_SD
+
 WINDOW = 30  # points on each side of a candidate that its test looks at
 MINIMUM = 3  # points a step needs on each side
 LEAST_STEP = 0.012  # smallest change of the log ratio worth a mark: a step of 2 % measured with 0.3 % of error
@@ -31,7 +33,7 @@ def noise(values):
     """Standard deviation of point-to-point noise, from the median absolute first difference: steps hardly move it."""
     if len(values) < 2:
         return 0.0
-    return 1.4826 * float(numpy.median(numpy.abs(numpy.diff(values)))) / math.sqrt(2)
+    return MAD_TO_SD * float(numpy.median(numpy.abs(numpy.diff(values)))) / math.sqrt(2)
 
 
 def _median_filter(values, width):
@@ -46,7 +48,7 @@ def without_spikes(values):
         return values.copy()
     smooth = _median_filter(values, 5)
     away = values - smooth
-    limit = 4 * max(1.4826 * float(numpy.median(numpy.abs(away))), noise(values))
+    limit = 4 * max(MAD_TO_SD * float(numpy.median(numpy.abs(away))), noise(values))
     return numpy.where(numpy.abs(away) > limit, smooth, values)
 
 
@@ -193,6 +195,6 @@ def band(values, points):
     for start, end in segments(len(values), points):
         centre[start:end] = numpy.median(values[start:end])
         residuals.append(values[start:end] - centre[start])
-    sigma = 1.4826 * float(numpy.median(numpy.abs(numpy.concatenate(residuals)))) if len(values) else 0.0
+    sigma = MAD_TO_SD * float(numpy.median(numpy.abs(numpy.concatenate(residuals)))) if len(values) else 0.0
     half[:] = 3 * max(sigma, noise(values))
     return centre, half

@@ -4,7 +4,7 @@ import collections
 import math
 import re
 
-from .. import units
+from .. import records, units
 from . import changepoints, draw, history
 from .scan import stable_id
 
@@ -79,7 +79,7 @@ def failures(store, every):
             )
             told.add((stable_id(record["case_id"]), record.get("basis"), run.device))
         for record in run.records["converge_verdict"]:
-            if record["verdict"] not in ("passed", "unsupported", "skipped"):
+            if records.outcome_of(record["verdict"]) == "failed":
                 rows.append(
                     {
                         "verdict": record["verdict"],

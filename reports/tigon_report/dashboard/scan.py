@@ -10,7 +10,6 @@ from ..errors import DataError
 
 # Kinds with few records: kept whole, by run. Timings (bench) are kept as Point, checks as counts (see Checks).
 WHOLE = {"memory", "trace", "converge", "converge_verdict", "static", "aa", "gate", "mutant", "soak", "fault"}
-SKIPPED_VERDICTS = ("unsupported", "skipped")
 ENVIRONMENT = {
     "machine": ("uuid", "host"),
     "driver": ("driver", "runtime", "cudnn", "cublas"),
@@ -134,13 +133,9 @@ def _origin(file, header):
 
 
 def _take_check(checks, record):
-    verdict = record.get("verdict")
-    if verdict == "passed":
-        checks.passed += 1
-    elif verdict in SKIPPED_VERDICTS:
-        checks.skipped += 1
-    else:
-        checks.failed += 1
+    outcome = records.outcome_of(record["verdict"])
+    setattr(checks, outcome, getattr(checks, outcome) + 1)
+    if outcome == "failed":
         checks.failures.append(record)
     key = tuple(record.get(name) for name in ("op", "pass", "impl", "dtype", "executor"))
     checks.cases[key] += 1

@@ -1,4 +1,4 @@
-"""Writes the records of a gate and reads those of earlier A/A runs."""
+"""Writes the records of a gate."""
 import datetime
 import json
 import math
@@ -8,9 +8,8 @@ import platform
 import secrets
 import time
 
+from tigon_report import records
 from tigon_trees.build import commit_of
-
-SCHEMA_VERSION = "1.0.0"
 
 
 def now():
@@ -66,7 +65,7 @@ class Recorder:
             "libraries": like.get("libraries", {}), "environment": like.get("environment", {}), "tags": {}})
 
     def write(self, kind, fields):
-        head = {"record": kind, "schema_version": SCHEMA_VERSION, "run_id": self.run_id, "time": now()}
+        head = records.head(kind, self.run_id, now())
         self.file.write(json.dumps(_finite({**head, **fields})) + "\n")
         self.file.flush()
 
@@ -75,18 +74,3 @@ class Recorder:
                            "seconds_s": time.monotonic() - self.begun, "interrupted": interrupted})
         os.fsync(self.file.fileno())
         self.file.close()
-
-
-def read(path):
-    """The records of a file; a torn last line is dropped, other damage is a ValueError that names the line."""
-    lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
-    records = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            if number < len(lines):
-                raise ValueError(f"{path}:{number}: not a record ({error})") from error
-    return records
