@@ -34,6 +34,13 @@ class CommandTest(unittest.TestCase):
                                   for item in items))
         return path
 
+    def report_of(self, items):
+        """(page, summary) of the report on a run of these records, beside what the folder `recorded` holds."""
+        (self.folder / "records.jsonl").write_text(sample.text(items))
+        code, _, errors = self.tigon("report", self.folder, "--recorded", self.folder / "recorded")
+        self.assertEqual(code, 0, errors)
+        return (self.folder / "index.html").read_text(), (self.folder / "summary.md").read_text()
+
     def refused(self, code, says, *words):
         """The command must fail with `code` and one line that says `says`."""
         got, _, errors = self.tigon(*words)

@@ -1,16 +1,8 @@
 """Tests of the report's section of faults of the world. Run: python3 reports/tests/test_faults.py"""
-import contextlib
-import io
-import pathlib
-import sys
-import tempfile
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import sample  # noqa: E402
-from tigon_report import __main__ as program  # noqa: E402
+import sample
+from command_test import CommandTest
 
 
 def fault(name, outcome="survived", reason="", exit_code=5):
@@ -18,14 +10,9 @@ def fault(name, outcome="survived", reason="", exit_code=5):
             "reason": reason, "verdict": "", "exit_code": exit_code, "seconds_s": 0.25}
 
 
-class FaultsTest(unittest.TestCase):
+class FaultsTest(CommandTest):
     def report(self, records):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder)
-            (path / "records.jsonl").write_text(sample.text([sample.header(), *records]))
-            with contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/none"]), 0)
-            return (path / "index.html").read_text(), (path / "summary.md").read_text()
+        return self.report_of([sample.header(), *records])
 
     def test_each_fault_is_shown_and_those_that_were_injected_are_counted(self):
         html, summary = self.report([fault("disk full"), fault("hang", "not_survived", "no verdict", None),

@@ -1,17 +1,9 @@
 """Tests of the report's section of planted faults. Run: python3 reports/tests/test_mutants.py"""
-import contextlib
-import io
-import pathlib
-import sys
-import tempfile
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import sample  # noqa: E402
-from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import load, tables  # noqa: E402
+import sample
+from command_test import CommandTest
+from tigon_report import load, tables
 
 
 def fault(name, outcome="caught", dtype="bf16", reason="y[0] is wrong", **more):
@@ -25,15 +17,9 @@ def comparator(name, outcome="caught"):
             "reason": "a test"}
 
 
-class MutantsTest(unittest.TestCase):
+class MutantsTest(CommandTest):
     def report(self, faults):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder)
-            (path / "records.jsonl").write_text(sample.text([sample.header(), *faults]))
-            with contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/none"]), 0)
-            return (path / "index.html").read_text(), (path / "summary.md").read_text(), \
-                tables.mutants(load.load_run(path))
+        return *self.report_of([sample.header(), *faults]), tables.mutants(load.load_run(self.folder))
 
     def test_score_counts_per_group_op_and_dtype(self):
         _, summary, score = self.report([

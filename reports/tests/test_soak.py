@@ -1,29 +1,16 @@
 """Tests of the report's section of soak runs. Run: python3 reports/tests/test_soak.py"""
-import contextlib
-import io
-import pathlib
-import sys
-import tempfile
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import sample  # noqa: E402
-from tigon_report import __main__ as program  # noqa: E402
+import sample
+from command_test import CommandTest
 
 SEEDS = {"record": "soak", "mode": "seeds", "executor": "fast", "op": "rope", "dtype": "bf16", "trials": 2000,
          "false_alarms": 0, "skipped": 3, "first_seed": 1, "alarms": [], "seconds_s": 12.5}
 
 
-class SoakTest(unittest.TestCase):
+class SoakTest(CommandTest):
     def report(self, *records):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder)
-            (path / "records.jsonl").write_text(sample.text([sample.header(), *records]))
-            with contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/none"]), 0)
-            return (path / "index.html").read_text(), (path / "summary.md").read_text()
+        return self.report_of([sample.header(), *records])
 
     def test_no_alarm_is_a_bound_on_the_rate(self):
         html, summary = self.report(SEEDS, {**SEEDS, "op": "rms_norm", "trials": 1000})
@@ -53,14 +40,8 @@ class SoakTest(unittest.TestCase):
         self.assertIn("<td>exp</td><td>elementary</td><td>fast</td><td class=\"n\">1,000,000</td>", html)
 
     def with_recorded(self, *records):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder)
-            (path / "recorded/judge").mkdir(parents=True)
-            (path / "recorded/judge/x.jsonl").write_text(sample.text(records))
-            (path / "records.jsonl").write_text(sample.text([sample.header(), sample.check()]))
-            with contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual(program.main(["report", folder, "--recorded", folder + "/recorded"]), 0)
-            return (path / "index.html").read_text()
+        self.write("recorded/judge/x.jsonl", records)
+        return self.report_of([sample.header(), sample.check()])[0]
 
     def test_a_recorded_soak_is_shown_and_named_so(self):
         html = self.with_recorded(sample.header(), SEEDS)

@@ -1,34 +1,18 @@
 """Tests of a training step by part in the report. Run: python3 reports/tests/test_step_parts.py"""
-import contextlib
-import io
-import pathlib
-import sys
-import tempfile
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import sample  # noqa: E402
-from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import load, schema, step_parts  # noqa: E402
+import sample
+from command_test import CommandTest
+from tigon_report import load, schema, step_parts
 
 CELLS = [sample.parts("naive", 256, 0.04), sample.parts("fused", 256, 0.02), sample.parts("naive + rope", 256, 0.03),
          sample.parts("naive", 128, 0.02), sample.parts("fused", 128, 0.01), sample.parts("naive + rope", 128, 0.02),
          sample.parts("naive", 512, outcome="out of memory"), sample.parts("fused", 512, outcome="planned")]
 
 
-class StepPartsTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class StepPartsTest(CommandTest):
     def report(self, cells, device="host"):
-        (self.folder / "records.jsonl").write_text(sample.text([sample.header(device), *cells]))
-        with contextlib.redirect_stdout(io.StringIO()):
-            self.assertEqual(program.main(["report", str(self.folder), "--recorded", str(self.folder / "none")]), 0)
-        return (self.folder / "index.html").read_text()
+        return self.report_of([sample.header(device), *cells])[0]
 
     def part_of(self, html):
         return html.split('id="parts"')[1].split("</section>")[0]

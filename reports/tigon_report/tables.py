@@ -65,37 +65,46 @@ def _cell_key(record):
     return (*of_cell(record), record.get("basis", ""))
 
 
+def _beside_naive(run, kind):
+    """(record, that of naive in the same cell, or None) of every record of a kind."""
+    naive = {_cell_key(record): record for record in run.of(kind) if record["impl"] == "naive"}
+    for record in run.of(kind):
+        base = naive.get(_cell_key(record))
+        yield record, None if base is record else base
+
+
+def _by_pass(rows):
+    sections = collections.OrderedDict()
+    for row in rows:
+        sections.setdefault((row["op"], row["pass"]), []).append({**row, "where": units.axes_text(row["axes"])})
+    return sections
+
+
+def _speed_row(record, base):
+    computes = record.get("bound") == "compute"
+    rate = (record.get("flop_rate_per_s"), "flop_per_s") if computes else \
+        (record.get("bandwidth_bytes_per_s"), "bytes_per_s")
+    timed = base and base.get("median_s") and record.get("median_s")
+    return {**record, "speed_up": base["median_s"] / record["median_s"] if timed else None,
+            "share": record.get("share_of_gemm" if computes else "share_of_copy"), "rate": units.rate(*rate)}
+
+
+def _memory_row(record, base):
+    ratio = None
+    if base and record.get("arena_bytes") is not None and base.get("arena_bytes"):
+        total = base["tensors_bytes"] + base["arena_bytes"]
+        ratio = total / (record["tensors_bytes"] + record["arena_bytes"])
+    return {**record, "smaller": ratio}
+
+
 def speed(run):
     """Bench records by op and pass; each row carries the speed-up over naive in the same cell, where both ran."""
-    naive = {_cell_key(record): record for record in run.of("bench") if record["impl"] == "naive"}
-    sections = collections.OrderedDict()
-    for record in run.of("bench"):
-        base = naive.get(_cell_key(record))
-        ratio = None
-        if base and base is not record and base.get("median_s") and record.get("median_s"):
-            ratio = base["median_s"] / record["median_s"]
-        share = record.get("share_of_gemm") if record.get("bound") == "compute" else record.get("share_of_copy")
-        rate = (record.get("flop_rate_per_s"), "flop_per_s") if record.get("bound") == "compute" else \
-            (record.get("bandwidth_bytes_per_s"), "bytes_per_s")
-        sections.setdefault((record["op"], record["pass"]), []).append(
-            {**record, "where": units.axes_text(record["axes"]), "speed_up": ratio, "share": share,
-             "rate": units.rate(*rate)})
-    return sections
+    return _by_pass(_speed_row(*pair) for pair in _beside_naive(run, "bench"))
 
 
 def memory(run):
     """Memory records by op and pass; each row carries the ratio of extra bytes to naive in the same cell."""
-    naive = {_cell_key(record): record for record in run.of("memory") if record["impl"] == "naive"}
-    sections = collections.OrderedDict()
-    for record in run.of("memory"):
-        base = naive.get(_cell_key(record))
-        ratio = None
-        if base and base is not record and record.get("arena_bytes") is not None and base.get("arena_bytes"):
-            total = base["tensors_bytes"] + base["arena_bytes"]
-            ratio = total / (record["tensors_bytes"] + record["arena_bytes"])
-        sections.setdefault((record["op"], record["pass"]), []).append(
-            {**record, "where": units.axes_text(record["axes"]), "smaller": ratio})
-    return sections
+    return _by_pass(_memory_row(*pair) for pair in _beside_naive(run, "memory"))
 
 
 def ceilings(run):

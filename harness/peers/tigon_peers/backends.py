@@ -7,8 +7,6 @@ import sys
 
 import numpy
 
-FLOATS = ("f64", "f32", "bf16", "f16")
-
 
 def from_file(t):
     return numpy.fromfile(t["file"], "<f8").reshape(t["shape"])
