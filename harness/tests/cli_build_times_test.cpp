@@ -13,14 +13,15 @@ namespace {
 TEST(BuildTimes, the_last_time_of_each_object_counts_and_the_slowest_is_first) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "build.ninja")
-      << "build harness/CMakeFiles/tigon_cli.dir/cli/list.cpp.o: CXX_COMPILER list.cpp\n"
+      << "build harness/CMakeFiles/tigon_cli.dir/cli/commands/list.cpp.o: CXX_COMPILER "
+         "list.cpp\n"
          "build kernels/CMakeFiles/tigon_rope_fast.dir/__/host_sources/kernels/rope/rope.cu.cpp.o: "
          "CXX_COMPILER rope.cu.cpp\n"
          "build bin/tigon: CXX_EXECUTABLE_LINKER\n";
   std::ofstream(folder.path() / ".ninja_log")
       << "# ninja log v5\n"
-         "0\t90000\t1\tharness/CMakeFiles/tigon_cli.dir/cli/list.cpp.o\ta\n"
-         "0\t2500\t1\tharness/CMakeFiles/tigon_cli.dir/cli/list.cpp.o\ta\n"
+         "0\t90000\t1\tharness/CMakeFiles/tigon_cli.dir/cli/commands/list.cpp.o\ta\n"
+         "0\t2500\t1\tharness/CMakeFiles/tigon_cli.dir/cli/commands/list.cpp.o\ta\n"
          "10\t8010\t1\tkernels/CMakeFiles/tigon_rope_fast.dir/__/host_sources/"
          "kernels/rope/rope.cu.cpp.o\tb\n"
          "0\t70000\t1\tharness/CMakeFiles/tigon_contracts.dir/ops/removed.cpp.o\td\n"
