@@ -42,25 +42,12 @@ int run_program(int argc, char** argv) {
   Program program;
   program.command.assign(argv, argv + argc);
   program.command[0] = "./tigon";
-  add_run(root, &program);
-  add_check(root, &program);
-  add_bench(root, &program);
-  add_converge(root, &program);
-  add_report(root, &program);
-  add_list(root, &program);
-  add_describe(root, &program);
-  add_mutants(root, &program);
-  add_doctor(root, &program);
-  add_maxlen(root, &program);
-  add_soak(root, &program);
-  add_rounding(root, &program);
-  add_trace(root, &program);
-  add_debug(root, &program);
-  add_profile(root, &program);
-  add_tune(root, &program);
+#define TIGON_COMMAND(name) add_##name(root, &program);
+#include "harness/cli/commands.inc"
+#undef TIGON_COMMAND
   std::vector<std::string> typed(argv + 1, argv + argc);
   use_machine_table();
-  if (auto resumed = resumed_run(typed)) {
+  if (auto resumed = resumed_run(typed, line.commands_with(kResume))) {
     typed = resumed->words();
     program.resumed = std::make_shared<const Resumed>(std::move(*resumed));
   }

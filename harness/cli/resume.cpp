@@ -2,6 +2,7 @@
 #include "harness/cli/resume.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -13,9 +14,6 @@
 
 namespace tigon::cli {
 namespace {
-
-constexpr const char* kFlag = "--resume";
-constexpr std::string_view kCommands[] = {"check", "bench", "converge", "run"};
 
 // The records file of a path or of a run's name.
 std::filesystem::path find_records(const std::string& run) {
@@ -105,32 +103,33 @@ std::vector<const Json*> Resumed::all(const std::string& kind) const {
   return found;
 }
 
-std::optional<Resumed> resumed_run(const std::vector<std::string>& words) {
-  const std::string with_value = std::string(kFlag) + "=";
+std::optional<Resumed> resumed_run(const std::vector<std::string>& words,
+                                   const std::vector<std::string>& commands) {
+  const std::string with_value = std::string(kResume) + "=";
   const auto flag = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
-    return word == kFlag || word.rfind(with_value, 0) == 0;
+    return word == kResume || word.rfind(with_value, 0) == 0;
   });
   if (flag == words.end() || words.size() < 2) return std::nullopt;
   for (const char* help : {"-h", "--help"})
     if (std::find(words.begin(), words.end(), help) != words.end()) return std::nullopt;
   const std::string& command = words[0];
-  if (std::find(std::begin(kCommands), std::end(kCommands), command) == std::end(kCommands))
-    throw UsageError(fmt::format("{}: only check, bench, converge and run can be continued with {}",
-                                 command, kFlag));
-  const bool apart = *flag == kFlag;
+  if (std::find(commands.begin(), commands.end(), command) == commands.end())
+    throw UsageError(fmt::format("{}: only {} can be continued with {}", command,
+                                 fmt::join(commands, ", "), kResume));
+  const bool apart = *flag == kResume;
   if (flag != words.begin() + 1 || words.size() != (apart ? 3u : 2u))
     throw UsageError(fmt::format(
-        "{} goes on with the options of its run: write ./tigon {} {} RUN and nothing else", kFlag,
-        command, kFlag));
+        "{} goes on with the options of its run: write ./tigon {} {} RUN and nothing else", kResume,
+        command, kResume));
   Resumed run(apart ? words[2] : flag->substr(with_value.size()));
   for (const std::string& word : run.words())
     if (word.rfind("--impl-from", 0) == 0)
       throw UsageError(
           fmt::format("{} {}: a run over a plug-in library cannot be continued; start a new run",
-                      kFlag, run.path().string()));
+                      kResume, run.path().string()));
   if (run.words()[0] != command)
     throw UsageError(fmt::format("{} was made by ./tigon {}; write ./tigon {} {} RUN",
-                                 run.path().string(), run.words()[0], run.words()[0], kFlag));
+                                 run.path().string(), run.words()[0], run.words()[0], kResume));
   return run;
 }
 

@@ -41,9 +41,11 @@ class Resumed {
   size_t damaged_ = 0;
 };
 
+inline constexpr const char* kResume = "--resume";
+
 // The run that `words` ("check --resume RUN") continue; nothing when --resume is not among them.
-// Throws UsageError when it is not alone with a command that can be continued, and what Resumed
-// throws.
-std::optional<Resumed> resumed_run(const std::vector<std::string>& words);
+// Throws UsageError when it is not alone with one of `commands`, and what Resumed throws.
+std::optional<Resumed> resumed_run(const std::vector<std::string>& words,
+                                   const std::vector<std::string>& commands);
 
 }  // namespace tigon::cli

@@ -2,85 +2,67 @@
 #include "harness/measure/sweep.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "harness/run/cases/chosen.h"
 #include "harness/run/cases/covering.h"
 
 namespace tigon {
 namespace {
 
-using Shape = std::map<std::string, int64_t>;
-
-bool wanted(const std::vector<std::string>& names, const std::string& name) {
-  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Every combination of the values.
-std::vector<Shape> product(const OpSpec& op,
-                           const std::function<std::vector<int64_t>(const AxisPlan&)>& values) {
-  std::vector<Shape> shapes = {{}};
-  for (const AxisPlan& plan : op.axes) {
-    std::vector<Shape> longer;
-    for (const Shape& shape : shapes)
-      for (const int64_t value : values(plan)) {
-        longer.push_back(shape);
-        longer.back()[plan.axis.symbol] = value;
-      }
-    shapes = std::move(longer);
-  }
-  return shapes;
+const std::vector<int64_t>& sizes_of(const AxisPlan& plan, const CheckRequest& request, bool host) {
+  return tigon::sizes_of(plan, request, host ? plan.host_sweep : plan.sweep);
 }
 
 std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool host,
                              bool middle_only) {
-  return product(op, [&](const AxisPlan& plan) -> std::vector<int64_t> {
-    if (const auto given = request.axes.find(plan.axis.symbol); given != request.axes.end())
-      return given->second;
-    const std::vector<int64_t>& sweep = host ? plan.host_sweep : plan.sweep;
-    if (middle_only && !sweep.empty()) return {sweep[sweep.size() / 2]};
-    return sweep;
-  });
-}
-
-std::vector<std::string> implementations_for(const Pass& pass, DType dtype,
-                                             const CheckRequest& request) {
-  std::vector<std::string> names;
-  for (const Implementation& i : pass.implementations)
-    if (is_selected(i, request.implementations) &&
-        std::find(i.policies.begin(), i.policies.end(), dtype) != i.policies.end())
-      names.push_back(i.name);
-  return names;
-}
-
-std::vector<Cell> pairwise_cells(const OpSpec& op, const Pass& pass, const CheckRequest& request,
-                                 bool host) {
-  std::vector<DType> dtypes;
-  for (const DType dtype : op.policies)
-    if (request.dtypes.empty() ||
-        std::find(request.dtypes.begin(), request.dtypes.end(), dtype) != request.dtypes.end())
-      dtypes.push_back(dtype);
-  std::vector<std::vector<int64_t>> values;
-  std::vector<size_t> sizes = {dtypes.size()};
+  AxisValues lists;
   for (const AxisPlan& plan : op.axes) {
-    const auto given = request.axes.find(plan.axis.symbol);
-    values.push_back(given != request.axes.end() ? given->second
-                     : host                      ? plan.host_sweep
-                                                 : plan.sweep);
-    sizes.push_back(values.back().size());
+    const std::vector<int64_t>& sizes = sizes_of(plan, request, host);
+    const bool one = middle_only && !sizes.empty() && request.axes.count(plan.axis.symbol) == 0;
+    lists.emplace_back(plan.axis.symbol, one ? std::vector{sizes[sizes.size() / 2]} : sizes);
   }
+  return product(lists);
+}
+
+// The cell of a shape, with the implementations that have the type; nothing where none has it.
+std::optional<Cell> cell_of(const ChosenPass& chosen, DType dtype, const Shape& shape,
+                            const CheckRequest& request) {
+  std::vector<std::string> names;
+  for (const Implementation* i : chosen_implementations(*chosen.pass, request, true))
+    if (is_chosen(i->policies, dtype)) names.push_back(i->name);
+  if (names.empty()) return std::nullopt;
+  Case c = plain_case(chosen, names.front(), dtype, request);
+  c.axes = shape;
+  return Cell{c, names};
+}
+
+std::vector<Cell> pairwise_cells(const ChosenPass& chosen, const CheckRequest& request, bool host) {
+  const std::vector<AxisPlan>& axes = chosen.op->axes;
+  const std::vector<DType> dtypes = chosen_dtypes(chosen.op->policies, request);
+  std::vector<size_t> counts = {dtypes.size()};
+  for (const AxisPlan& plan : axes) counts.push_back(sizes_of(plan, request, host).size());
   std::vector<Cell> cells;
-  for (const Row& row : pairwise_rows(sizes)) {
-    Case c;
-    c.op = op.name;
-    c.pass = pass.name;
-    c.dtype = dtypes[row[0]];
-    for (size_t a = 0; a < values.size(); ++a)
-      c.axes[op.axes[a].axis.symbol] = values[a][row[a + 1]];
-    c.inputs = op.inputs.front().name;
-    c.seed = request.seed;
-    const auto names = implementations_for(pass, c.dtype, request);
-    if (names.empty()) continue;
-    c.impl = names.front();
-    cells.push_back({c, names});
+  for (const Row& row : pairwise_rows(counts)) {
+    Shape shape;
+    for (size_t a = 0; a < axes.size(); ++a)
+      shape[axes[a].axis.symbol] = sizes_of(axes[a], request, host)[row[a + 1]];
+    if (auto cell = cell_of(chosen, dtypes[row[0]], shape, request))
+      cells.push_back(std::move(*cell));
+  }
+  return cells;
+}
+
+// Every combination of sizes and types, as far as `size` asks for.
+std::vector<Cell> grid_cells(const ChosenPass& chosen, const CheckRequest& request, SweepSize size,
+                             bool host) {
+  std::vector<Cell> cells;
+  for (const DType dtype : chosen_dtypes(chosen.op->policies, request)) {
+    const bool main_type = !request.dtypes.empty() || dtype == DType::kBF16;
+    if (size == SweepSize::kQuick && !main_type) continue;
+    const bool middle = size == SweepSize::kQuick || (size == SweepSize::kDefault && !main_type);
+    for (const Shape& shape : shapes_of(*chosen.op, request, host, middle))
+      if (auto cell = cell_of(chosen, dtype, shape, request)) cells.push_back(std::move(*cell));
   }
   return cells;
 }
@@ -121,38 +103,10 @@ std::vector<Cell> filtered(const std::vector<Cell>& cells, const CheckRequest& r
 std::vector<Cell> sweep_cells(const CheckRequest& request, SweepSize size, bool host) {
   std::vector<Cell> cells = cells_of_cases(request.cases);
   if (!cells.empty()) return filtered(cells, request);
-  for (const OpSpec& op : all_ops()) {
-    if (!wanted(request.ops, op.name)) continue;
-    for (const Pass& pass : op.passes) {
-      if (!wanted(request.passes, pass.name)) continue;
-      if (size == SweepSize::kPairwise) {
-        for (Cell& cell : pairwise_cells(op, pass, request, host)) cells.push_back(std::move(cell));
-        continue;
-      }
-      for (const DType dtype : op.policies) {
-        const bool asked =
-            std::find(request.dtypes.begin(), request.dtypes.end(), dtype) != request.dtypes.end();
-        if (!request.dtypes.empty() && !asked) continue;
-        const bool main_type = asked || dtype == DType::kBF16;
-        if (size == SweepSize::kQuick && !main_type) continue;
-        const bool middle =
-            size == SweepSize::kQuick || (size == SweepSize::kDefault && !main_type);
-        const auto names = implementations_for(pass, dtype, request);
-        if (names.empty()) continue;
-        for (const Shape& shape : shapes_of(op, request, host, middle)) {
-          Case c;
-          c.op = op.name;
-          c.pass = pass.name;
-          c.impl = names.front();
-          c.dtype = dtype;
-          c.axes = shape;
-          c.inputs = op.inputs.front().name;
-          c.seed = request.seed;
-          cells.push_back({c, names});
-        }
-      }
-    }
-  }
+  for (const ChosenPass& chosen : chosen_passes(request))
+    for (Cell& cell : size == SweepSize::kPairwise ? pairwise_cells(chosen, request, host)
+                                                   : grid_cells(chosen, request, size, host))
+      cells.push_back(std::move(cell));
   return filtered(cells, request);
 }
 

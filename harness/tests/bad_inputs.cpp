@@ -52,7 +52,7 @@ std::vector<BadInput> command_lines() {
       {{"check", "--gtest_nope=1"}, 2, "gtest"},
       {{"check", "--tag", "no_value"}, 2, "name=value"},
       {{"check", "--tag", "=x"}, 2, "name=value"},
-      {{"check", "--quick", "--full"}, 2, "--quick"},
+      {{"check", "--quick", "--tier", "check"}, 2, "--quick"},
       {{"check", "--out"}, 2, "--out"},
       {{"check", "--json", "/proc/no/file.jsonl"}, 5, "cannot write"},
       {{"check", "--json", "/tmp"}, 5, "cannot write /tmp: Is a directory"},

@@ -9,7 +9,7 @@ namespace {
 struct Given {
   std::vector<std::string> ops, axes, rest;
   int jobs = 7;
-  bool quick = false, graph = true;
+  bool quick = false, full = false, graph = true;
   bool has_run = false;
 };
 
@@ -23,10 +23,7 @@ int parse(const std::vector<std::string>& words, Given* given) {
   command.repeated("-a,--axis", &given->axes, "axes");
   command.option("--jobs", &given->jobs, "jobs").between(1, 1 << 24);
   const Option quick = command.flag("--quick", &given->quick, "quick");
-  command
-      .flag(
-          "--full", [] {}, "full")
-      .excludes(quick);
+  command.flag("--full", &given->full, "full").excludes(quick);
   command.flag("!--no-graph", &given->graph, "no graph");
   command.run([given] { given->has_run = true; });
   std::vector<std::string> all = {"sort"};

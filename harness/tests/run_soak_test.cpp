@@ -46,13 +46,13 @@ TEST(Soak, a_seed_stands_for_a_case) {
 TEST(Soak, takes_what_was_asked_for) {
   SoakRequest request;
   request.op = all_ops().front().name;
-  request.passes = {"forward"};
-  request.implementations = {"naive"};
+  request.choice.passes = {"forward"};
+  request.choice.implementations = {"naive"};
   for (const Case& c : soak_cases(request, 0, 20)) {
     EXPECT_EQ(c.pass, "forward");
     EXPECT_EQ(c.impl, "naive");
   }
-  request.passes = {"sideways"};
+  request.choice.passes = {"sideways"};
   EXPECT_THROW(soak_cases(request, 0, 1), UsageError);
 }
 

@@ -11,11 +11,12 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/check_budget.h"
 #include "harness/cli/options/case_pattern.h"
-#include "harness/cli/options/suggest.h"
 #include "harness/cli/stages.h"
+#include "harness/cli/suite.h"
 #include "harness/cli/text/failure.h"
 #include "harness/cli/text/left_out.h"
 #include "harness/cli/text/terminal.h"
+#include "harness/run/cases/known_names.h"
 #include "harness/run/judging/properties.h"
 #include "harness/run/memory/headroom.h"
 
@@ -128,7 +129,6 @@ Tier tier_of(const CheckOptions& options) {
 // The requests that the options stand for, each with its cases.
 std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   CheckRequest request = request_of(options.select);
-  require_known("property", options.properties, property_names());
   request.properties = options.properties;
   request.save_folder = options.save;
   request.plugin = options.plugin.path;
@@ -145,30 +145,12 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
     throw UsageError(fmt::format("--executor {}: this build has {}", options.executor,
                                  default_executor() == "cuda" ? "cuda" : "fast and checked"));
   if (options.executor == "checked") request.tier = Tier::kTiny;
-  std::vector<CheckRequest> requests = {request};
-  // The checking executor watches kernels that were compiled for it, which a library's are not.
-  const bool all = options.executor.empty() && options.plugin.path.empty() &&
-                   default_executor() == "fast" &&
-                   (request.tier == Tier::kTiny || request.tier == Tier::kCheck) &&
-                   request.axes.empty() && request.cases.empty() && budget_of(options.select) == 0;
-  if (all) {
-    CheckRequest checked = request;
-    checked.executor = "checked";
-    checked.tier = Tier::kTiny;
-    requests.insert(requests.begin(), checked);
-  }
-  const Exclusion excluded(options.select.exclude);
-  for (CheckRequest& r : requests) {
+  return suite_of(request, options.select, [&](const CheckRequest& r) {
     const bool covering = budget_of(options.select) > 0 && r.cases.empty();
-    r.cases = covering ? budgeted_cases(r) : select_cases(r);
-    if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &r.cases);
-    std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
-    r.filter.clear();  // done
-    r.shard_index = 0;
-    r.shard_count = 1;
-  }
-  std::erase_if(requests, [](const CheckRequest& r) { return r.cases.empty(); });
-  return requests;
+    std::vector<Case> cases = covering ? budgeted_cases(r) : select_cases(r);
+    if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &cases);
+    return cases;
+  });
 }
 
 // Takes the cases that are sealed in the run that is continued out of a request; their results.
@@ -312,10 +294,6 @@ void add_check(Command root, Program* program) {
       .not_negative();
   command.flag("--trace", &options->trace, "count memory traffic instead (host)");
   Option quick = command.flag("--quick", &options->quick, "the tiny cases only");
-  command
-      .flag(
-          "--full", [] {}, "all cases (the default)")
-      .excludes(quick);
   command
       .option("--tier", &options->tier,
               "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")

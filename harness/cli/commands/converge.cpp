@@ -15,9 +15,9 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/converge_options.h"
 #include "harness/cli/commands/experiments.h"
-#include "harness/cli/options/suggest.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/text/converge_events.h"
+#include "harness/run/cases/known_names.h"
 
 namespace tigon::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/options/suggest.h"
 #include "harness/cli/text/contract_text.h"
 #include "harness/cli/text/describe_all.h"
 #include "harness/measure/launch_shapes.h"
+#include "harness/run/cases/known_names.h"
 #include "harness/run/judging/properties.h"
 #include "harness/spec/op_spec.h"
 

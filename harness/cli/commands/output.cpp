@@ -14,7 +14,7 @@ void add_output(Command command, Output* output) {
 }
 
 void add_resume(Command command) {
-  command.ignored("--resume",
+  command.ignored(kResume,
                   "go on with this run (folder or name) where it ended; alone, with its options");
 }
 

@@ -6,9 +6,9 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/converge_options.h"
-#include "harness/cli/options/suggest.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/text/terminal.h"
+#include "harness/run/cases/known_names.h"
 #include "harness/run/check.h"
 
 namespace tigon::cli {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <memory>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/options/selection.h"
+#include "harness/cli/suite.h"
 #include "harness/cli/text/terminal.h"
+#include "harness/run/cases/chosen.h"
 #include "harness/run/judging/soak.h"
 
 namespace tigon::cli {
@@ -73,21 +75,15 @@ SoakResult soak_one(Session& session, const SoakOptions& options, const CheckReq
 int soak_seeds(Session& session, const SoakOptions& options) {
   CheckRequest base = request_of(options.select);
   base.jobs = options.jobs;
-  const std::vector<const OpSpec*> ops = selected_ops(options.select);
   int groups = 0, group = 0;
-  const auto wanted = [&](DType t) {
-    return base.dtypes.empty() || std::count(base.dtypes.begin(), base.dtypes.end(), t) > 0;
-  };
-  for (const OpSpec* op : ops)
-    for (const DType dtype : op->policies) groups += wanted(dtype) ? 1 : 0;
+  for (const OpSpec* op : chosen_ops(base)) groups += std::ssize(chosen_dtypes(op->policies, base));
   Progress progress("soak", groups * options.seeds);
   const Clock clock;
   bool alarmed = false, ran = false;
-  for (const OpSpec* op : ops)
-    for (const DType dtype : op->policies) {
-      if (!wanted(dtype) || interrupted()) continue;
-      const SoakRequest soak{
-          op->name, dtype, base.passes, base.implementations, base.axes, options.most_elements};
+  for (const OpSpec* op : chosen_ops(base))
+    for (const DType dtype : chosen_dtypes(op->policies, base)) {
+      if (interrupted()) continue;
+      const SoakRequest soak{op->name, dtype, base, options.most_elements};
       // Time that one group leaves is the next one's; the last are not left without any.
       const double share = static_cast<double>(++group) / groups;
       const double end_s = options.minutes > 0 ? 60 * options.minutes * share
@@ -105,32 +101,11 @@ int soak_seeds(Session& session, const SoakOptions& options) {
   return alarmed ? kExitIncorrect : ran ? kExitOk : kExitNothing;
 }
 
-// The suite as `tigon check` runs it.
-std::vector<CheckRequest> suite_of(const SoakOptions& options) {
+int soak_repeats(Session& session, const SoakOptions& options) {
   CheckRequest request = request_of(options.select);
   request.jobs = options.jobs;
   if (options.quick) request.tier = Tier::kTiny;
-  std::vector<CheckRequest> suite = {request};
-  if (default_executor() == "fast") {
-    CheckRequest checked = request;
-    checked.executor = "checked";
-    checked.tier = Tier::kTiny;
-    suite.insert(suite.begin(), checked);
-  }
-  const Exclusion excluded(options.select.exclude);
-  for (CheckRequest& r : suite) {
-    r.cases = select_cases(r);
-    std::erase_if(r.cases, [&](const Case& c) { return excluded(case_id(c)); });
-    r.filter.clear();  // done, and so is the shard
-    r.shard_index = 0;
-    r.shard_count = 1;
-  }
-  std::erase_if(suite, [](const CheckRequest& r) { return r.cases.empty(); });
-  return suite;
-}
-
-int soak_repeats(Session& session, const SoakOptions& options) {
-  const std::vector<CheckRequest> suite = suite_of(options);
+  const std::vector<CheckRequest> suite = suite_of(request, options.select);
   size_t cases = 0;
   for (const CheckRequest& r : suite) cases += r.cases.size();
   Progress progress("soak", static_cast<int>(cases) * options.repeat);

@@ -5,9 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "harness/cli/options/suggest.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/judge/verdict.h"
+#include "harness/run/cases/known_names.h"
 
 namespace tigon::cli {
 namespace {
@@ -134,6 +134,13 @@ void CommandLine::set_version(const std::string& text) {
   app_->set_version_flag("--version", text);
 }
 void CommandLine::require_command() { app_->require_subcommand(1); }
+
+std::vector<std::string> CommandLine::commands_with(const std::string& option) const {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app_->get_subcommands(nullptr))
+    if (command->get_option_no_throw(option) != nullptr) names.push_back(command->get_name());
+  return names;
+}
 
 std::optional<int> CommandLine::parse(const std::vector<std::string>& words) {
   try {

@@ -82,6 +82,8 @@ class CommandLine {
   Command program() const { return Command(app_.get()); }
   void set_version(const std::string& text);
   void require_command();
+  // Those that have this option.
+  std::vector<std::string> commands_with(const std::string& option) const;
   // Runs the command that the words are of. Otherwise an exit code: --help and --version print what
   // they are asked for, and a wrong word is one line on stderr, with the nearest right one.
   std::optional<int> parse(const std::vector<std::string>& words);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/cli/options/suggest.h"
+#include "harness/run/cases/known_names.h"
 
 namespace tigon::cli {
 

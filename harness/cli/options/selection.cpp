@@ -12,19 +12,14 @@
 
 #include "harness/cli/options/axis_values.h"
 #include "harness/cli/options/models.h"
-#include "harness/cli/options/suggest.h"
+#include "harness/run/cases/chosen.h"
+#include "harness/run/cases/known_names.h"
 
 namespace tigon::cli {
 namespace {
 
 void add_name(std::vector<std::string>* names, const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
-}
-
-std::vector<std::string> op_names() {
-  std::vector<std::string> names;
-  for (const OpSpec& op : all_ops()) names.push_back(op.name);
-  return names;
 }
 
 int count_of(std::string_view text, std::string_view what) {
@@ -80,17 +75,6 @@ Shard shard_of_slurm() {
   const char* job = std::getenv("SLURM_ARRAY_JOB_ID");
   return checked({(id - first) / step, variable("SLURM_ARRAY_TASK_COUNT", 1), "SLURM_ARRAY_TASK_ID",
                   job == nullptr ? "" : fmt::format("slurm {}", job)});
-}
-
-void check_pass_and_implementation(const Selection& s, const std::vector<const OpSpec*>& ops) {
-  std::vector<std::string> passes, implementations;
-  for (const OpSpec* op : ops)
-    for (const Pass& pass : op->passes) {
-      add_name(&passes, pass.name);
-      for (const Implementation& i : pass.implementations) add_name(&implementations, i.name);
-    }
-  require_known("pass", s.passes, passes);
-  require_known("implementation", s.implementations, implementations);
 }
 
 // The ops and axis values that --model stands for; what is named beside it goes first.
@@ -207,25 +191,21 @@ DType dtype_named(const std::string& name) {
 }
 
 std::vector<const OpSpec*> selected_ops(const Selection& s) {
-  require_known("op", s.ops, op_names());
-  std::vector<const OpSpec*> ops;
-  for (const OpSpec& op : all_ops())
-    if (s.ops.empty() || std::find(s.ops.begin(), s.ops.end(), op.name) != s.ops.end())
-      ops.push_back(&op);
-  return ops;
+  CheckRequest request;
+  request.ops = s.ops;
+  require_possible(request);
+  return chosen_ops(request);
 }
 
 CheckRequest request_of(const Selection& given) {
   const Selection s = with_model(given);
   budget_of(s);
-  const std::vector<const OpSpec*> ops = selected_ops(s);
-  check_pass_and_implementation(s, ops);
   CheckRequest request;
+  request.axes = parse_axes(s.axes, selected_ops(s));
   request.ops = s.ops;
   request.passes = s.passes;
   request.implementations = s.implementations;
   for (const std::string& name : s.dtypes) request.dtypes.push_back(dtype_named(name));
-  request.axes = parse_axes(s.axes, ops);
   request.filter = s.filter;
   for (const std::string& id : s.cases) request.cases.push_back(parse_case(id));
   const Shard shard = shard_of(s.shard);
@@ -235,6 +215,7 @@ CheckRequest request_of(const Selection& given) {
   if (!(s.timeout_s >= 0))
     throw UsageError(fmt::format("--timeout {}: seconds, 0 or more", s.timeout_s));
   request.timeout_s = s.timeout_s;
+  require_possible(request);
   return request;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "harness/run/cases/chosen.h"
 #include "harness/run/cases/select.h"
 
 namespace tigon {
@@ -69,14 +70,10 @@ class Rows {
   size_t turn_ = 0;
 };
 
-bool wanted(const std::vector<std::string>& names, const std::string& name) {
-  return names.empty() || std::count(names.begin(), names.end(), name) > 0;
-}
-
 // What the factors of one implementation stand for.
 struct Factors {
   std::vector<DType> dtypes;
-  std::vector<std::pair<std::string, std::vector<int64_t>>> axes;
+  AxisValues axes;
   std::vector<OptionSet> options;
   std::vector<InputSet> inputs;
   std::vector<std::pair<int, int>> layouts = {{0, 0}, {1, 0}};  // shift, gap
@@ -91,16 +88,10 @@ struct Factors {
 Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& impl,
                    const CheckRequest& request) {
   Factors f;
-  for (const DType type : impl.policies)
-    if (request.dtypes.empty() ||
-        std::count(request.dtypes.begin(), request.dtypes.end(), type) > 0)
-      f.dtypes.push_back(type);
-  for (const AxisPlan& plan : op.axes) {
-    const auto given = request.axes.find(plan.axis.symbol);
-    f.axes.emplace_back(plan.axis.symbol, given != request.axes.end()   ? given->second
-                                          : request.tier == Tier::kTiny ? plan.tiny
-                                                                        : plan.check);
-  }
+  f.dtypes = chosen_dtypes(impl.policies, request);
+  const bool tiny = request.tier == Tier::kTiny;
+  for (const AxisPlan& plan : op.axes)
+    f.axes.emplace_back(plan.axis.symbol, sizes_of(plan, request, tiny ? plan.tiny : plan.check));
   for (const OptionSet& set : op.option_sets)
     if (auto options = options_for(pass, set)) f.options.push_back(std::move(*options));
   // What a library makes of NaN is its own.
@@ -113,15 +104,14 @@ Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& imp
 }
 
 // Options that do not fit the sizes make place for the defaults.
-Case case_of(const OpSpec& op, const Pass& pass, const Case& base, const Factors& f,
-             const Row& row) {
-  Case c = base;
-  c.dtype = f.dtypes[row[0]];
+Case case_of(const ChosenPass& chosen, const Implementation& impl, const CheckRequest& request,
+             const Factors& f, const Row& row) {
+  Case c = plain_case(chosen, impl.name, f.dtypes[row[0]], request);
   c.options = f.options[row[1]];
   c.inputs = f.inputs[row[2]].name;
   std::tie(c.shift, c.gap) = f.layouts[row[3]];
   for (size_t a = 0; a < f.axes.size(); ++a) c.axes[f.axes[a].first] = f.axes[a].second[row[4 + a]];
-  if (!options_fit(op, pass, c)) c.options.clear();
+  if (!options_fit(*chosen.op, *chosen.pass, c)) c.options.clear();
   return c;
 }
 
@@ -155,29 +145,17 @@ Covering covering_cases(const CheckRequest& request) {
   // Turn by turn: the first row of every implementation, the second, ...
   std::map<size_t, Covering> turns;
   Covering all;
-  for (const OpSpec& op : all_ops()) {
-    if (!wanted(request.ops, op.name)) continue;
-    for (const Pass& pass : op.passes) {
-      if (!wanted(request.passes, pass.name)) continue;
-      for (const Implementation& impl : pass.implementations) {
-        if (!is_selected(impl, request.implementations)) continue;
-        if (request.implementations.empty() && is_library(impl)) continue;
-        const Factors factors = factors_of(op, pass, impl, request);
-        Case base;
-        base.op = op.name;
-        base.pass = pass.name;
-        base.impl = impl.name;
-        base.seed = request.seed;
-        const std::vector<Row> rows = pairwise_rows(factors.sizes());
-        const std::vector<size_t> gains = gains_of(rows);
-        for (size_t i = 0; i < rows.size(); ++i) {
-          turns[i].cases.push_back(case_of(op, pass, base, factors, rows[i]));
-          turns[i].gains.push_back(gains[i]);
-          all.pairs += gains[i];
-        }
+  for (const ChosenPass& chosen : chosen_passes(request))
+    for (const Implementation* impl : chosen_implementations(*chosen.pass, request, false)) {
+      const Factors factors = factors_of(*chosen.op, *chosen.pass, *impl, request);
+      const std::vector<Row> rows = pairwise_rows(factors.sizes());
+      const std::vector<size_t> gains = gains_of(rows);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        turns[i].cases.push_back(case_of(chosen, *impl, request, factors, rows[i]));
+        turns[i].gains.push_back(gains[i]);
+        all.pairs += gains[i];
       }
     }
-  }
   for (const auto& [turn, some] : turns) {
     all.cases.insert(all.cases.end(), some.cases.begin(), some.cases.end());
     all.gains.insert(all.gains.end(), some.gains.begin(), some.gains.end());

@@ -1,14 +1,13 @@
 // Which cases a request selects: shapes x default options, option sets and input sets x small
 // shapes, every implementation and dtype; then filters and shards.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <regex>
 #include <set>
 
+#include "harness/run/cases/chosen.h"
 #include "harness/run/cases/select.h"
-#include "harness/run/check.h"
 #include "harness/run/inputs/inputs.h"
 #include "harness/run/judging/huge.h"
 #include "harness/run/judging/properties.h"
@@ -16,24 +15,6 @@
 namespace tigon {
 
 namespace {
-
-using Shape = std::map<std::string, int64_t>;
-using AxisValues = std::vector<std::pair<std::string, std::vector<int64_t>>>;
-
-// Every combination of the lists.
-std::vector<Shape> product(const AxisValues& lists) {
-  std::vector<Shape> shapes = {{}};
-  for (const auto& [axis, values] : lists) {
-    std::vector<Shape> longer;
-    for (const Shape& shape : shapes)
-      for (int64_t v : values) {
-        longer.push_back(shape);
-        longer.back()[axis] = v;
-      }
-    shapes = std::move(longer);
-  }
-  return shapes;
-}
 
 // Every value of every axis at least once, the other axes taking turns: as many shapes as there are
 // values, not their product.
@@ -56,11 +37,8 @@ std::vector<Shape> each_value(const AxisValues& lists) {
 std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool tiny) {
   AxisValues planned, given;
   for (const AxisPlan& a : op.axes) {
-    const auto found = request.axes.find(a.axis.symbol);
-    if (found != request.axes.end())
-      given.emplace_back(a.axis.symbol, found->second);
-    else
-      planned.emplace_back(a.axis.symbol, tiny ? a.tiny : a.check);
+    AxisValues& list = request.axes.count(a.axis.symbol) > 0 ? given : planned;
+    list.emplace_back(a.axis.symbol, sizes_of(a, request, tiny ? a.tiny : a.check));
   }
   std::vector<Shape> shapes;
   for (const Shape& shape : tiny ? product(planned) : each_value(planned))
@@ -76,17 +54,13 @@ constexpr int kFarGap = 1 << 30;
 
 class Plan {
  public:
-  Plan(const OpSpec& op, const CheckRequest& request) : op_(op), request_(request) {}
+  Plan(const ChosenPass& chosen, const CheckRequest& request)
+      : chosen_(chosen), op_(*chosen.op), request_(request) {}
 
-  // The cases of one pass, implementation and dtype.
-  void add(const Pass& pass, const Implementation& impl, DType dtype, std::vector<Case>* cases) {
-    base_ = {};
-    base_.op = op_.name;
-    base_.pass = pass.name;
-    base_.impl = impl.name;
-    base_.dtype = dtype;
-    base_.inputs = op_.inputs.front().name;
-    base_.seed = request_.seed;
+  // The cases of one implementation and dtype.
+  void add(const Implementation& impl, DType dtype, std::vector<Case>* cases) {
+    const Pass& pass = *chosen_.pass;
+    base_ = plain_case(chosen_, impl.name, dtype, request_);
     seen_.clear();
     if (request_.tier == Tier::kSweep || request_.tier == Tier::kHuge)
       return add_large(pass, impl, cases);
@@ -135,13 +109,11 @@ class Plan {
     if (is_library(impl)) return;
     const bool huge = request_.tier == Tier::kHuge, gpu = executor() == "cuda";
     AxisValues planned;
-    for (const AxisPlan& a : op_.axes) {
-      const auto given = request_.axes.find(a.axis.symbol);
-      planned.emplace_back(a.axis.symbol, given != request_.axes.end() ? given->second
-                                          : huge                       ? a.huge
-                                          : gpu                        ? a.sweep
-                                                                       : a.host_sweep);
-    }
+    for (const AxisPlan& a : op_.axes)
+      planned.emplace_back(a.axis.symbol, sizes_of(a, request_,
+                                                   huge  ? a.huge
+                                                   : gpu ? a.sweep
+                                                         : a.host_sweep));
     const OptionSet options = options_for(pass, op_.huge_options).value_or(OptionSet{});
     for (const Shape& shape : huge ? product(planned) : each_value(planned))
       push(shape, huge || gpu ? options : OptionSet{}, huge || gpu ? kTiledInputs : base_.inputs,
@@ -207,56 +179,16 @@ class Plan {
     c.axes = shape;
     c.options = options;
     c.inputs = inputs;
-    const bool fits = options_fit(op_, *find_pass(op_, c.pass), c);
+    const bool fits = options_fit(op_, *chosen_.pass, c);
     if (fits && seen_.insert(case_id(c)).second) cases->push_back(std::move(c));
   }
 
+  const ChosenPass chosen_;
   const OpSpec& op_;
   const CheckRequest& request_;
   Case base_;
   std::set<std::string> seen_;
 };
-
-bool selected(const std::vector<std::string>& wanted, const std::string& name) {
-  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-}
-
-void require_known(const char* what, const std::vector<std::string>& wanted,
-                   const std::set<std::string>& known) {
-  for (const std::string& name : wanted)
-    if (!known.count(name))
-      throw UsageError(fmt::format("no {} '{}'; known: {}", what, name, fmt::join(known, ", ")));
-}
-
-// Fails on names that no selected op has.
-void validate(const CheckRequest& request) {
-  std::set<std::string> ops, passes, implementations, axes;
-  for (const OpSpec& op : all_ops()) ops.insert(op.name);
-  require_known("op", request.ops, ops);
-  for (const OpSpec& op : all_ops()) {
-    if (!selected(request.ops, op.name)) continue;
-    for (const AxisPlan& a : op.axes) axes.insert(a.axis.symbol);
-    for (const Pass& pass : op.passes) {
-      passes.insert(pass.name);
-      for (const Implementation& i : pass.implementations) implementations.insert(i.name);
-    }
-  }
-  require_known("pass", request.passes, passes);
-  require_known("implementation", request.implementations, implementations);
-  const std::vector<std::string> properties = property_names();
-  require_known("property", request.properties, {properties.begin(), properties.end()});
-  for (const auto& [axis, values] : request.axes) {
-    require_known("axis", {axis}, axes);
-    if (values.empty()) throw UsageError(fmt::format("axis {}: no values", axis));
-    for (int64_t v : values)
-      if (v < 0) throw UsageError(fmt::format("axis {}={}: a size is 0 or more", axis, v));
-  }
-  if (request.shard_count < 1 || request.shard_index < 0 ||
-      request.shard_index >= request.shard_count)
-    throw UsageError(fmt::format("shard {}/{}: the index is 0 to count - 1", request.shard_index,
-                                 request.shard_count));
-  if (!(request.timeout_s >= 0)) throw UsageError("timeout: seconds, 0 or more");
-}
 
 class Filter {
  public:
@@ -278,31 +210,21 @@ class Filter {
 };
 
 // Libraries before the others: the baseline's errors are known when those are compared with them.
-std::vector<Implementation> baseline_first(const Pass& pass) {
-  std::vector<Implementation> all = pass.implementations;
-  std::stable_partition(all.begin(), all.end(), is_library);
+// A library has nothing that the checking executor could watch.
+std::vector<const Implementation*> baseline_first(const Pass& pass, const CheckRequest& request) {
+  auto all = chosen_implementations(pass, request, request.executor != "checked");
+  std::stable_partition(all.begin(), all.end(),
+                        [](const Implementation* i) { return is_library(*i); });
   return all;
 }
 
 std::vector<Case> enumerate(const CheckRequest& request) {
   std::vector<Case> cases;
-  for (const OpSpec& op : all_ops()) {
-    if (!selected(request.ops, op.name)) continue;
-    Plan plan(op, request);
-    for (const Pass& pass : op.passes) {
-      if (!selected(request.passes, pass.name)) continue;
-      for (const Implementation& impl : baseline_first(pass)) {
-        if (!is_selected(impl, request.implementations)) continue;
-        // A library has nothing that the checking executor could watch.
-        if (request.executor == "checked" && request.implementations.empty() && is_library(impl))
-          continue;
-        for (DType dtype : op.policies) {
-          const auto& wanted = request.dtypes;
-          if (wanted.empty() || std::find(wanted.begin(), wanted.end(), dtype) != wanted.end())
-            plan.add(pass, impl, dtype, &cases);
-        }
-      }
-    }
+  for (const ChosenPass& chosen : chosen_passes(request)) {
+    Plan plan(chosen, request);
+    for (const Implementation* impl : baseline_first(*chosen.pass, request))
+      for (const DType dtype : chosen_dtypes(chosen.op->policies, request))
+        plan.add(*impl, dtype, &cases);
   }
   return cases;
 }
@@ -333,13 +255,13 @@ bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& pl
 }
 
 std::vector<Case> select_cases(const CheckRequest& request) {
-  validate(request);
+  require_possible(request);
   const Filter filter(request.filter);
   std::vector<Case> cases = request.cases.empty() ? enumerate(request) : request.cases;
   std::erase_if(cases, [&](const Case& c) {
     const std::string id = case_id(c);
     const auto& properties = request.properties;
-    if (!properties.empty() && (c.property.empty() || !selected(properties, c.property)))
+    if (!properties.empty() && (c.property.empty() || !is_chosen(properties, c.property)))
       return true;
     const auto shard =
         static_cast<int>(stable_hash(id) % static_cast<uint64_t>(request.shard_count));

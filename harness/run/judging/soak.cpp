@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "harness/json/json.h"
+#include "harness/run/cases/chosen.h"
 #include "harness/run/cases/select.h"
 #include "harness/run/inputs/inputs.h"
 
@@ -48,27 +49,23 @@ int64_t random_size(const AxisPlan& plan, Dice* dice) {
 
 std::map<std::string, int64_t> random_shape(const OpSpec& op, const SoakRequest& r, int64_t most,
                                             Dice* dice) {
+  const auto& axes = r.choice.axes;
   while (true) {
     std::map<std::string, int64_t> shape;
     int64_t elements = 1;
     for (const AxisPlan& plan : op.axes) {
-      const auto given = r.axes.find(plan.axis.symbol);
+      const auto given = axes.find(plan.axis.symbol);
       const int64_t size =
-          given != r.axes.end() ? dice->pick(given->second) : random_size(plan, dice);
+          given != axes.end() ? dice->pick(given->second) : random_size(plan, dice);
       shape[plan.axis.symbol] = size;
       elements *= std::max<int64_t>(size, 1);
     }
-    if (elements <= most || r.axes.size() == op.axes.size()) return shape;
+    if (elements <= most || axes.size() == op.axes.size()) return shape;
   }
 }
 
 std::vector<const Implementation*> kernels_of(const Pass& pass, const SoakRequest& r) {
-  std::vector<const Implementation*> kernels;
-  for (const Implementation& i : pass.implementations) {
-    const bool asked = !r.implementations.empty();
-    if (is_selected(i, r.implementations) && (asked || !is_library(i))) kernels.push_back(&i);
-  }
-  return kernels;
+  return chosen_implementations(pass, r.choice, false);
 }
 
 Case random_case(const OpSpec& op, const std::vector<const Pass*>& passes, const SoakRequest& r,
@@ -99,9 +96,8 @@ std::vector<Case> soak_cases(const SoakRequest& request, uint64_t first, int cou
   if (!op) throw UsageError(fmt::format("no op '{}'", request.op));
   std::vector<const Pass*> passes;
   for (const Pass& pass : op->passes) {
-    const auto& wanted = request.passes;
-    if (!wanted.empty() && !std::count(wanted.begin(), wanted.end(), pass.name)) continue;
-    if (!kernels_of(pass, request).empty()) passes.push_back(&pass);
+    if (is_chosen(request.choice.passes, pass.name) && !kernels_of(pass, request).empty())
+      passes.push_back(&pass);
   }
   if (passes.empty()) throw UsageError(fmt::format("{}: nothing to soak is selected", request.op));
   const int64_t most = request.most_elements > 0      ? request.most_elements

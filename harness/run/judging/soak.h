@@ -12,10 +12,9 @@ namespace tigon {
 struct SoakRequest {
   std::string op;
   DType dtype = DType::kF32;
-  std::vector<std::string> passes, implementations;  // empty: all passes; all but the baseline
-  std::map<std::string, std::vector<int64_t>> axes;  // values to draw from, where given
-  int64_t most_elements =
-      0;  // bound of the product of all axes; 0: 2^13 on the host, 2^22 on a GPU
+  CheckRequest choice;  // passes, implementations (none: all but libraries) and sizes to draw from
+  // Bound of the product of all axes; 0: 2^13 on the host, 2^22 on a GPU.
+  int64_t most_elements = 0;
 };
 
 // One case per seed in [first, first + count), each with a random pass, shape, option set, input

@@ -1,5 +1,5 @@
 // "did you mean": the known name that a mistyped one is nearest to.
-#include "harness/cli/options/suggest.h"
+#include "harness/run/cases/known_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 
 #include "harness/judge/verdict.h"
 
-namespace tigon::cli {
+namespace tigon {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -46,4 +46,4 @@ void require_known(std::string_view what, const std::vector<std::string>& given,
   }
 }
 
-}  // namespace tigon::cli
+}  // namespace tigon

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tigon::cli {
+namespace tigon {
 
 // Fewest insertions, deletions, substitutions and swaps of neighbours that turn a into b (optimal
 // string alignment; Damerau 1964).
@@ -17,4 +17,4 @@ std::string nearest(std::string_view name, const std::vector<std::string>& known
 void require_known(std::string_view what, const std::vector<std::string>& given,
                    const std::vector<std::string>& known);
 
-}  // namespace tigon::cli
+}  // namespace tigon
