@@ -4,6 +4,7 @@ import re
 import sqlite3
 import unittest
 
+import sample
 from command_test import CommandTest, full, full_run
 from tigon_report import index_schema
 
@@ -33,6 +34,16 @@ class IndexTest(CommandTest):
         ratios = [row[0] for row in db.execute("SELECT speed_up FROM speed_up")]
         self.assertEqual(len(ratios), 2)
         self.assertAlmostEqual(ratios[0], 4 / 1.2)
+
+    def test_columns_are_of_the_declared_types_and_hold_the_worst_output(self):
+        worse = {"name": "dx", "error_over_budget": 0.75, "rms_over_budget": 0.125}
+        check = full(sample.check(error=0.5))
+        db = self.index(self.write("a.jsonl", [*full_run(), {**check, "outputs": [worse, *check["outputs"]]}]))
+        types = {row[1]: row[2] for table in ("records", "runs") for row in db.execute(f"PRAGMA table_info({table})")}
+        self.assertEqual([types[name] for name in ("median_s", "peak_bytes", "n", "verdict", "dirty", "seed", "tags", "seconds_s")],
+                         ["REAL", "REAL", "INTEGER", "TEXT", "INTEGER", "INTEGER", "TEXT", "REAL"])
+        row = db.execute("SELECT error_over_budget, rms_over_budget FROM checks ORDER BY line DESC").fetchone()
+        self.assertEqual(row, (0.75, 0.25))
 
     def test_the_queries_of_the_help_run(self):
         db = self.index(self.write("a.jsonl", full_run()))

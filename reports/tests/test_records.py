@@ -1,11 +1,13 @@
 """Tests of reading records, of tigon merge and of tigon simulate: nothing is lost, nothing wrong is taken."""
 import json
+import pathlib
 import random
+import re
 import unittest
 import zlib
 
 from command_test import CommandTest, full, full_run
-from tigon_report import merge, records
+from tigon_report import merge, records, schema
 
 
 def summed(record):
@@ -26,6 +28,14 @@ class ReadTest(CommandTest):
     def test_axes_of_a_slimmed_record_come_from_its_case_id(self):
         record = {"case_id": "rms_norm/forward/fused/f32/T=7,H=127,w=absent,inputs=normal,seed=42"}
         self.assertEqual(records.axes_of(record), {"T": 7, "H": 127})
+
+    def test_outcomes_are_those_that_the_program_counts(self):
+        outcomes = {verdict: records.outcome_of(verdict) for verdict in schema.SCHEMA["definitions"]["verdict"]["enum"]}
+        self.assertEqual({v for v, outcome in outcomes.items() if outcome == "passed"}, {"passed"})
+        text = (pathlib.Path(__file__).resolve().parents[2] / "harness/judge/verdict.cpp").read_text()
+        counted = dict(re.findall(r'"(\w+)", (kExit\w+)\}', text))
+        self.assertEqual({v for v, outcome in outcomes.items() if outcome == "skipped"},
+                         {v for v, code in counted.items() if code == "kExitOk"} - {"passed"})
 
     def test_torn_last_line_is_dropped_and_said(self):
         path = self.write("a.jsonl", full_run())
