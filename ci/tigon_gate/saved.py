@@ -13,6 +13,7 @@ from tigon_report import records
 from tigon_report.errors import DataError, InfrastructureError
 
 DTYPES = ("f32", "bf16", "f16")
+CASE_TIMEOUT_S = 300  # a case that is late on a busy machine would look like a difference
 PROPERTIES = ",prop="  # in the id of a case that compares a kernel with itself, which saves no tensors
 
 
@@ -51,7 +52,8 @@ class Program:
         file = pathlib.Path(folder) / "records.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         done = self._run(["check", "--impl", "fused", "--executor", self.executor, "--seed", str(self.seed), "--exclude",
-                          PROPERTIES, "--shrink", "0", "--save", str(folder), "--json", str(file), *selection], folder)
+                          PROPERTIES, "--shrink", "0", "--timeout", str(CASE_TIMEOUT_S), "--save", str(folder),
+                          "--json", str(file), *selection], folder)
         if done.returncode in (130, -2):
             raise KeyboardInterrupt
         try:
