@@ -43,13 +43,6 @@ std::vector<InputSet> all_inputs() {
   return sets;
 }
 
-// Outputs in other inputs' memory, under a name of its own.
-Property in_place_too(const char* name, std::map<std::string, std::string> memory_of) {
-  Property property = in_place(std::move(memory_of));
-  property.name = name;
-  return property;
-}
-
 }  // namespace
 
 OpSpec contract() {
@@ -95,7 +88,6 @@ OpSpec contract() {
                               {"y", {.roundings = rms_norm::kCastingRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
                    .flops = 5 * Expr(T) * H,
-                   .strided = {"x", "residual", "h", "y"},
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}, {"residual", 1}},
@@ -110,9 +102,7 @@ OpSpec contract() {
                                                   {.options = {{"casting", "gemma"}}})),
                         for_policies({DType::kF32},
                                      same_results("neutral_rounding", {},
-                                                  {.options = {{"casting", "none"}}})),
-                        in_place({{"h", "residual"}, {"y", "x"}}),
-                        in_place_too("in_place_of_x", {{"h", "x"}})},
+                                                  {.options = {{"casting", "none"}}}))},
                    .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
               pass<Backward>(
                   "backward",
@@ -130,7 +120,6 @@ OpSpec contract() {
                    .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
                    .flops = 10 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .strided = {"dy", "dh", "h", "dx"},
                    .upstream = "dy",
                    .properties =
                        {row_independence("T"),
@@ -144,8 +133,7 @@ OpSpec contract() {
                         same_results("no_stream_gradient", {.options = {{"dh", "absent"}}},
                                      {.fill = {{"dh", 0}}}),
                         with_options({{{"dh", "absent"}}},
-                                     orthogonality("dx", {"h"}, {{"eps", "0"}})),
-                        in_place({{"dx", "dh"}}), in_place_too("in_place_of_dy", {{"dx", "dy"}})}}),
+                                     orthogonality("dx", {"h"}, {{"eps", "0"}}))}}),
           },
   };
 }

@@ -60,7 +60,6 @@ OpSpec contract() {
                                                      })},
                    .budget = {{"y", {.elementary = kNormal}}},
                    .flops = 9 * Expr(T) * F,
-                   .strided = {"a", "b", "y"},
                    .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"y"})),
                                   of_both(down_multiplier({{"y", 1}})),
                                   of_both(gate_multiplier({})), of_both(dtype_twin())}}),
@@ -77,14 +76,12 @@ OpSpec contract() {
                             [](auto& a, Stream s) { return naive::geglu::backward(a, s); })},
                    .budget = {{"da", {.elementary = kNormal}}, {"db", {.elementary = kNormal}}},
                    .flops = 18 * Expr(T) * F,
-                   .strided =
-                       {"dy", "a", "b", "da", "db"},
-                   .properties =
-                       {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),
-                        of_both(gradient_scaling("dy", {"da", "db"})), of_both(dtype_twin()),
-                        of_both(down_multiplier({{"da", 1}, {"db", 1}})),
-                        of_both(gate_multiplier({{"da", 1}})),
-                        of_all_layouts(in_place({{"da", "a"}, {"db", "b"}}))}}),
+                   .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),
+                                  of_both(gradient_scaling("dy", {"da", "db"})),
+                                  of_both(dtype_twin()),
+                                  of_both(down_multiplier({{"da", 1}, {"db", 1}})),
+                                  of_both(gate_multiplier({{"da", 1}})),
+                                  of_all_layouts(in_place())}}),
           },
   };
 }

@@ -104,7 +104,6 @@ OpSpec contract() {
                               {"mean", {.reduction = H}},
                               {"rstd", {.reduction = H, .elementary = kElementary}}},
                    .flops = 7 * Expr(T) * H,
-                   .strided = {"x", "y"},
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
@@ -135,8 +134,6 @@ OpSpec contract() {
                         {"db", {.reduction = T}}},
                    .flops = 13 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .strided =
-                       {"dy", "x", "dx"},
                    .upstream =
                        "dy",
                    .properties =
@@ -146,8 +143,7 @@ OpSpec contract() {
                         gradient_scaling("dy", {"dx", "dw", "db"}), permutation("H"), dtype_twin(),
                         same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
                         same_results("frozen_bias", {}, {.options = {{"db", "absent"}}}),
-                        orthogonality("dx", {"1", "x"}, {{"eps", "0"}}),
-                        in_place({{"dx", "dy"}})}}),
+                        orthogonality("dx", {"1", "x"}, {{"eps", "0"}})}}),
           },
   };
 }

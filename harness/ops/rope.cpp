@@ -163,7 +163,6 @@ OpSpec contract() {
                    .budget = {{"q", {}}, {"k", {}}, {"q_out", {}}, {"k_out", {}}},
                    .flops = kFlops,
                    .bytes = bytes_of("q_out", "k_out"),
-                   .strided = {"q", "k", "q_out", "k_out"},
                    .properties = with(both_passes("q", "k"), {linearity({"q", "k"}, {"q", "k"})})}),
               pass<Backward>(
                   "backward",
@@ -179,7 +178,6 @@ OpSpec contract() {
                    .budget = {{"dq", {}}, {"dk", {}}, {"dq_out", {}}, {"dk_out", {}}},
                    .flops = kFlops,
                    .bytes = bytes_of("dq_out", "dk_out"),
-                   .strided = {"dq", "dk", "dq_out", "dk_out"},
                    .properties = with(
                        both_passes("dq", "dk"),
                        {scaling("gradient_scaling", {{"dq", 1}, {"dk", 1}},

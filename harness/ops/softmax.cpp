@@ -99,11 +99,9 @@ OpSpec contract() {
                         cudnn_forward()},
                    .budget = {{"y", {.reduction = V, .elementary = 16}}},
                    .flops = 5 * Expr(T) * V,
-                   .strided = {"x", "y"},
                    .properties = {row_independence("T", kAllRowTrials | kBitwiseIfAligned),
                                   permutation("V"), padding("V", "x"),
-                                  shift_invariance({"x"}, {.same = {"y"}}),
-                                  dtype_twin(), in_place({{"y", "x"}})}}),
+                                  shift_invariance({"x"}, {.same = {"y"}}), dtype_twin()}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::softmax::backward(a); }),
@@ -121,14 +119,11 @@ OpSpec contract() {
                    .budget = {{"dx", {.reduction = V}}},
                    .flops = 4 * Expr(T) * V,
                    .inputs_from = "forward",
-                   .strided =
-                       {"dy", "y", "dx"},
                    .upstream =
                        "dy",
                    .properties =
                        {row_independence("T", kAllRowTrials | kBitwiseIfAligned), permutation("V"),
-                        gradient_scaling("dy", {"dx"}), dtype_twin(), orthogonality("dx", {"1"}),
-                        in_place({{"dx", "dy"}}), in_place({{"dx", "y"}})}}),
+                        gradient_scaling("dy", {"dx"}), dtype_twin(), orthogonality("dx", {"1"})}}),
           },
   };
 }

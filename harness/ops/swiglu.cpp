@@ -61,7 +61,6 @@ OpSpec contract() {
                                                   }))},
                    .budget = {{"y", {.elementary = kSigmoid}}},
                    .flops = 5 * Expr(T) * F,
-                   .strided = {"a", "b", "y"},
                    .properties = {row_independence("T"), linearity({"b"}, {"y"}), dtype_twin(), down_multiplier({{"y", 1}}), gate_multiplier({})}}),
               pass<Backward>(
                   "backward",
@@ -77,10 +76,9 @@ OpSpec contract() {
                                                    }))},
                    .budget = {{"da", {.elementary = kSigmoid}}, {"db", {.elementary = kSigmoid}}},
                    .flops = 12 * Expr(T) * F,
-                   .strided = {"dy", "a", "b", "da", "db"},
                    .properties = {row_independence("T"), linearity({"b"}, {"da"}),
                                   gradient_scaling("dy", {"da", "db"}), dtype_twin(), down_multiplier({{"da", 1}, {"db", 1}}), gate_multiplier({{"da", 1}}),
-                                  of_all_layouts(in_place({{"da", "a"}, {"db", "b"}}))}}),
+                                  of_all_layouts(in_place())}}),
           },
   };
 }

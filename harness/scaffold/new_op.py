@@ -134,8 +134,12 @@ def values(name, axes, inputs, outputs):
         for i, axis in enumerate(shape):
             size.setdefault(axis, f"args.{tensor_name}.shape[{i}]")
     by_rows = [n for n, shape in tensors if shape[0] == rows and len(shape) > 1]
-    fields = [f'in(&Forward::{n}, "{n}", {{{", ".join(s)}}})' for n, s in inputs]
-    fields += [f'out(&Forward::{n}, "{n}", {{{", ".join(s)}}})' for n, s in outputs]
+
+    def field(role, tensor, shape):
+        text = f'{role}(&Forward::{tensor}, "{tensor}", {{{", ".join(shape)}}})'
+        return f"strided({text})" if tensor in by_rows else text
+
+    fields = [field("in", *tensor) for tensor in inputs] + [field("out", *tensor) for tensor in outputs]
     shape_text = ", ".join(f"{n} [{', '.join(s)}]" for n, s in tensors)
     largest = max((shape for _, shape in tensors), key=len)
     row_wise = all(shape[0] == rows for _, shape in outputs)
@@ -165,7 +169,6 @@ def values(name, axes, inputs, outputs):
         "plans": ", ".join(plans),
         "budget": ", ".join(f'{{"{n}", {{.reduction = {largest[-1]}}}}}' for n, _ in outputs),
         "flops": " * ".join(f"Expr({axis})" for axis in largest),
-        "strided": ", ".join(f'"{n}"' for n in by_rows),
         "properties": (f'row_independence("{rows}"), ' if row_wise else "") + "dtype_twin()",
     }
 

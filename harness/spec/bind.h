@@ -73,8 +73,14 @@ template <template <class> class Args>
 std::vector<TensorInfo> tensors_of() {
   std::vector<TensorInfo> tensors;
   for_each_field<Args<F64>>([&](const auto& field) {
-    tensors.push_back(
-        {field.name, field.role, field.shape, field.is_optional, field.is_on_request, {}});
+    tensors.push_back({field.name,
+                       field.role,
+                       field.shape,
+                       field.is_optional,
+                       field.is_on_request,
+                       {},
+                       field.is_strided,
+                       {field.may_alias.begin(), field.may_alias.end()}});
   });
   bind_detail::add_dtypes<Args<F64>>(DType::kF64, &tensors);
   bind_detail::add_dtypes<Args<F32>>(DType::kF32, &tensors);

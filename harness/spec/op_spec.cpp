@@ -22,6 +22,16 @@ bool is_selected(const Implementation& implementation, const std::vector<std::st
   return std::find(names.begin(), names.end(), implementation.name) != names.end();
 }
 
+bool has_strided(const Pass& pass) {
+  return std::any_of(pass.tensors.begin(), pass.tensors.end(),
+                     [](const TensorInfo& t) { return t.is_strided; });
+}
+
+bool has_alias(const Pass& pass) {
+  return std::any_of(pass.tensors.begin(), pass.tensors.end(),
+                     [](const TensorInfo& t) { return !t.may_alias.empty(); });
+}
+
 const OpSpec* find_op(const std::string& name) {
   for (const OpSpec& op : all_ops())
     if (op.name == name) return &op;

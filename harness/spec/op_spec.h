@@ -19,8 +19,10 @@ struct TensorInfo {
   Role role = Role::kIn;
   std::vector<Expr> shape;
   bool is_optional = false;
-  bool is_on_request = false;    // optional, and left out unless the options say "given"
-  std::map<DType, DType> dtype;  // storage type by policy (kF64, kF32, kBF16, kF16)
+  bool is_on_request = false;               // optional, and left out unless the options say "given"
+  std::map<DType, DType> dtype;             // storage type by policy (kF64, kF32, kBF16, kF16)
+  bool is_strided = false;                  // its rows may lie apart
+  std::vector<std::string> may_alias = {};  // inputs whose memory this output may be
 };
 
 struct OptionInfo {
@@ -161,12 +163,15 @@ struct Pass {
   // Timed alone as the yardstick of its speed; empty: a copy of the least bytes is.
   std::vector<Product> products = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
-  std::vector<std::string> strided = {};  // tensors whose rows may lie apart
-  std::string upstream = {};  // upstream gradient with rows, where an output sums over rows
+  std::string upstream = {};     // upstream gradient with rows, where an output sums over rows
   std::vector<Property> properties = {};  // beside those of properties.h that every pass has
   // Options that may move no output, with the reason and what is checked instead.
   std::map<std::string, std::string> invisible = {};
 };
+
+// Whether rows of some tensor may lie apart; whether some output may be in an input's memory.
+bool has_strided(const Pass& pass);
+bool has_alias(const Pass& pass);
 
 // ---- test plan ----------------------------------------------------------------------------------
 

@@ -121,8 +121,9 @@ Property relative_position(std::string one, std::string other);
 Property orthogonality(std::string gradient, std::vector<std::string> to,
                        OptionSet forward_options = {});
 
-// Outputs in the memory of inputs give the same bits: {{"dx", "dy"}}.
-Property in_place(std::map<std::string, std::string> memory_of);
+// Outputs in the memory of the inputs that the signature lets them alias give the same bits.
+// Every pass with such outputs has it.
+Property in_place();
 
 // ---- every pass has these -----------------------------------------------------------------------
 

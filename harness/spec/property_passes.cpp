@@ -215,6 +215,24 @@ void expect_orthogonal(const std::string& name, const HostTensor& gradient, size
                                 product, allowed));
 }
 
+// Every output over the first input that it may alias, then each over each of its other ones.
+std::vector<std::map<std::string, std::string>> aliases(const Pass& pass) {
+  std::vector<std::map<std::string, std::string>> all(1);
+  for (const TensorInfo& output : pass.tensors)
+    for (size_t i = 0; i < output.may_alias.size(); ++i)
+      if (i == 0)
+        all[0][output.name] = output.may_alias[i];
+      else
+        all.push_back({{output.name, output.may_alias[i]}});
+  return all;
+}
+
+std::string in_memory_of(const std::map<std::string, std::string>& memory_of) {
+  std::string text = "in the input's memory:";
+  for (const auto& [output, input] : memory_of) text += fmt::format(" {} in {}'s", output, input);
+  return text;
+}
+
 }  // namespace
 
 Property orthogonality(std::string gradient, std::vector<std::string> to,
@@ -234,16 +252,15 @@ Property orthogonality(std::string gradient, std::vector<std::string> to,
   return {"orthogonality", statement, check};
 }
 
-Property in_place(std::map<std::string, std::string> memory_of) {
-  const auto check = [=](Experiment& e) {
-    Call call = e.base();
-    call.memory_of = memory_of;
-    expect_all_same(e.run(call), e.base_outputs(), "in the input's memory", "in its own");
-  };
-  std::string statement = "the same bits in place:";
-  for (const auto& [output, input] : memory_of)
-    statement += fmt::format(" {} in {}'s memory", output, input);
-  return {"in_place", statement, check};
+Property in_place() {
+  return {"in_place", "the same bits in the memory of the inputs that an output may alias",
+          [](Experiment& e) {
+            for (const auto& memory_of : aliases(e.pass())) {
+              Call call = e.base();
+              call.memory_of = memory_of;
+              expect_all_same(e.run(call), e.base_outputs(), in_memory_of(memory_of), "in its own");
+            }
+          }};
 }
 
 }  // namespace tigon

@@ -30,8 +30,8 @@ struct Forward {
   Scratch scratch;
   float factor = 2;
   static auto fields() {
-    return std::tuple{in(&Forward::x, "x", {N, M}), optional(in(&Forward::w, "w", {M})),
-                      out(&Forward::y, "y", {N, M}), option(&Forward::factor, "factor")};
+    return std::tuple{strided(in(&Forward::x, "x", {N, M})), optional(in(&Forward::w, "w", {M})),
+                      strided(out(&Forward::y, "y", {N, M})), option(&Forward::factor, "factor")};
   }
 };
 
@@ -204,8 +204,7 @@ OpSpec contract() {
                          }
                        })},
            .budget = {{"y", {.reduction = M}}},
-           .flops = 2 * Expr(N) * M,
-           .strided = {"x", "y"}})},
+           .flops = 2 * Expr(N) * M})},
   };
 }
 

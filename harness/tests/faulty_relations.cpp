@@ -26,10 +26,14 @@ struct Weigh {
   View<Accum, 1> m, s;
   int64_t ignore_index = -100;
   static auto fields() {
-    return std::tuple{in(&Weigh::x, "x", {T, V}),  optional(in(&Weigh::w, "w", {V})),
-                      in(&Weigh::g, "g", {T}),     in(&Weigh::target, "target", {T}),
-                      out(&Weigh::y, "y", {T, V}), out(&Weigh::m, "m", {T}),
-                      out(&Weigh::s, "s", {T}),    option(&Weigh::ignore_index, "ignore_index")};
+    return std::tuple{strided(in(&Weigh::x, "x", {T, V})),
+                      optional(in(&Weigh::w, "w", {V})),
+                      in(&Weigh::g, "g", {T}),
+                      in(&Weigh::target, "target", {T}),
+                      strided(out(&Weigh::y, "y", {T, V})),
+                      out(&Weigh::m, "m", {T}),
+                      out(&Weigh::s, "s", {T}),
+                      option(&Weigh::ignore_index, "ignore_index")};
   }
 };
 
@@ -40,7 +44,8 @@ struct Centre {
   View<Elem, 2> z;
   float unused = 0;
   static auto fields() {
-    return std::tuple{in(&Centre::x, "x", {T, V}), out(&Centre::z, "z", {T, V}),
+    return std::tuple{strided(in(&Centre::x, "x", {T, V})),
+                      may_alias({"x"}, strided(out(&Centre::z, "z", {T, V}))),
                       option(&Centre::unused, "unused")};
   }
 };
@@ -243,7 +248,6 @@ OpSpec contract() {
                      weighs("ignores_stride", Fault::kIgnoresStride)},
                 .budget = {{"y", {.elementary = 8}}, {"m", {}}, {"s", {.reduction = V}}},
                 .flops = 4 * Expr(T) * V,
-                .strided = {"x", "y"},
                 .properties = {row_independence("T"), ignored_rows("T", "target"),
                                permutation("V", "target"), padding("V", "x"),
                                shift_invariance({"x"}, {.same = {"y", "s"}, .shifted = {"m"}}),
@@ -259,8 +263,7 @@ OpSpec contract() {
                                               centres("writes_first", Fault::kWritesFirst)},
                           .budget = {{"z", {.reduction = V}}},
                           .flops = 2 * Expr(T) * V,
-                          .strided = {"x", "z"},
-                          .properties = {orthogonality("z", {"1"}), in_place({{"z", "x"}})}}),
+                          .properties = {orthogonality("z", {"1"})}}),
            pass<Turn>("turn", {.oracle = oracle<Turn>([](auto& a) { turn(a, 1, Fault::kNone); }),
                                .implementations = {turns("sound", Fault::kNone),
                                                    turns("stretches", Fault::kStretches),

@@ -52,12 +52,20 @@ TEST_P(Contract, plans_name_tensors_and_axes_have_edge_sizes) {
   }
 }
 
-TEST_P(Contract, strided_tensors_exist) {
+TEST_P(Contract, aliases_are_outputs_over_inputs_of_their_size) {
   for (const Pass& pass : op().passes)
-    for (const std::string& name : pass.strided)
-      EXPECT_TRUE(std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
-        return t.name == name;
-      })) << name;
+    for (const TensorInfo& output : pass.tensors)
+      for (const std::string& name : output.may_alias) {
+        const auto input = std::find_if(pass.tensors.begin(), pass.tensors.end(),
+                                        [&](const TensorInfo& t) { return t.name == name; });
+        ASSERT_NE(input, pass.tensors.end()) << name;
+        EXPECT_EQ(output.role, Role::kOut) << output.name;
+        EXPECT_EQ(input->role, Role::kIn) << name;
+        EXPECT_EQ(input->dtype, output.dtype) << output.name;
+        ASSERT_EQ(input->shape.size(), output.shape.size()) << output.name;
+        for (size_t d = 0; d < output.shape.size(); ++d)
+          EXPECT_EQ(input->shape[d].text(), output.shape[d].text()) << output.name;
+      }
 }
 
 TEST_P(Contract, has_naive_and_fused_for_every_pass_and_a_positive_cost) {

@@ -20,21 +20,21 @@ struct Forward {
   static constexpr char kName[] = "add_rms_norm.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> x, residual;  // rows may be strided
-  View<const Elem, 1> w;            // left out: y = h * rstd
-  View<Elem, 2> h;                  // rows may be strided; may be residual's or x's memory
-  View<Elem, 2> y;                  // rows may be strided; may be x's memory
-  View<Accum, 1> rstd;              // for backward, as h is
+  View<const Elem, 2> x, residual;
+  View<const Elem, 1> w;  // left out: y = h * rstd
+  View<Elem, 2> h;
+  View<Elem, 2> y;
+  View<Accum, 1> rstd;  // for backward, as h is
   float eps = 1e-6f;
   float offset = 0.0f;
   Casting casting = Casting::kLlama;
 
   static auto fields() {
-    return std::tuple{in(&Forward::x, "x", {T, H}),
-                      in(&Forward::residual, "residual", {T, H}),
+    return std::tuple{strided(in(&Forward::x, "x", {T, H})),
+                      strided(in(&Forward::residual, "residual", {T, H})),
                       optional(in(&Forward::w, "w", {H})),
-                      out(&Forward::h, "h", {T, H}),
-                      out(&Forward::y, "y", {T, H}),
+                      may_alias({"residual", "x"}, strided(out(&Forward::h, "h", {T, H}))),
+                      may_alias({"x"}, strided(out(&Forward::y, "y", {T, H}))),
                       saved(&Forward::rstd, "rstd", {T}),
                       option(&Forward::eps, "eps"),
                       option(&Forward::offset, "offset"),
@@ -50,25 +50,26 @@ struct Backward {
   static constexpr char kName[] = "add_rms_norm.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> dy;     // rows may be strided
-  View<const Elem, 2> dh;     // rows may be strided; left out: nobody else reads h
-  View<const Elem, 2> h;      // from forward; rows may be strided
+  View<const Elem, 2> dy;
+  View<const Elem, 2> dh;     // left out: nobody else reads h
+  View<const Elem, 2> h;      // from forward
   View<const Elem, 1> w;      // left out: no weight
   View<const Accum, 1> rstd;  // from forward
-  View<Elem, 2> dx;           // rows may be strided; may be dh's or dy's memory
-  View<Accum, 1> dw;          // left out: not computed
+  View<Elem, 2> dx;
+  View<Accum, 1> dw;  // left out: not computed
   Scratch scratch;
   float offset = 0.0f;
 
   static auto fields() {
-    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, H})),
-                      optional(gradient("h", in(&Backward::dh, "dh", {T, H}))),
-                      in(&Backward::h, "h", {T, H}),
-                      optional(in(&Backward::w, "w", {H})),
-                      in(&Backward::rstd, "rstd", {T}),
-                      gradient("x", out(&Backward::dx, "dx", {T, H})),
-                      optional(gradient("w", out(&Backward::dw, "dw", {H}))),
-                      option(&Backward::offset, "offset")};
+    return std::tuple{
+        strided(gradient("y", in(&Backward::dy, "dy", {T, H}))),
+        optional(strided(gradient("h", in(&Backward::dh, "dh", {T, H})))),
+        strided(in(&Backward::h, "h", {T, H})),
+        optional(in(&Backward::w, "w", {H})),
+        in(&Backward::rstd, "rstd", {T}),
+        may_alias({"dh", "dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))),
+        optional(gradient("w", out(&Backward::dw, "dw", {H}))),
+        option(&Backward::offset, "offset")};
   }
 };
 

@@ -51,7 +51,10 @@ std::string tensor_json(const TensorInfo& t) {
          ", \"dtype\": " + quoted(tigon::name_of(t.dtype)) +
          ", \"shape\": " + list(t.shape, [](const Expr& size) { return quoted(size.text()); }) +
          ", \"optional\": " + (t.is_optional ? "true" : "false") + ", \"gradient_of\": " +
-         (t.gradient_of != nullptr ? quoted(t.gradient_of) : std::string("null")) + "}";
+         (t.gradient_of != nullptr ? quoted(t.gradient_of) : std::string("null")) +
+         ", \"strided\": " + (t.is_strided ? "true" : "false") +
+         ", \"may_alias\": " + list(t.may_alias, [](const char* input) { return quoted(input); }) +
+         "}";
 }
 
 std::string option_json(const OptionInfo& o) {

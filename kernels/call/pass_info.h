@@ -16,6 +16,8 @@ struct TensorInfo {
   bool is_optional;
   const char* gradient_of;  // nullptr: none
   std::vector<Expr> shape;
+  bool is_strided;
+  std::vector<const char*> may_alias;
 };
 
 enum class OptionType { kFloat, kInt, kChoice };
@@ -55,7 +57,8 @@ PassInfo make_pass_info() {
   for_each_field<Args>([&](const auto& field) {
     using View = std::remove_cvref_t<decltype(std::declval<Args&>().*(field.member))>;
     info.tensors.push_back({field.name, field.role, dtype_of<typename View::Elem>,
-                            field.is_optional, field.gradient_of, field.shape});
+                            field.is_optional, field.gradient_of, field.shape, field.is_strided,
+                            field.may_alias});
   });
   for_each_option<Args>([&](const auto& option) {
     info.options.push_back(option_info(option, defaults.*(option.member)));

@@ -15,7 +15,7 @@ struct Forward : LossOptions {
   static constexpr char kName[] = "cross_entropy.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> logits;  // rows may be strided
+  View<const Elem, 2> logits;
   View<const int64_t, 1> target;
   View<Accum, 1> loss;  // [1], or [T] with reduction none
   View<Accum, 1> lse;   // of the softcapped logits, for backward; 0 for an ignored row
@@ -25,7 +25,8 @@ struct Forward : LossOptions {
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{in(&Forward::logits, "logits", {T, V}), in(&Forward::target, "target", {T}),
+        std::tuple{strided(in(&Forward::logits, "logits", {T, V})),
+                   in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
         loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options());
   }
@@ -37,7 +38,7 @@ struct Backward : LossOptions {
   static constexpr char kName[] = "cross_entropy.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<Elem, 2> logits;  // in: logits, out: their gradient; rows may be strided
+  View<Elem, 2> logits;  // in: logits, out: their gradient
   View<const int64_t, 1> target;
   View<const Accum, 1> lse;    // from forward
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
@@ -46,7 +47,7 @@ struct Backward : LossOptions {
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{gradient("logits", inout(&Backward::logits, "logits", {T, V})),
+        std::tuple{strided(gradient("logits", inout(&Backward::logits, "logits", {T, V}))),
                    in(&Backward::target, "target", {T}), in(&Backward::lse, "lse", {T}),
                    optional(gradient("loss", in(&Backward::dloss, "dloss", {loss_length(T)})))},
         loss_inputs<Backward>(V), loss_options());
@@ -59,7 +60,7 @@ struct ForwardBackward : LossOptions {
   static constexpr char kName[] = "cross_entropy.forward_backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<Elem, 2> logits;  // in: logits, out: their gradient; rows may be strided
+  View<Elem, 2> logits;  // in: logits, out: their gradient
   View<const int64_t, 1> target;
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
   View<Accum, 1> loss;         // [1], or [T] with reduction none
@@ -71,7 +72,7 @@ struct ForwardBackward : LossOptions {
   static auto fields() {
     return std::tuple_cat(
         std::tuple{
-            gradient("logits", inout(&ForwardBackward::logits, "logits", {T, V})),
+            strided(gradient("logits", inout(&ForwardBackward::logits, "logits", {T, V}))),
             in(&ForwardBackward::target, "target", {T}),
             optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))),
             out(&ForwardBackward::loss, "loss", {loss_length(T)}),

@@ -13,16 +13,16 @@ struct Forward {
   static constexpr char kName[] = "layer_norm.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> x;      // rows may be strided
-  View<const Elem, 1> w, b;   // either may be left out: ones, zeros
-  View<Elem, 2> y;            // rows may be strided
+  View<const Elem, 2> x;
+  View<const Elem, 1> w, b;  // either may be left out: ones, zeros
+  View<Elem, 2> y;
   View<Accum, 1> mean, rstd;  // for backward
   float eps = 1e-5f;
 
   static auto fields() {
-    return std::tuple{in(&Forward::x, "x", {T, H}),        optional(in(&Forward::w, "w", {H})),
-                      optional(in(&Forward::b, "b", {H})), out(&Forward::y, "y", {T, H}),
-                      saved(&Forward::mean, "mean", {T}),  saved(&Forward::rstd, "rstd", {T}),
+    return std::tuple{strided(in(&Forward::x, "x", {T, H})), optional(in(&Forward::w, "w", {H})),
+                      optional(in(&Forward::b, "b", {H})),   strided(out(&Forward::y, "y", {T, H})),
+                      saved(&Forward::mean, "mean", {T}),    saved(&Forward::rstd, "rstd", {T}),
                       option(&Forward::eps, "eps")};
   }
 };
@@ -34,20 +34,20 @@ struct Backward {
   static constexpr char kName[] = "layer_norm.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> dy, x;        // rows may be strided
+  View<const Elem, 2> dy, x;
   View<const Elem, 1> w;            // left out: no weight, and no dw
   View<const Accum, 1> mean, rstd;  // from forward
-  View<Elem, 2> dx;                 // rows may be strided; may be dy's memory
-  View<Accum, 1> dw, db;            // either may be left out: not computed
+  View<Elem, 2> dx;
+  View<Accum, 1> dw, db;  // either may be left out: not computed
   Scratch scratch;
 
   static auto fields() {
-    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, H})),
-                      in(&Backward::x, "x", {T, H}),
+    return std::tuple{strided(gradient("y", in(&Backward::dy, "dy", {T, H}))),
+                      strided(in(&Backward::x, "x", {T, H})),
                       optional(in(&Backward::w, "w", {H})),
                       in(&Backward::mean, "mean", {T}),
                       in(&Backward::rstd, "rstd", {T}),
-                      gradient("x", out(&Backward::dx, "dx", {T, H})),
+                      may_alias({"dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))),
                       optional(gradient("w", out(&Backward::dw, "dw", {H}))),
                       optional(gradient("b", out(&Backward::db, "db", {H})))};
   }
@@ -60,7 +60,7 @@ using Passes = std::tuple<Forward<P>, Backward<P>>;
 // Shapes: as in fields(), T >= 0, H >= 1. Columns lie side by side; rows of [T, H] may be apart.
 // Types: Elem is f32, bf16 or f16; mean, rstd, dw and db are float.
 // Alignment: any. Fast where w, b and all rows start at multiples of 16 bytes.
-// Memory: no tensor overlaps another, but for the pair that a member names.
+// Memory: no tensor overlaps another, but as may_alias() in fields() says.
 // Errors: kInvalidArgument for a shape, a stride, a missing tensor or too little scratch;
 // kUnsupported for T >= 2^31; kLaunchFailed for what the device says.
 template <class P>

@@ -30,7 +30,7 @@ struct Forward : LossOptions, ChunkOptions {
   Scratch scratch;
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{in(&Forward::x, "x", {T, H}), in(&Forward::w, "w", {V, H}),
+        std::tuple{strided(in(&Forward::x, "x", {T, H})), strided(in(&Forward::w, "w", {V, H})),
                    in(&Forward::target, "target", {T}),
                    out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T}),
                    on_request(in(&Forward::bias, "bias", {V}))},
@@ -66,15 +66,17 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   static auto fields() {
     return std::tuple_cat(
         std::tuple{
-            in(&ForwardBackward::x, "x", {T, H}), in(&ForwardBackward::w, "w", {V, H}),
+            strided(in(&ForwardBackward::x, "x", {T, H})),
+            strided(in(&ForwardBackward::w, "w", {V, H})),
             in(&ForwardBackward::target, "target", {T}),
             optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))),
             out(&ForwardBackward::loss, "loss", {loss_length(T)}),
             out(&ForwardBackward::lse, "lse", {T}),
-            optional(gradient("x", out(&ForwardBackward::dx, "dx", {T, H}))),
-            optional(gradient("w", out(&ForwardBackward::dw, "dw", {V, H}))),
-            on_request(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H}))),
-            on_request(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H}))),
+            optional(strided(gradient("x", out(&ForwardBackward::dx, "dx", {T, H})))),
+            optional(strided(gradient("w", out(&ForwardBackward::dw, "dw", {V, H})))),
+            on_request(strided(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})))),
+            on_request(
+                strided(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})))),
             on_request(in(&ForwardBackward::bias, "bias", {V})),
             on_request(gradient("bias", out(&ForwardBackward::dbias, "dbias", {V})))},
         loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),

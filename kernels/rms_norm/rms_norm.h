@@ -18,18 +18,18 @@ struct Forward {
   static constexpr char kName[] = "rms_norm.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> x;  // rows may be strided
+  View<const Elem, 2> x;
   View<const Elem, 1> w;  // left out: y = x * rstd
-  View<Elem, 2> y;        // rows may be strided
-  View<Accum, 1> rstd;    // for backward
+  View<Elem, 2> y;
+  View<Accum, 1> rstd;  // for backward
   float eps = 1e-6f;
   float offset = 0.0f;
   Casting casting = Casting::kLlama;
 
   static auto fields() {
-    return std::tuple{in(&Forward::x, "x", {T, H}),
+    return std::tuple{strided(in(&Forward::x, "x", {T, H})),
                       optional(in(&Forward::w, "w", {H})),
-                      out(&Forward::y, "y", {T, H}),
+                      strided(out(&Forward::y, "y", {T, H})),
                       saved(&Forward::rstd, "rstd", {T}),
                       option(&Forward::eps, "eps"),
                       option(&Forward::offset, "offset"),
@@ -44,20 +44,20 @@ struct Backward {
   static constexpr char kName[] = "rms_norm.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<const Elem, 2> dy, x;  // rows may be strided
+  View<const Elem, 2> dy, x;
   View<const Elem, 1> w;      // left out: no weight
   View<const Accum, 1> rstd;  // from forward
-  View<Elem, 2> dx;           // rows may be strided; may be dy's memory
-  View<Accum, 1> dw;          // left out: not computed
+  View<Elem, 2> dx;
+  View<Accum, 1> dw;  // left out: not computed
   Scratch scratch;
   float offset = 0.0f;
 
   static auto fields() {
-    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, H})),
-                      in(&Backward::x, "x", {T, H}),
+    return std::tuple{strided(gradient("y", in(&Backward::dy, "dy", {T, H}))),
+                      strided(in(&Backward::x, "x", {T, H})),
                       optional(in(&Backward::w, "w", {H})),
                       in(&Backward::rstd, "rstd", {T}),
-                      gradient("x", out(&Backward::dx, "dx", {T, H})),
+                      may_alias({"dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))),
                       optional(gradient("w", out(&Backward::dw, "dw", {H}))),
                       option(&Backward::offset, "offset")};
   }
@@ -70,7 +70,7 @@ using Passes = std::tuple<Forward<P>, Backward<P>>;
 // Shapes: as in fields(), T >= 0, H >= 1. Columns lie side by side; rows of [T, H] may be apart.
 // Types: Elem is f32, bf16 or f16; rstd and dw are float.
 // Alignment: any. Fast where w and all rows start at multiples of 16 bytes.
-// Memory: no tensor overlaps another, but for the pairs that a member names.
+// Memory: no tensor overlaps another, but as may_alias() in fields() says.
 // Errors: kInvalidArgument for a shape, a stride, a missing tensor or too little scratch;
 // kUnsupported for T >= 2^31; kLaunchFailed for what the device says.
 template <class P>

@@ -68,18 +68,19 @@ struct Forward : Options {
   static constexpr char kName[] = "rope.forward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
-  View<Elem, 3> q, k;                // token and head strides are free
+  View<Elem, 3> q, k;
   View<const Accum, 2> cos, sin;     // [T, R/2], with positions [S, R/2]
   View<const int64_t, 2> positions;  // [1, T], in M-RoPE [3, T]
   View<Elem, 3> q_out, k_out;        // each left out: in place, else q or k is only read
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{inout(&Forward::q, "q", {T, Q, D}), inout(&Forward::k, "k", {T, K, D}),
+        std::tuple{strided(inout(&Forward::q, "q", {T, Q, D})),
+                   strided(inout(&Forward::k, "k", {T, K, D})),
                    in(&Forward::cos, "cos", {table_rows(), pairs()}),
                    in(&Forward::sin, "sin", {table_rows(), pairs()}),
                    on_request(in(&Forward::positions, "positions", {streams(), T})),
-                   on_request(out(&Forward::q_out, "q_out", {T, Q, D})),
-                   on_request(out(&Forward::k_out, "k_out", {T, K, D}))},
+                   on_request(strided(out(&Forward::q_out, "q_out", {T, Q, D}))),
+                   on_request(strided(out(&Forward::k_out, "k_out", {T, K, D})))},
         options());
   }
 };
@@ -96,13 +97,13 @@ struct Backward : Options {
   View<Elem, 3> dq_out, dk_out;      // each left out: in place, else dq or dk is only read
   static auto fields() {
     return std::tuple_cat(
-        std::tuple{gradient("q", inout(&Backward::dq, "dq", {T, Q, D})),
-                   gradient("k", inout(&Backward::dk, "dk", {T, K, D})),
+        std::tuple{strided(gradient("q", inout(&Backward::dq, "dq", {T, Q, D}))),
+                   strided(gradient("k", inout(&Backward::dk, "dk", {T, K, D}))),
                    in(&Backward::cos, "cos", {table_rows(), pairs()}),
                    in(&Backward::sin, "sin", {table_rows(), pairs()}),
                    on_request(in(&Backward::positions, "positions", {streams(), T})),
-                   on_request(gradient("q", out(&Backward::dq_out, "dq_out", {T, Q, D}))),
-                   on_request(gradient("k", out(&Backward::dk_out, "dk_out", {T, K, D})))},
+                   on_request(strided(gradient("q", out(&Backward::dq_out, "dq_out", {T, Q, D})))),
+                   on_request(strided(gradient("k", out(&Backward::dk_out, "dk_out", {T, K, D}))))},
         options());
   }
 };

@@ -150,6 +150,8 @@ struct Field {
   bool is_optional = false;
   bool is_on_request = false;
   const char* gradient_of = nullptr;  // the tensor whose gradient it holds, given or written
+  bool is_strided = false;
+  std::vector<const char*> may_alias = {};
 };
 
 template <class Args, class Value>
@@ -192,6 +194,19 @@ auto on_request(Field<A, V> f) {
 template <class A, class V>
 auto gradient(const char* of, Field<A, V> f) {
   f.gradient_of = of;
+  return f;
+}
+// All strides but the last are free: rows may lie apart. The other tensors are contiguous.
+template <class A, class V>
+auto strided(Field<A, V> f) {
+  f.is_strided = true;
+  return f;
+}
+// An output that may be in the memory of any one of these inputs, element on element. Other tensors
+// may not overlap.
+template <class A, class V>
+auto may_alias(std::vector<const char*> inputs, Field<A, V> f) {
+  f.may_alias = std::move(inputs);
   return f;
 }
 template <class A, class V>

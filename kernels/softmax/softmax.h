@@ -14,11 +14,12 @@ template <class P>
 struct Forward {
   static constexpr char kName[] = "softmax.forward";
   using Elem = typename P::Elem;
-  View<const Elem, 2> x;  // rows may be strided
-  View<Elem, 2> y;        // rows may be strided; may be x's memory
+  View<const Elem, 2> x;
+  View<Elem, 2> y;
 
   static auto fields() {
-    return std::tuple{in(&Forward::x, "x", {T, V}), out(&Forward::y, "y", {T, V})};
+    return std::tuple{strided(in(&Forward::x, "x", {T, V})),
+                      may_alias({"x"}, strided(out(&Forward::y, "y", {T, V})))};
   }
 };
 
@@ -27,13 +28,15 @@ template <class P>
 struct Backward {
   static constexpr char kName[] = "softmax.backward";
   using Elem = typename P::Elem;
-  View<const Elem, 2> dy;  // rows may be strided
-  View<const Elem, 2> y;   // from forward; rows may be strided
-  View<Elem, 2> dx;        // rows may be strided; may be dy's memory, or y's
+  View<const Elem, 2> dy;
+  View<const Elem, 2> y;  // from forward
+  View<Elem, 2> dx;
 
   static auto fields() {
-    return std::tuple{gradient("y", in(&Backward::dy, "dy", {T, V})), in(&Backward::y, "y", {T, V}),
-                      gradient("x", out(&Backward::dx, "dx", {T, V}))};
+    return std::tuple{
+        strided(gradient("y", in(&Backward::dy, "dy", {T, V}))),
+        strided(in(&Backward::y, "y", {T, V})),
+        may_alias({"dy", "y"}, strided(gradient("x", out(&Backward::dx, "dx", {T, V}))))};
   }
 };
 
@@ -44,7 +47,7 @@ using Passes = std::tuple<Forward<P>, Backward<P>>;
 // Shapes: [T, V], 0 <= T < 2^31, 1 <= V < 2^31. Columns lie side by side; rows may be apart.
 // Types: f32, bf16 or f16; sums are float.
 // Alignment: any. Fast where the rows of all tensors start equally far from a multiple of 16 bytes.
-// Memory: no tensor overlaps another, but for the pairs that a member names.
+// Memory: no tensor overlaps another, but as may_alias() in fields() says.
 // Errors: kInvalidArgument for a shape, a stride or a missing tensor; kUnsupported for sizes beyond
 // these; kLaunchFailed for what the device says.
 template <class P>

@@ -12,13 +12,13 @@ template <class P>
 struct Forward : GatedOptions {
   static constexpr char kName[] = "swiglu.forward";
   using Elem = typename P::Elem;
-  View<const Elem, 2> a, b;  // gate and up projections (GateLayout); rows may be strided
+  View<const Elem, 2> a, b;  // gate and up projections (GateLayout)
   View<Elem, 2> y;
   static auto fields() {
-    return std::tuple_cat(
-        std::tuple{in(&Forward::a, "a", {T, gate_columns(F)}),
-                   in(&Forward::b, "b", {T, up_columns(F)}), out(&Forward::y, "y", {T, F})},
-        gated_options());
+    return std::tuple_cat(std::tuple{strided(in(&Forward::a, "a", {T, gate_columns(F)})),
+                                     strided(in(&Forward::b, "b", {T, up_columns(F)})),
+                                     strided(out(&Forward::y, "y", {T, F}))},
+                          gated_options());
   }
 };
 
@@ -29,14 +29,17 @@ struct Backward : GatedOptions {
   static constexpr char kName[] = "swiglu.backward";
   using Elem = typename P::Elem;
   View<const Elem, 2> dy, a, b;
-  View<Elem, 2> da, db;  // da may be a's memory and db b's
+  View<Elem, 2> da, db;
   static auto fields() {
-    return std::tuple_cat(std::tuple{gradient("y", in(&Backward::dy, "dy", {T, F})),
-                                     in(&Backward::a, "a", {T, gate_columns(F)}),
-                                     in(&Backward::b, "b", {T, up_columns(F)}),
-                                     gradient("a", out(&Backward::da, "da", {T, gate_columns(F)})),
-                                     gradient("b", out(&Backward::db, "db", {T, up_columns(F)}))},
-                          gated_options());
+    return std::tuple_cat(
+        std::tuple{
+            strided(gradient("y", in(&Backward::dy, "dy", {T, F}))),
+            strided(in(&Backward::a, "a", {T, gate_columns(F)})),
+            strided(in(&Backward::b, "b", {T, up_columns(F)})),
+            may_alias({"a"},
+                      strided(gradient("a", out(&Backward::da, "da", {T, gate_columns(F)})))),
+            may_alias({"b"}, strided(gradient("b", out(&Backward::db, "db", {T, up_columns(F)}))))},
+        gated_options());
   }
 };
 
@@ -48,7 +51,7 @@ using Passes = std::tuple<Forward<P>, Backward<P>>;
 // Types: f32, bf16 or f16; arithmetic in float, rounded once.
 // Alignment: any. Fast where all rows, or both halves of packed ones, start at multiples of 16
 // bytes.
-// Memory: no tensor overlaps another, but for the pairs that a member names.
+// Memory: no tensor overlaps another, but as may_alias() in fields() says.
 // Errors: kInvalidArgument for a shape, a stride or a missing tensor; kLaunchFailed for what the
 // device says.
 template <class P>

@@ -99,7 +99,7 @@ Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& imp
     if (f.inputs.empty() ||
         (input_set_applies(pass, set, op.inputs.front()) && !(set.nonfinite && is_library(impl))))
       f.inputs.push_back(set);
-  if (!pass.strided.empty()) f.layouts.emplace_back(0, 3);
+  if (has_strided(pass)) f.layouts.emplace_back(0, 3);
   return f;
 }
 

@@ -124,8 +124,10 @@ class Plan {
   // Rows so far apart that the last ones' offsets are beyond 2^31 elements.
   void add_far_rows(const Pass& pass, const Implementation& impl, const Shape& shape,
                     std::vector<Case>* cases) {
-    // Many rows of somebody's choice would need more addresses than there are.
-    if (pass.strided.empty() || is_library(impl) || !request_.axes.empty()) return;
+    // Many rows of somebody's choice would need more addresses than there are. What pitch a matrix
+    // product takes is a library's.
+    if (!has_strided(pass) || !pass.products.empty() || is_library(impl) || !request_.axes.empty())
+      return;
     const Case plain = base_;
     base_.gap = kFarGap;
     push(shape, {}, plain.inputs, cases);
@@ -138,7 +140,7 @@ class Plan {
     base_.shift = 1;
     push(shape, {}, plain.inputs, cases);
     base_ = plain;
-    if (pass.strided.empty()) return;
+    if (!has_strided(pass)) return;
     base_.gap = 3;
     push(shape, {}, plain.inputs, cases);
     base_ = plain;

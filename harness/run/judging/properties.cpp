@@ -256,11 +256,13 @@ std::vector<HostTensors> CaseExperiment::run_on_streams(const std::vector<Call>&
 
 std::vector<Property> properties_of(const Pass& pass) {
   std::vector<Property> all = pass.properties;
+  std::vector<Property> common = common_properties();
+  if (has_alias(pass)) common.push_back(in_place());
   const auto declared = [&](const Property& p) {  // by the pass itself, in words of its own
     return std::any_of(pass.properties.begin(), pass.properties.end(),
                        [&](const Property& own) { return own.name == p.name; });
   };
-  for (Property& p : common_properties())
+  for (Property& p : common)
     if (!declared(p)) all.push_back(std::move(p));
   return all;
 }

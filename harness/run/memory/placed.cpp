@@ -56,14 +56,13 @@ std::string index_text(const std::vector<int64_t>& shape, size_t element) {
 
 Placed::Placed(const Problem& problem, Layout layout)
     : problem_(&problem), layout_(std::move(layout)) {
-  const auto& strided = problem.pass->strided;
   for (const CaseTensor& t : problem.tensors) {
     const std::string& name = t.info->name;
     if (layout_.memory_of.count(name)) continue;
-    const bool may_gap = std::find(strided.begin(), strided.end(), name) != strided.end();
-    tensors_.emplace(name, ArenaTensor(name, t.dtype, t.shape,
-                                       value_or(layout_.gap, name, may_gap ? problem.c.gap : 0),
-                                       value_or(layout_.shift, name, problem.c.shift)));
+    tensors_.emplace(
+        name, ArenaTensor(name, t.dtype, t.shape,
+                          value_or(layout_.gap, name, t.info->is_strided ? problem.c.gap : 0),
+                          value_or(layout_.shift, name, problem.c.shift)));
   }
   for (const CaseTensor& t : problem.tensors) bound_.tensors[t.info->name] = memory(t).ref();
   bound_.values = problem.binding;

@@ -67,7 +67,11 @@ TEST(Call, describes_every_op_in_the_order_of_a_call) {
                                          {"dtype", "bf16"},
                                          {"shape", {"T", "H"}},
                                          {"optional", false},
-                                         {"gradient_of", "x"}}));
+                                         {"gradient_of", "x"},
+                                         {"strided", true},
+                                         {"may_alias", {"dy"}}}));
+  EXPECT_EQ(norm.at("tensors")[2].at("strided"), false);
+  EXPECT_EQ(norm.at("tensors")[2].at("may_alias"), Json::array());
   const Json forward = Json::parse(tigon_describe(tigon_find("rms_norm.forward", TIGON_BF16)));
   EXPECT_EQ(forward.at("options")[2], Json({{"name", "casting"},
                                             {"type", "choice"},
