@@ -47,7 +47,8 @@ def save(file, dtype, values):
 with open(of("--json")[0], "w") as file:
     def record(kind, **fields):
         print(json.dumps(dict(fields, record=kind, run_id="20260101T000000Z-00000000")), file=file)
-    record("run", device=dict(kind="host"), host=dict(name="made up"))
+    record("run", device=dict(kind="host"), host=dict(name="made up"),
+           tool=dict(commit="commit of " + here.name))
     for number, case in enumerate(known):
         one = cases[case]
         names = dict(zip(("op", "pass", "impl", "dtype"), case.split("/")))
@@ -112,7 +113,7 @@ class BitsTest(unittest.TestCase):
         self.assertEqual((code, out.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"), errors)
         self.assertEqual([(r["pass"], r["cases"], r["outputs"], r["equal"]) for r in found if r["scope"] == "group"],
                          [("backward", 1, 1, 1), ("forward", 1, 1, 1)])
-        self.assertEqual(found[-1]["exit_code"], 0)
+        self.assertEqual([found[-1][key] for key in ("exit_code", "base_commit", "head_commit")], [0, "commit of base", "commit of head"])
 
     def test_one_bit_is_found(self):
         other = float(numpy.nextafter(numpy.float32(3), numpy.float32(4)))

@@ -48,7 +48,6 @@ class Compared:
 def run(options, root, device, command, say):
     """Compares, records and prints; returns the exit code."""
     base = sides.base_tree(options, root)
-    commits = [base[1] if base else None, build.commit_of(root)[0]]
     try:
         paths = {"base": sides.base_program(options, base, device, say), "head": sides.head_program(options, root, device, say)}
     except build.BuildError as error:
@@ -72,7 +71,7 @@ def run(options, root, device, command, say):
         print(line)
     recorder = Recorder(options.json or pathlib.Path(options.out or root / "results" / new_run_id()) / "records.jsonl",
                         command, root, both[1].header, options.seed)
-    counts = record(recorder, groups, commits, both[1].executor, options, code)
+    counts = record(recorder, groups, both, options, code)
     recorder.end(*counts, code)
     print(f"results: {recorder.path}")
     print("{} passed, {} failed, {} skipped".format(*counts))
@@ -203,8 +202,10 @@ def _why(case):
     return "; ".join([*([case.reason] if case.reason else []), *told])
 
 
-def record(recorder, groups, commits, executor, options, code):
+def record(recorder, groups, both, options, code):
     """Writes what was found; returns how many cases passed, failed and were skipped."""
+    executor = both[1].executor
+    commits = [(program.header or {}).get("tool", {}).get("commit") for program in both]
     for (op, pass_name, dtype), cases in sorted(groups.items()):
         names = (name.replace(" ", "_") for name in COLUMNS)
         recorder.write("bits", {"scope": "group", "op": op, "pass": pass_name, "dtype": dtype, "executor": executor,
