@@ -74,6 +74,15 @@ void check_outputs(Timing* timing, CallSet& set, const std::function<void()>& un
       timing->basis);
 }
 
+// Whether a sampled call leaves what a call alone does.
+void check_samples(std::vector<Timing>* timings, std::vector<Contender>& contenders,
+                   Rotation& rotation, auto& sample) {
+  for (size_t i = 0; i < contenders.size(); ++i)
+    check_outputs(
+        &(*timings)[i], rotation[0], [&] { call(contenders[i], rotation[0], nullptr); },
+        [&] { sample(contenders[i], rotation[0]); });
+}
+
 // A flush writes and reads twice the L2; while it runs the host enqueues what follows, so that no
 // launch falls between the events.
 class ColdSample {
@@ -138,10 +147,7 @@ std::vector<Timing> time_cold(std::vector<Contender>& contenders, Rotation& rota
     const ProfilerRange range("timed cold", case_id(contenders.front().c));
     interleave(timings, rule, [&](size_t i) { return sample(contenders[i], rotation.next()); });
   }
-  for (size_t i = 0; i < contenders.size(); ++i)
-    check_outputs(
-        &timings[i], rotation[0], [&] { call(contenders[i], rotation[0], nullptr); },
-        [&] { sample(contenders[i], rotation[0]); });
+  check_samples(&timings, contenders, rotation, sample);
   return timings;
 }
 
@@ -194,10 +200,7 @@ std::vector<Timing> time_wall(std::vector<Contender>& contenders, Rotation& rota
     return since(start);
   };
   interleave(timings, rule, [&](size_t i) { return sample(contenders[i], rotation.next()); });
-  for (size_t i = 0; i < contenders.size(); ++i)
-    check_outputs(
-        &timings[i], rotation[0], [&] { call(contenders[i], rotation[0], nullptr); },
-        [&] { sample(contenders[i], rotation[0]); });
+  check_samples(&timings, contenders, rotation, sample);
   return timings;
 }
 

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "harness/run/cases/soak_cases.h"
+
 namespace tigon {
 namespace {
 

@@ -13,6 +13,7 @@
 #include "harness/cli/suite.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/run/cases/chosen.h"
+#include "harness/run/cases/soak_cases.h"
 #include "harness/run/judging/soak.h"
 
 namespace tigon::cli {

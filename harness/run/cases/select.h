@@ -1,4 +1,4 @@
-// Parts of the selection of cases that soaking shares.
+// What an option set and an input set mean for a pass.
 #pragma once
 #include <optional>
 
