@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/tests/each_op.h"
+
 namespace tigon {
 namespace {
 
@@ -15,12 +17,7 @@ TEST_P(Visibility, everything_shows_beyond_its_budget) {
       for (const Sight& s : visibility_of(op, pass, dtype)) EXPECT_TRUE(s.right()) << text_of(s);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Visibility, testing::ValuesIn([] {
-                           std::vector<std::string> names;
-                           for (const OpSpec& op : all_ops()) names.push_back(op.name);
-                           return names;
-                         }()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, Visibility, testing::ValuesIn(op_names()), name_of_parameter);
 
 }  // namespace
 }  // namespace tigon

@@ -7,6 +7,7 @@
 
 #include "harness/run/cases/select.h"
 #include "harness/run/check.h"
+#include "harness/tests/each_op.h"
 
 namespace tigon {
 namespace {
@@ -112,12 +113,7 @@ TEST_P(Contract, number_of_cases_is_bounded) {
   EXPECT_LT(static_cast<int64_t>(cases.size()) - properties, 1500);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Contract, testing::ValuesIn([] {
-                           std::vector<std::string> names;
-                           for (const OpSpec& op : all_ops()) names.push_back(op.name);
-                           return names;
-                         }()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, Contract, testing::ValuesIn(op_names()), name_of_parameter);
 
 }  // namespace
 }  // namespace tigon
