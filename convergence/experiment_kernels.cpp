@@ -11,7 +11,6 @@
 #include "convergence/text_data.h"
 #include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/device/runtime.h"
-#include "reference/naive/cross_entropy.h"
 
 namespace tigon::convergence {
 namespace {
@@ -83,7 +82,7 @@ Cost rms_norm_cost(const Ops<BF16>& ops, int64_t tokens, int64_t hidden) {
     forward.w = view(weight, hidden);
     forward.y = view(y.as<Elem>(), tokens, hidden);
     forward.rstd = view(rstd.as<float>(), tokens);
-    require(ops.rms_norm_forward(forward, nullptr), "rms_norm forward");
+    require(ops.run(forward, nullptr), "rms_norm forward");
     const Elem* const gradient = dy.as<Elem>();
     const float* const kept = rstd.as<float>();
     rms_norm::Backward<BF16> backward;
@@ -93,17 +92,16 @@ Cost rms_norm_cost(const Ops<BF16>& ops, int64_t tokens, int64_t hidden) {
     backward.rstd = view(kept, tokens);
     backward.dx = view(dy.as<Elem>(), tokens, hidden);
     backward.dw = view(dw.as<float>(), hidden);
-    const DeviceBuffer scratch(ops.rms_norm_workspace(backward));
+    const DeviceBuffer scratch(ops.workspace(backward));
     backward.scratch = {scratch.data(), scratch.bytes()};
-    require(ops.rms_norm_backward(backward, nullptr), "rms_norm backward");
+    require(ops.run(backward, nullptr), "rms_norm backward");
     device_synchronize();
   });
 }
 
 using Loss = cross_entropy::ForwardBackward<BF16>;
 
-Cost cross_entropy_cost(Status (*pass)(const Loss&, Stream), bool needs_scratch, int64_t tokens,
-                        int64_t vocabulary) {
+Cost cross_entropy_cost(const Ops<BF16>& ops, int64_t tokens, int64_t vocabulary) {
   const DeviceBuffer logits = random_elements(tokens * vocabulary, 1);
   std::vector<int64_t> targets(static_cast<size_t>(tokens));
   for (size_t i = 0; i < targets.size(); ++i)
@@ -118,9 +116,9 @@ Cost cross_entropy_cost(Status (*pass)(const Loss&, Stream), bool needs_scratch,
     args.target = view(classes, tokens);
     args.loss = view(loss.as<float>(), 1);
     args.lse = view(lse.as<float>(), tokens);
-    const DeviceBuffer scratch(needs_scratch ? cross_entropy::workspace(args) : 0);
+    const DeviceBuffer scratch(ops.workspace(args));
     args.scratch = {scratch.data(), scratch.bytes()};
-    require(pass(args, nullptr), "cross_entropy forward_backward");
+    require(ops.run(args, nullptr), "cross_entropy forward_backward");
     device_synchronize();
   });
 }
@@ -138,10 +136,8 @@ std::vector<Finding> run_rms_norm(const ExperimentContext& context) {
 std::vector<Finding> run_cross_entropy(const ExperimentContext& context) {
   const int64_t tokens = on_gpu() ? 8192 : context.settings.quick ? 16 : 128;
   const int64_t vocabulary = on_gpu() ? 128256 : 16032;
-  const Cost naive =
-      cross_entropy_cost(naive::cross_entropy::forward_backward<BF16>, false, tokens, vocabulary);
-  const Cost fused =
-      cross_entropy_cost(cross_entropy::forward_backward<BF16>, true, tokens, vocabulary);
+  const Cost naive = cross_entropy_cost(naive_ops<BF16>(), tokens, vocabulary);
+  const Cost fused = cross_entropy_cost(fused_ops<BF16>(), tokens, vocabulary);
   return findings(naive, fused, fmt::format("bf16 T={} V={}", tokens, vocabulary));
 }
 

@@ -58,7 +58,7 @@ void Model<P>::tune(const ModelConfig& config, const Ops<P>& ops) {
   for (const Gemm& g : model.products_of(config.vocabulary, config.hidden, model.b_))
     problems.push_back(g);
   for (const Gemm& g : problems) require(gemm_tune(g), "choice of a matrix product");
-  require(ops.loss_tune(model.loss_gradient_args(model.b_, model.first_head())),
+  require(ops.prepare(model.loss_gradient_args(model.b_, model.first_head())),
           "choice of a matrix product");
 }
 

@@ -92,8 +92,7 @@ void Model<P>::medusa_input(int head) {
 template <class P>
 void Model<P>::loss_gradient(int head) {
   const PartRange range = part(Part::kLoss);
-  require(ops_.loss_forward_backward(loss_gradient_args(b_, head), stream_),
-          "linear_cross_entropy forward_backward");
+  require(ops_.run(loss_gradient_args(b_, head), stream_), "linear_cross_entropy forward_backward");
 }
 
 template <class P>
@@ -144,7 +143,7 @@ double Model<P>::evaluate(const Batch& batch) {
   forward();
   for (int head = first_head(); head < config_.medusa; ++head) {
     if (head >= 0) medusa_input(head);
-    require(ops_.loss_forward(loss_args(b_, head), stream_), "linear_cross_entropy forward");
+    require(ops_.run(loss_args(b_, head), stream_), "linear_cross_entropy forward");
   }
   return total_loss();
 }

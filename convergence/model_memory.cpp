@@ -145,16 +145,16 @@ void Model<P>::take_scratch(MemoryPlan& plan, Buffers& b) const {
   if (!config_.frozen) {
     const Elem* const x = b.dx;
     const NormStatistics s = b.final_norm;
-    norm_bytes = config_.norm == NormKind::kRmsNorm
-                     ? ops_.rms_norm_workspace(rms_gradient_args(b, x, x, b.weight, s.rstd, b.dx))
-                     : ops_.layer_norm_workspace(
-                           layer_norm_gradient_args(b, x, x, layout_.final_norm, s, b.dx));
+    norm_bytes =
+        config_.norm == NormKind::kRmsNorm
+            ? ops_.workspace(rms_gradient_args(b, x, x, b.weight, s.rstd, b.dx))
+            : ops_.workspace(layer_norm_gradient_args(b, x, x, layout_.final_norm, s, b.dx));
     if (config_.qk_norm)
-      norm_bytes = std::max(norm_bytes, ops_.rms_norm_workspace(head_gradient_args(b, 0, 0, 0)));
+      norm_bytes = std::max(norm_bytes, ops_.workspace(head_gradient_args(b, 0, 0, 0)));
   }
   for (int head = first_head(); head < config_.medusa; ++head)
-    loss_bytes = std::max({loss_bytes, ops_.loss_workspace(loss_args(b, head)),
-                           ops_.loss_gradient_workspace(loss_gradient_args(b, head))});
+    loss_bytes = std::max({loss_bytes, ops_.workspace(loss_args(b, head)),
+                           ops_.workspace(loss_gradient_args(b, head))});
   const int last = config_.frozen ? loss_phase() : backward_phase(0);
   const AttentionPlan attention = attention_plan(attention_shape(), dtype_of<Elem>);
   const bool again = config_.recompute && !config_.frozen;

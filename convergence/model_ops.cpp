@@ -74,10 +74,9 @@ template <class P>
 void Model<P>::norm(const Elem* x, const NormOffsets& w, Elem* y, const NormStatistics& s) {
   const PartRange range = part(Part::kNorms);
   if (config_.norm == NormKind::kRmsNorm)
-    require(ops_.rms_norm_forward(rms_args(x, weight(w.weight), y, s.rstd), stream_),
-            "rms_norm forward");
+    require(ops_.run(rms_args(x, weight(w.weight), y, s.rstd), stream_), "rms_norm forward");
   else
-    require(ops_.layer_norm_forward(layer_norm_args(x, w, y, s), stream_), "layer_norm forward");
+    require(ops_.run(layer_norm_args(x, w, y, s), stream_), "layer_norm forward");
 }
 
 template <class P>
@@ -85,11 +84,10 @@ void Model<P>::norm_backward(Elem* dy, const Elem* x, const NormOffsets& w, cons
                              Elem* dx) {
   const PartRange range = part(Part::kNorms);
   if (config_.norm == NormKind::kRmsNorm) {
-    require(
-        ops_.rms_norm_backward(rms_gradient_args(b_, dy, x, weight(w.weight), s.rstd, dx), stream_),
-        "rms_norm backward");
+    require(ops_.run(rms_gradient_args(b_, dy, x, weight(w.weight), s.rstd, dx), stream_),
+            "rms_norm backward");
   } else {
-    require(ops_.layer_norm_backward(layer_norm_gradient_args(b_, dy, x, w, s, dx), stream_),
+    require(ops_.run(layer_norm_gradient_args(b_, dy, x, w, s, dx), stream_),
             "layer_norm backward");
     require(round_to(b_.dnorm + hidden(), gradient(w.bias), hidden(), stream_),
             "rounding of a norm gradient");
@@ -141,7 +139,7 @@ void Model<P>::head_norms(const LayerBuffers& b, const ParameterLayout::Block& w
     args.eps = config_.norm_eps;
     args.offset = config_.norm_offset;
     if (config_.norm_offset != 0.0f) args.casting = rms_norm::Casting::kGemma;
-    require(ops_.rms_norm_forward(args, stream_), "rms_norm forward of a head");
+    require(ops_.run(args, stream_), "rms_norm forward of a head");
   }
 }
 
@@ -150,10 +148,10 @@ void Model<P>::head_norms_backward(int layer, const ParameterLayout::Block& w) {
   const PartRange range = part(Part::kNorms);
   const int buffers = config_.recompute ? 0 : layer;
   for (int head = 0; head < config_.heads + config_.kv_heads; ++head)
-    require(ops_.rms_norm_backward(
-                head_gradient_args(b_, buffers, head, head < config_.heads ? w.q_norm : w.k_norm),
-                stream_),
-            "rms_norm backward of a head");
+    require(
+        ops_.run(head_gradient_args(b_, buffers, head, head < config_.heads ? w.q_norm : w.k_norm),
+                 stream_),
+        "rms_norm backward of a head");
   const int64_t size = config_.head_size;
   require(sum_rows(b_.head_dnorm, config_.heads, size, gradient(w.q_norm), stream_),
           "sum of norm gradients");
@@ -191,7 +189,7 @@ void Model<P>::rotate(Elem* qkv) {
   args.k = heads_of(qkv + shape.q_size(), config_.kv_heads, shape);
   args.cos = view(cos, tokens(), rotary_pairs());
   args.sin = view(sin, tokens(), rotary_pairs());
-  require(ops_.rope_forward(args, stream_), "rope forward");
+  require(ops_.run(args, stream_), "rope forward");
 }
 
 template <class P>
@@ -205,7 +203,7 @@ void Model<P>::rotate_back(Elem* dqkv) {
   args.dk = heads_of(dqkv + shape.q_size(), config_.kv_heads, shape);
   args.cos = view(cos, tokens(), rotary_pairs());
   args.sin = view(sin, tokens(), rotary_pairs());
-  require(ops_.rope_backward(args, stream_), "rope backward");
+  require(ops_.run(args, stream_), "rope backward");
 }
 
 // ---------------------------------------------------------------------------------------
@@ -223,25 +221,24 @@ geglu::Approximate approximate_of(const ModelConfig& c) {
 template <class P>
 void Model<P>::activate(const LayerBuffers& b) {
   const PartRange range = part(Part::kActivation);
-  const auto run = [&](auto args, auto pass, const char* what) {
+  const auto run = [&](auto args, const char* what) {
     const int64_t n = tokens(), inner = config_.intermediate;
     args.a = {b.gate_up, {n, inner}, {2 * inner, 1}};
     args.b = {b.gate_up + inner, {n, inner}, {2 * inner, 1}};
     args.y = view(b.activated, n, inner);
-    require(pass(args, stream_), what);
+    require(ops_.run(args, stream_), what);
   };
-  if (config_.activation == Activation::kSwiglu)
-    return run(swiglu::Forward<P>{}, ops_.swiglu_forward, "swiglu forward");
+  if (config_.activation == Activation::kSwiglu) return run(swiglu::Forward<P>{}, "swiglu forward");
   geglu::Forward<P> args;
   args.approximate = approximate_of(config_);
-  run(args, ops_.geglu_forward, "geglu forward");
+  run(args, "geglu forward");
 }
 
 // The gradients take the place of gate and up.
 template <class P>
 void Model<P>::activate_backward(const LayerBuffers& b) {
   const PartRange range = part(Part::kActivation);
-  const auto run = [&](auto args, auto pass, const char* what) {
+  const auto run = [&](auto args, const char* what) {
     const int64_t n = tokens(), inner = config_.intermediate;
     const Elem *const gate = b.gate_up, *const up = b.gate_up + inner;
     const Elem* const dactivated = b_.dactivated;
@@ -250,13 +247,13 @@ void Model<P>::activate_backward(const LayerBuffers& b) {
     args.b = {up, {n, inner}, {2 * inner, 1}};
     args.da = {b.gate_up, {n, inner}, {2 * inner, 1}};
     args.db = {b.gate_up + inner, {n, inner}, {2 * inner, 1}};
-    require(pass(args, stream_), what);
+    require(ops_.run(args, stream_), what);
   };
   if (config_.activation == Activation::kSwiglu)
-    return run(swiglu::Backward<P>{}, ops_.swiglu_backward, "swiglu backward");
+    return run(swiglu::Backward<P>{}, "swiglu backward");
   geglu::Backward<P> args;
   args.approximate = approximate_of(config_);
-  run(args, ops_.geglu_backward, "geglu backward");
+  run(args, "geglu backward");
 }
 
 template class Model<F32>;

@@ -1,8 +1,14 @@
-// The ops as a table of functions: what a comparison switches.
+// The ops of a model as a table: what a comparison switches.
 #pragma once
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kernels/call/erase.h"
+#include "kernels/call/typed.h"
 #include "kernels/geglu/geglu.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
@@ -12,30 +18,60 @@
 
 namespace tigon::convergence {
 
+// One op of tigon.h for each signature, of one dtype.
 template <class P>
-struct Ops {
-  template <class Args>
-  using Pass = Status (*)(const Args&, Stream);
-  template <class Args>
-  using Workspace = size_t (*)(const Args&);
+class Ops {
+ public:
+  // An op, e.g. "rms_norm", is a kernel where is_fused(op) says so, else unfused.
+  explicit Ops(const std::function<bool(std::string_view)>& is_fused);
 
-  Pass<rms_norm::Forward<P>> rms_norm_forward;
-  Pass<rms_norm::Backward<P>> rms_norm_backward;
-  Workspace<rms_norm::Backward<P>> rms_norm_workspace;
-  Pass<layer_norm::Forward<P>> layer_norm_forward;
-  Pass<layer_norm::Backward<P>> layer_norm_backward;
-  Workspace<layer_norm::Backward<P>> layer_norm_workspace;
-  Pass<rope::Forward<P>> rope_forward;
-  Pass<rope::Backward<P>> rope_backward;
-  Pass<swiglu::Forward<P>> swiglu_forward;
-  Pass<swiglu::Backward<P>> swiglu_backward;
-  Pass<geglu::Forward<P>> geglu_forward;
-  Pass<geglu::Backward<P>> geglu_backward;
-  Pass<linear_cross_entropy::Forward<P>> loss_forward;
-  Pass<linear_cross_entropy::ForwardBackward<P>> loss_forward_backward;
-  Workspace<linear_cross_entropy::Forward<P>> loss_workspace;
-  Workspace<linear_cross_entropy::ForwardBackward<P>> loss_gradient_workspace;
-  Status (*loss_tune)(const linear_cross_entropy::ForwardBackward<P>&);
+  template <Signature Args>
+  Status run(const Args& args, Stream stream) const {
+    return tigon::run(op<Args>(), args, stream);
+  }
+  template <Signature Args>
+  size_t workspace(const Args& args) const {
+    return workspace_bytes(op<Args>(), args);
+  }
+  // Chooses among algorithms; see tigon_prepare().
+  template <Signature Args>
+  Status prepare(const Args& args) const {
+    return tigon::prepare(op<Args>(), args);
+  }
+
+  // Puts a function in the place of an op, whose scratch it gets.
+  template <Signature Args>
+  void replace(Status (*function)(const Args&, Stream)) {
+    const auto made = std::make_shared<Replacement<Args>>();
+    made->state.launchers = {function, op<Args>()};
+    made->op = call::make_op<Args>("replaced", &made->state);
+    ops_[Args::kName] = {made, &made->op};
+  }
+
+ private:
+  template <class Args>
+  struct Launchers {
+    Status (*function)(const Args&, Stream) = nullptr;
+    const tigon_op* replaced = nullptr;
+    Status run(const Args& args, const Scratch&, Stream stream) const {
+      return function(args, stream);
+    }
+    size_t workspace_bytes(const Args& args) const {
+      return tigon::workspace_bytes(replaced, args);
+    }
+  };
+  template <class Args>
+  struct Replacement {
+    call::LauncherState<Launchers<Args>> state{{call::pass_info<Args>(), ""}, {}};
+    tigon_op op = {};
+  };
+
+  template <Signature Args>
+  const tigon_op* op() const {
+    return ops_.at(Args::kName).get();
+  }
+
+  std::map<std::string_view, std::shared_ptr<const tigon_op>> ops_;  // by name
 };
 
 // The kernels; head and cross entropy (both ops) in one pass over chunks of rows.
@@ -46,9 +82,12 @@ Ops<P> fused_ops();
 template <class P>
 Ops<P> naive_ops();
 
-// Those of `fused` by name (op_names()) as kernels, the rest unfused.
+// Those of `fused` as kernels, the others unfused. ConvergeError 2 for a name that is not one of
+// op_names().
 template <class P>
 Ops<P> mixed_ops(const std::vector<std::string>& fused);
+
+// What models call.
 std::vector<std::string> op_names();
 
 }  // namespace tigon::convergence

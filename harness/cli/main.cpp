@@ -46,7 +46,7 @@ int run_program(int argc, char** argv) {
 #include "harness/cli/commands.inc"
 #undef TIGON_COMMAND
   std::vector<std::string> typed(argv + 1, argv + argc);
-  use_machine_table();
+  examine_machine_table();
   if (auto resumed = resumed_run(typed, line.commands_with(kResume))) {
     typed = resumed->words();
     program.resumed = std::make_shared<const Resumed>(std::move(*resumed));

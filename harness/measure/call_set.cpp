@@ -47,11 +47,6 @@ size_t bytes_of(const TensorRef& ref) {
   return static_cast<size_t>(elements_of(ref)) * size_of(ref.dtype);
 }
 
-double parameter(const InputPlan& plan, const char* name, double otherwise) {
-  const auto found = plan.parameters.find(name);
-  return found == plan.parameters.end() ? otherwise : found->second;
-}
-
 void require(const Status& status, const std::string& what) {
   if (!status.ok()) throw DeviceError(what + ": " + status.reason);
 }
@@ -89,24 +84,19 @@ void CallSet::fill_inputs(uint64_t seed) {
 void CallSet::fill_input(const TensorInfo& tensor, uint64_t seed) {
   const InputPlan plan = plan_of(op_->inputs.front(), tensor.name);
   const TensorRef& ref = bound_.tensors.at(tensor.name);
-  const uint64_t key = stream_key(seed, tensor.name);
   if (elements_of(ref) == 0) return;
-  if (plan.distribution == "normal" && size_of(ref.dtype) <= 4) {
-    require(fill_normal(ref.data, ref.dtype, elements_of(ref), key,
-                        static_cast<float>(parameter(plan, "mean", 0)),
-                        static_cast<float>(parameter(plan, "scale", 1)), nullptr),
+  const uint64_t key = stream_key(seed, tensor.name);
+  const QuickFill quick = quick_fill(plan, bound_.values);
+  if (quick.kind == QuickFill::kNormal && size_of(ref.dtype) <= 4)
+    require(fill_normal(ref.data, ref.dtype, elements_of(ref), key, static_cast<float>(quick.mean),
+                        static_cast<float>(quick.scale), nullptr),
             tensor.name);
-  } else if (plan.distribution == "targets" && plan.parameters.count("invalid") == 0) {
-    const auto ignore = bound_.values.find("ignore_index");
-    require(fill_targets(static_cast<int64_t*>(ref.data), elements_of(ref),
-                         static_cast<int64_t>(bound_.values.at("V")),
-                         static_cast<float>(parameter(plan, "ignored", 0)),
-                         ignore == bound_.values.end() ? 0 : static_cast<int64_t>(ignore->second),
-                         key, nullptr),
+  else if (quick.kind == QuickFill::kIndices)
+    require(fill_targets(static_cast<int64_t*>(ref.data), elements_of(ref), quick.below,
+                         static_cast<float>(quick.ignored), quick.ignore_index, key, nullptr),
             tensor.name);
-  } else {
+  else
     fill_on_host(tensor, plan, seed);
-  }
 }
 
 void CallSet::fill_on_host(const TensorInfo& tensor, const InputPlan& plan, uint64_t seed) {

@@ -79,7 +79,7 @@ void check_samples(std::vector<Timing>* timings, std::vector<Contender>& contend
                    Rotation& rotation, auto& sample) {
   for (size_t i = 0; i < contenders.size(); ++i)
     check_outputs(
-        &(*timings)[i], rotation[0], [&] { call(contenders[i], rotation[0], nullptr); },
+        &(*timings)[i], rotation[0], [&] { call_once(contenders[i], rotation[0], nullptr); },
         [&] { sample(contenders[i], rotation[0]); });
 }
 
@@ -92,7 +92,7 @@ class ColdSample {
     const Status flushed = flush_caches(scratch_.data(), scratch_.bytes(), nullptr);
     if (!flushed.ok()) throw DeviceError(flushed.reason);
     timer_.start(nullptr);
-    call(contender, set, nullptr);
+    call_once(contender, set, nullptr);
     timer_.stop(nullptr);
     return timer_.seconds();
   }
@@ -116,7 +116,8 @@ CapturedCalls capture(const Contender& contender, Rotation& rotation, double hin
   captured.rounds = std::max<size_t>(1, calls / rotation.size());
   captured.calls = captured.rounds * rotation.size();
   captured.graph.capture(stream, [&](Stream s) {
-    for (size_t i = 0; i < captured.calls; ++i) call(contender, rotation[i % rotation.size()], s);
+    for (size_t i = 0; i < captured.calls; ++i)
+      call_once(contender, rotation[i % rotation.size()], s);
   });
   return captured;
 }
@@ -133,7 +134,7 @@ Rotation::Rotation(const Case& c, size_t least_bytes, size_t memory_bytes) {
   }
 }
 
-void call(const Contender& contender, const CallSet& set, Stream stream) {
+void call_once(const Contender& contender, const CallSet& set, Stream stream) {
   const Status status =
       contender.implementation->run(contender.c.dtype, set.with_scratch(contender.scratch), stream);
   if (!status.ok()) throw DeviceError(status.reason);
@@ -180,7 +181,8 @@ std::vector<Timing> time_graph(std::vector<Contender>& contenders, Rotation& rot
     check_outputs(
         &timings[i], rotation[0],
         [&] {
-          for (size_t k = 0; k < captured[i].rounds; ++k) call(contenders[i], rotation[0], nullptr);
+          for (size_t k = 0; k < captured[i].rounds; ++k)
+            call_once(contenders[i], rotation[0], nullptr);
         },
         [&] {
           captured[i].graph.replay(stream);
@@ -195,7 +197,7 @@ std::vector<Timing> time_wall(std::vector<Contender>& contenders, Rotation& rota
   std::vector<Timing> timings = empty_timings(contenders, "wall");
   const auto sample = [&](const Contender& contender, const CallSet& set) {
     const auto start = Clock::now();
-    call(contender, set, nullptr);
+    call_once(contender, set, nullptr);
     device_synchronize();
     return since(start);
   };

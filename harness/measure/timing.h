@@ -40,7 +40,7 @@ struct Timing {
 };
 
 // Runs the call on a stream. Throws DeviceError.
-void call(const Contender& contender, const CallSet& set, Stream stream);
+void call_once(const Contender& contender, const CallSet& set, Stream stream);
 
 // basis "cold": caches flushed, the next set, event - call - event; contenders in turns (ABAB).
 // After it, each contender's outputs of a timed call are compared with those of an untimed one.

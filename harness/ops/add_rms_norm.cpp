@@ -1,11 +1,11 @@
 // Contract of add_rms_norm.
 #include "reference/add_rms_norm.h"
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
-#include "reference/naive/add_rms_norm.h"
 
 namespace tigon::add_rms_norm {
 
@@ -46,7 +46,6 @@ std::vector<InputSet> all_inputs() {
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "add_rms_norm",
       .summary = kFormula,
@@ -64,7 +63,7 @@ OpSpec contract() {
                       {{"dh", "absent"}},
                       {{"dw", "absent"}},
                       {{"dw", "absent"}, {"w", "absent"}}},
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
@@ -77,13 +76,7 @@ OpSpec contract() {
                      reference::add_rms_norm::forward(a, e);
                      rms_norm::casting_underflow(norm_of(a));
                    }),
-                   .implementations =
-                       {impl<Forward>("fused", policies,
-                                      [](auto& a, Stream s) { return forward(a, s); }),
-                        rounding(4, impl<Forward>("naive", policies,
-                                                  [](auto& a, Stream s) {
-                                                    return naive::add_rms_norm::forward(a, s);
-                                                  }))},
+                   .implementations = {fused<Forward>(), rounding(4, naive_chain<Forward>())},
                    .budget = {{"h", {.elementary = 1}},
                               {"y", {.roundings = rms_norm::kCastingRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
@@ -98,36 +91,32 @@ OpSpec contract() {
                         same_results("neutral_weight", {.options = {{"w", "absent"}}},
                                      {.fill = {{"w", 1}}}),
                         for_policies({DType::kF32},
-                                     same_results("neutral_casting", {},
-                                                  {.options = {{"casting", "gemma"}}})),
+                                     same_results("neutral_casting",
+                                                  {}, {.options = {{"casting", "gemma"}}})),
                         for_policies({DType::kF32},
-                                     same_results("neutral_rounding", {},
-                                                  {.options = {{"casting", "none"}}}))},
+                                     same_results("neutral_rounding",
+                                                  {}, {.options = {{"casting", "none"}}}))},
                    .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
               pass<Backward>(
                   "backward",
-                  {.oracle = oracle<Backward>([](auto& a) { reference::add_rms_norm::backward(a); }),
+                  {.oracle =
+                       oracle<Backward>([](auto& a) { reference::add_rms_norm::backward(a); }),
                    .scale =
-                       oracle<Backward>([](auto& a) { reference::add_rms_norm::backward_scale(a); }),
-                   .implementations =
-                       {impl<Backward>(
-                            "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
-                            [](auto& a) { return workspace(a); }),
-                        rounding(5, impl<Backward>("naive", policies,
-                                                   [](auto& a, Stream s) {
-                                                     return naive::add_rms_norm::backward(a, s);
-                                                   }))},
+                       oracle<Backward>(
+                           [](auto& a) { reference::add_rms_norm::backward_scale(a); }),
+                   .implementations = {fused<Backward>(), rounding(5, naive_chain<Backward>())},
                    .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
                    .flops = 10 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .upstream = "dy",
+                   .upstream =
+                       "dy",
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"h", 1}, {"rstd", -1}, {"dh", -1}}, {{"dx", -1}}),
-                        scaling("gradient_scaling", {{"dy", 1}, {"dh", 1}}, {{"dx", 1}, {"dw", 1}},
-                                {}, true),
+                        scaling("gradient_scaling", {{"dy", 1}, {"dh", 1}}, {{"dx", 1}, {"dw", 1}}, {}, true),
                         permutation("H"), dtype_twin(),
-                        same_results("neutral_weight", {.options = {{"w", "absent"}, {"dw", "absent"}}},
+                        same_results("neutral_weight",
+                                     {.options = {{"w", "absent"}, {"dw", "absent"}}},
                                      {.options = {{"dw", "absent"}}, .fill = {{"w", 1}}}, {}),
                         same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
                         same_results("no_stream_gradient", {.options = {{"dh", "absent"}}},

@@ -1,17 +1,17 @@
 // Contract of cross_entropy.
 #include "reference/cross_entropy.h"
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/loss_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
-#include "reference/naive/cross_entropy.h"
 
 namespace tigon::cross_entropy {
 
 namespace {
 
 std::vector<InputSet> inputs() {
-  std::vector<InputSet> sets = loss_input_sets({{"logits", "normal", {{"scale", 2}}}});
+  std::vector<InputSet> sets = loss_input_sets(V, {{"logits", "normal", {{"scale", 2}}}});
   const InputSet normal = sets.front();
   const auto logits = [&](const char* name, const char* distribution,
                           std::map<std::string, double> parameters) {
@@ -50,7 +50,6 @@ std::vector<Property> gradient_properties() {
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   const Expr loss_terms = Expr(V) + T, gradient_terms = Expr(V) + weight_terms(T, V);
   const OutputBudget loss{.reduction = loss_terms, .elementary = 16};
   const OutputBudget lse{.reduction = V, .elementary = 16};
@@ -78,68 +77,67 @@ OpSpec contract() {
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
       .huge_options = {{"reduction", "none"}},
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::cross_entropy::forward(a); }),
-                   .scale = oracle<Forward>(
-                       [](auto& a) { reference::cross_entropy::forward_scale(a); }),
-                   .implementations =
-                       {impl<Forward>(
-                            "fused", policies, [](auto& a, Stream s) { return forward(a, s); },
-                            [](auto& a) { return workspace(a); }),
-                        naive_loss(impl<Forward>("naive", policies,
-                                                          [](auto& a, Stream s) {
-                                                            return naive::cross_entropy::forward(a, s);
-                                                          }))},
-                   .budget = {{"loss", loss}, {"lse", lse}, {"z_part", loss}, {"accuracy", loss}, {"entropy", loss}},
+                   .scale =
+                       oracle<Forward>([](auto& a) { reference::cross_entropy::forward_scale(a); }),
+                   .implementations = {fused<Forward>(), naive_loss(naive_chain<Forward>())},
+                   .budget = {{"loss", loss},
+                              {"lse", lse},
+                              {"z_part", loss},
+                              {"accuracy", loss},
+                              {"entropy", loss}},
                    .flops = 4 * Expr(T) * V,
-                   .properties = joined({row_properties(with_results(kWeighted)), loss_properties(),
-                                         {shift_invariance({"logits"}, {.shifted = {"lse"},
-                                                                        .near = {"loss"}}), first_of_equals()}})}),
+                   .properties = joined(
+                       {row_properties(with_results(kWeighted)),
+                        loss_properties(),
+                        {shift_invariance({"logits"}, {.shifted = {"lse"}, .near = {"loss"}}),
+                         first_of_equals()}})}),
               pass<Backward>(
                   "backward",
-                  {.oracle = oracle<Backward>([](auto& a) { reference::cross_entropy::backward(a); }),
+                  {.oracle =
+                       oracle<Backward>([](auto& a) { reference::cross_entropy::backward(a); }),
                    .scale = oracle<Backward>(
                        [](auto& a) { reference::cross_entropy::backward_scale(a); }),
-                   .implementations =
-                       {impl<Backward>(
-                            "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
-                            [](auto& a) { return workspace(a); }),
-                        naive_loss(impl<Backward>("naive", policies,
-                                                           [](auto& a, Stream s) {
-                                                             return naive::cross_entropy::backward(a, s);
-                                                           }))},
+                   .implementations = {fused<Backward>(), naive_loss(naive_chain<Backward>())},
                    .budget = {{"logits", gradient}},
                    .flops = 5 * Expr(T) * V,
                    .inputs_from = "forward",
-                   .properties = joined({row_properties(kWeighted), loss_properties(),
-                                         loss_gradient_properties(), gradient_properties(),
-                                         {shift_invariance({"logits", "lse"}, {.same = {"logits"}})}})}),
+                   .properties =
+                       joined({row_properties(kWeighted),
+                               loss_properties(),
+                               loss_gradient_properties(),
+                               gradient_properties(),
+                               {shift_invariance({"logits", "lse"}, {.same = {"logits"}})}})}),
               pass<ForwardBackward>(
                   "forward_backward",
                   {.oracle = oracle<ForwardBackward>(
                        [](auto& a) { reference::cross_entropy::forward_backward(a); }),
-                   .scale = oracle<ForwardBackward>(
-                       [](auto& a) { reference::cross_entropy::forward_backward_scale(a); }),
+                   .scale =
+                       oracle<ForwardBackward>(
+                           [](auto& a) { reference::cross_entropy::forward_backward_scale(a); }),
                    .implementations =
-                       {impl<ForwardBackward>(
-                            "fused", policies,
-                            [](auto& a, Stream s) { return forward_backward(a, s); },
-                            [](auto& a) { return workspace(a); }),
-                        naive_loss(impl<ForwardBackward>(
-                                     "naive", policies,
-                                     [](auto& a, Stream s) {
-                                       return naive::cross_entropy::forward_backward(a, s);
-                                     }))},
-                   .budget = {{"logits", gradient}, {"loss", loss}, {"lse", lse}, {"z_part", loss}, {"accuracy", loss}, {"entropy", loss}},
-                   .flops = 9 * Expr(T) * V,
-                   .properties = joined({row_properties(with_results(kWeighted)), loss_properties(),
-                                         loss_gradient_properties(), gradient_properties(),
-                                         {shift_invariance({"logits"}, {.shifted = {"lse"},
-                                                                        .near = {"loss"}}), first_of_equals()}})}),
+                       {fused<ForwardBackward>(), naive_loss(naive_chain<ForwardBackward>())},
+                   .budget = {{"logits", gradient},
+                              {"loss", loss},
+                              {"lse", lse},
+                              {"z_part", loss},
+                              {"accuracy", loss},
+                              {"entropy", loss}},
+                   .flops = 9 * Expr(T) *
+                            V,
+                   .properties =
+                       joined(
+                           {row_properties(with_results(kWeighted)),
+                            loss_properties(),
+                            loss_gradient_properties(),
+                            gradient_properties(),
+                            {shift_invariance({"logits"}, {.shifted = {"lse"}, .near = {"loss"}}),
+                             first_of_equals()}})}),
           },
   };
 }

@@ -2,7 +2,7 @@
 #include "reference/geglu.h"
 
 #include "harness/ops/gated_plan.h"
-#include "reference/naive/geglu.h"
+#include "harness/ops/implementations.h"
 
 namespace tigon::geglu {
 
@@ -25,7 +25,6 @@ std::vector<OptionSet> option_sets() {
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   constexpr double kNormal = 40;  // exp, a quotient and their argument, in roundings of fp32
   return {
       .name = "geglu",
@@ -44,20 +43,14 @@ OpSpec contract() {
                 .huge = {4096}}},
       .inputs = gated_inputs(kLargest),
       .option_sets = option_sets(),
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::geglu::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::geglu::forward_scale(a); }),
-                   .implementations = {impl<Forward>(
-                                           "fused", policies,
-                                           [](auto& a, Stream s) { return forward(a, s); }),
-                                       impl<Forward>("naive", policies,
-                                                     [](auto& a, Stream s) {
-                                                       return naive::geglu::forward(a, s);
-                                                     })},
+                   .implementations = {fused<Forward>(), naive_chain<Forward>()},
                    .budget = {{"y", {.elementary = kNormal}}},
                    .flops = 9 * Expr(T) * F,
                    .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"y"})),
@@ -67,13 +60,7 @@ OpSpec contract() {
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::geglu::backward(a); }),
                    .scale = oracle<Backward>([](auto& a) { reference::geglu::backward_scale(a); }),
-                   .implementations =
-                       {impl<Backward>(
-                            "fused", policies,
-                            [](auto& a, Stream s) { return backward(a, s); }),
-                        impl<Backward>(
-                            "naive", policies,
-                            [](auto& a, Stream s) { return naive::geglu::backward(a, s); })},
+                   .implementations = {fused<Backward>(), naive_chain<Backward>()},
                    .budget = {{"da", {.elementary = kNormal}}, {"db", {.elementary = kNormal}}},
                    .flops = 18 * Expr(T) * F,
                    .properties = {of_both(row_independence("T")), of_both(linearity({"b"}, {"da"})),

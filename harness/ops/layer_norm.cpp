@@ -1,13 +1,11 @@
 // Contract of layer_norm.
 #include "reference/layer_norm.h"
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
-#include "reference/cudnn/availability.h"
-#include "reference/cudnn/layer_norm.h"
-#include "reference/naive/layer_norm.h"
 
 namespace tigon::layer_norm {
 
@@ -46,29 +44,13 @@ constexpr char kConstant[] =
 
 Implementation cudnn_forward() {
   const std::vector<DType> policies = {DType::kF32, DType::kBF16, DType::kF16};
-  return known_to_miss(
-      {{"far", policies, kFar}, {"constant", policies, kConstant}},
-      absent_if(cudnn::absent(), impl<Forward>(
-                                     "cudnn", types<F32, BF16, F16>,
-                                     [](auto& a, const Scratch& scratch, Stream s) {
-                                       return cudnn::layer_norm::forward(a, scratch, s);
-                                     },
-                                     [](auto& a) { return cudnn::layer_norm::workspace(a); })));
-}
-
-Implementation cudnn_backward() {
-  return absent_if(cudnn::absent(), impl<Backward>(
-                                        "cudnn", types<F32, BF16, F16>,
-                                        [](auto& a, const Scratch& scratch, Stream s) {
-                                          return cudnn::layer_norm::backward(a, scratch, s);
-                                        },
-                                        [](auto& a) { return cudnn::layer_norm::workspace(a); }));
+  return known_to_miss({{"far", policies, kFar}, {"constant", policies, kConstant}},
+                       cudnn_engine<Forward>());
 }
 
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   constexpr double kElementary = 10;  // two differences, rsqrt and the products
   return {
       .name = "layer_norm",
@@ -84,7 +66,7 @@ OpSpec contract() {
                       {{"dw", "absent"}, {"db", "absent"}},
                       {{"dw", "absent"}, {"w", "absent"}},
                       {{"b", "absent"}, {"db", "absent"}, {"dw", "absent"}, {"w", "absent"}}},
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
@@ -92,42 +74,26 @@ OpSpec contract() {
                   {.oracle = oracle<Forward>([](auto& a) { reference::layer_norm::forward(a); }),
                    .scale =
                        oracle<Forward>([](auto& a) { reference::layer_norm::forward_scale(a); }),
-                   .implementations = {impl<Forward>(
-                                           "fused", policies,
-                                           [](auto& a, Stream s) { return forward(a, s); }),
-                                       impl<Forward>("naive", policies,
-                                                     [](auto& a, Stream s) {
-                                                       return naive::layer_norm::forward(a, s);
-                                                     }),
-                                       cudnn_forward()},
+                   .implementations = {fused<Forward>(), naive_chain<Forward>(), cudnn_forward()},
                    .budget = {{"y", {.reduction = H, .elementary = kElementary}},
                               {"mean", {.reduction = H}},
                               {"rstd", {.reduction = H, .elementary = kElementary}}},
                    .flops = 7 * Expr(T) * H,
-                   .properties =
-                       {row_independence("T"),
-                        scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
-                                {{"eps", 2}}),
-                        permutation("H"), dtype_twin(),
-                        same_results("neutral_weight", {.options = {{"w", "absent"}}},
-                                     {.fill = {{"w", 1}}}, {}),
-                        same_results("neutral_bias", {.options = {{"b", "absent"}}},
-                                     {.fill = {{"b", 0}}}, {})}}),
+                   .properties = {row_independence("T"),
+                                  scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
+                                          {{"eps", 2}}),
+                                  permutation("H"), dtype_twin(),
+                                  same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                               {.fill = {{"w", 1}}}, {}),
+                                  same_results("neutral_bias", {.options = {{"b", "absent"}}},
+                                               {.fill = {{"b", 0}}}, {})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::layer_norm::backward(a); }),
                    .scale =
                        oracle<Backward>([](auto& a) { reference::layer_norm::backward_scale(a); }),
-                   .implementations =
-                       {
-                           impl<Backward>(
-                               "fused", policies,
-                               [](auto& a, Stream s) { return backward(a, s); },
-                               [](auto& a) { return workspace(a); }),
-                           impl<Backward>(
-                               "naive", policies,
-                               [](auto& a, Stream s) { return naive::layer_norm::backward(a, s); }),
-                           cudnn_backward()},
+                   .implementations = {fused<Backward>(), naive_chain<Backward>(),
+                                       cudnn_engine<Backward>()},
                    .budget =
                        {{"dx", {.reduction = H, .elementary = kElementary}},
                         {"dw", {.reduction = T, .elementary = kElementary}},

@@ -1,16 +1,16 @@
 // Contract of linear_cross_entropy.
 #include "reference/linear_cross_entropy.h"
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/loss_plan.h"
 #include "harness/spec/bind.h"
-#include "reference/naive/linear_cross_entropy.h"
 
 namespace tigon::linear_cross_entropy {
 
 namespace {
 
 std::vector<InputSet> inputs() {
-  std::vector<InputSet> sets = loss_input_sets({{"w", "normal", {{"scale", 0.25}}}});
+  std::vector<InputSet> sets = loss_input_sets(V, {{"w", "normal", {{"scale", 0.25}}}});
   const InputSet normal = sets.front();
   sets.push_back(replaced(normal, "confident", {{"w", "normal"}}));
   sets.push_back(replaced(normal, "shifted",
@@ -152,7 +152,6 @@ std::vector<Property> row_properties(std::vector<std::string> sums_of_rows,
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   // The sums on the way: x w^T over H, the softmax over V, a reduced loss and dw over T. Logits and
   // their gradient are stored in the element type.
   const Expr row_terms = Expr(H) + V, all_terms = Expr(H) + V + T;
@@ -194,7 +193,7 @@ OpSpec contract() {
       // Chunks of 65,536 rows (f32: 32,768), so that a launch on as many is one of the same
       // products.
       .huge_options = {{"reduction", "none"}, {"logits_bytes", "8388608"}},
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
@@ -205,15 +204,7 @@ OpSpec contract() {
                        [](auto& a) { reference::linear_cross_entropy::forward_scale(a); }),
                    .intermediate = oracle<Forward>(
                        [](auto& a) { reference::linear_cross_entropy::forward_intermediate(a); }),
-                   .implementations =
-                       {impl<Forward>(
-                            "fused", policies, [](auto& a, Stream s) { return forward(a, s); },
-                            [](auto& a) { return workspace(a); }, [](auto& a) { return tune(a); }),
-                        naive_loss(impl<Forward>("naive", policies,
-                                                 [](auto& a, Stream s) {
-                                                   return naive::linear_cross_entropy::forward(a,
-                                                                                               s);
-                                                 }))},
+                   .implementations = {fused<Forward>(), naive_loss(naive_chain<Forward>())},
                    .budget = {{"loss", of_all},
                               {"lse", of_row},
                               {"z_part", of_all},
@@ -226,35 +217,16 @@ OpSpec contract() {
                    .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<ForwardBackward>(
                   "forward_backward",
-                  {.oracle =
-                       oracle<ForwardBackward>(
-                           [](auto& a) { reference::linear_cross_entropy::forward_backward(a); }),
-                   .scale =
-                       oracle<ForwardBackward>(
-                           [](auto& a) {
-                             reference::linear_cross_entropy::forward_backward_scale(a);
-                           }),
-                   .intermediate =
-                       oracle<ForwardBackward>(
-                           [](auto& a) {
-                             reference::linear_cross_entropy::forward_backward_intermediate(a);
-                           }),
+                  {.oracle = oracle<ForwardBackward>(
+                       [](auto& a) { reference::linear_cross_entropy::forward_backward(a); }),
+                   .scale = oracle<ForwardBackward>(
+                       [](auto& a) { reference::linear_cross_entropy::forward_backward_scale(a); }),
+                   .intermediate = oracle<ForwardBackward>([](auto& a) {
+                     reference::linear_cross_entropy::forward_backward_intermediate(a);
+                   }),
                    .underflow = oracle<ForwardBackward>([](auto& a) { underflow(a); }),
-                   .implementations =
-                       {
-                           impl<ForwardBackward>(
-                               "fused",
-                               policies,
-                               [](auto& a, Stream s) { return forward_backward(a, s); },
-                               [](auto& a) { return workspace(a); },
-                               [](auto& a) { return tune(a); }),
-                           naive_loss(
-                               impl<ForwardBackward>(
-                                   "naive",
-                                   policies,
-                                   [](auto& a, Stream s) {
-                                     return naive::linear_cross_entropy::forward_backward(a, s);
-                                   }))},
+                   .implementations = {fused<ForwardBackward>(),
+                                       naive_loss(naive_chain<ForwardBackward>())},
                    .budget = {{"loss", of_all},
                               {"lse", of_row},
                               {"dx", gradient},

@@ -47,13 +47,13 @@ inline std::vector<OptionSet> loss_option_sets() {
 
 // Sets that differ in the targets, on top of the plans of the default set. The upstream gradient is
 // never one: a kernel that forgets it must show.
-inline std::vector<InputSet> loss_input_sets(std::vector<InputPlan> defaults) {
+inline std::vector<InputSet> loss_input_sets(const Axis& classes, std::vector<InputPlan> defaults) {
   defaults.push_back({"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
   defaults.push_back({"class_weight", "normal", {{"mean", 1.5}, {"scale", 0.2}}});
   defaults.push_back({"normaliser", "normal", {{"mean", 7}, {"scale", 0.5}}});
   const auto with_targets = [&](const char* name, std::map<std::string, double> parameters) {
     InputSet set{name, defaults};
-    set.plans.push_back({"target", "targets", std::move(parameters)});
+    set.plans.push_back({"target", "targets", std::move(parameters), classes});
     return set;
   };
   return {with_targets("normal", {}), with_targets("some_ignored", {{"ignored", 0.25}}),

@@ -1,13 +1,11 @@
 // Contract of rms_norm.
 #include "reference/rms_norm.h"
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/norm_plan.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
-#include "reference/cudnn/availability.h"
-#include "reference/cudnn/rms_norm.h"
-#include "reference/naive/rms_norm.h"
 
 namespace tigon::rms_norm {
 
@@ -35,29 +33,13 @@ constexpr char kFlushed[] =
     "cuDNN's engine takes denormal values for 0: y is 47 to 148 times the budget off on an H200";
 
 Implementation cudnn_forward() {
-  return known_to_miss(
-      {{"denormal_rows", {DType::kF32, DType::kBF16}, kFlushed}},
-      absent_if(cudnn::absent(), impl<Forward>(
-                                     "cudnn", types<F32, BF16, F16>,
-                                     [](auto& a, const Scratch& scratch, Stream s) {
-                                       return cudnn::rms_norm::forward(a, scratch, s);
-                                     },
-                                     [](auto& a) { return cudnn::rms_norm::workspace(a); })));
-}
-
-Implementation cudnn_backward() {
-  return absent_if(cudnn::absent(), impl<Backward>(
-                                        "cudnn", types<F32, BF16, F16>,
-                                        [](auto& a, const Scratch& scratch, Stream s) {
-                                          return cudnn::rms_norm::backward(a, scratch, s);
-                                        },
-                                        [](auto& a) { return cudnn::rms_norm::workspace(a); }));
+  return known_to_miss({{"denormal_rows", {DType::kF32, DType::kBF16}, kFlushed}},
+                       cudnn_engine<Forward>());
 }
 
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "rms_norm",
       .summary = kFormula,
@@ -73,7 +55,7 @@ OpSpec contract() {
                       {{"eps", "0.01"}},
                       {{"dw", "absent"}},
                       {{"dw", "absent"}, {"w", "absent"}}},
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
@@ -84,12 +66,8 @@ OpSpec contract() {
                      reference::rms_norm::forward(a);
                      casting_underflow(a);
                    }),
-                   .implementations =
-                       {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
-                        rounding(4, impl<Forward>("naive", policies,
-                                                  [](auto& a, Stream s) {
-                                                    return naive::rms_norm::forward(a, s);
-                                                  })), cudnn_forward()},
+                   .implementations = {fused<Forward>(), rounding(4, naive_chain<Forward>()),
+                                       cudnn_forward()},
                    .budget = {{"y", {.roundings = kCastingRoundings, .reduction = H}},
                               {"rstd", {.reduction = H}}},
                    .flops = 4 * Expr(T) * H,
@@ -100,33 +78,31 @@ OpSpec contract() {
                         same_results("neutral_weight", {.options = {{"w", "absent"}}},
                                      {.fill = {{"w", 1}}}),
                         for_policies({DType::kF32},
-                                     same_results("neutral_casting", {},
-                                                  {.options = {{"casting", "gemma"}}})),
+                                     same_results("neutral_casting",
+                                                  {}, {.options = {{"casting", "gemma"}}})),
                         for_policies({DType::kF32},
-                                     same_results("neutral_rounding", {},
-                                                  {.options = {{"casting", "none"}}}))},
+                                     same_results("neutral_rounding",
+                                                  {}, {.options = {{"casting", "none"}}}))},
                    .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rms_norm::backward(a); }),
-                   .scale = oracle<Backward>([](auto& a) { reference::rms_norm::backward_scale(a); }),
-                   .implementations =
-                       {impl<Backward>(
-                            "fused", policies, [](auto& a, Stream s) { return backward(a, s); },
-                            [](auto& a) { return workspace(a); }),
-                        rounding(4, impl<Backward>("naive", policies,
-                                                   [](auto& a, Stream s) {
-                                                     return naive::rms_norm::backward(a, s);
-                                                   })), cudnn_backward()},
+                   .scale =
+                       oracle<Backward>([](auto& a) { reference::rms_norm::backward_scale(a); }),
+                   .implementations = {fused<Backward>(), rounding(4, naive_chain<Backward>()),
+                                       cudnn_engine<Backward>()},
                    .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
-                   .flops = 9 * Expr(T) * H,
+                   .flops =
+                       9 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .upstream = "dy",
+                   .upstream =
+                       "dy",
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}, {"rstd", -1}}, {{"dx", -1}}),
                         gradient_scaling("dy", {"dx", "dw"}), permutation("H"), dtype_twin(),
-                        same_results("neutral_weight", {.options = {{"w", "absent"}, {"dw", "absent"}}},
+                        same_results("neutral_weight",
+                                     {.options = {{"w", "absent"}, {"dw", "absent"}}},
                                      {.options = {{"dw", "absent"}}, .fill = {{"w", 1}}}, {}),
                         same_results("frozen_weight", {}, {.options = {{"dw", "absent"}}}),
                         orthogonality("dx", {"x"}, {{"eps", "0"}})}}),

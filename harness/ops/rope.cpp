@@ -3,17 +3,18 @@
 
 #include <fmt/format.h>
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/rope_properties.h"
 #include "harness/spec/bind.h"
-#include "reference/naive/rope.h"
 
 namespace tigon::rope {
 
 namespace {
 
 InputSet inputs(const char* name, const char* heads, std::map<std::string, double> parameters) {
-  InputSet set{name, {{"cos", "rotary_cos"}, {"sin", "rotary_sin"}, {"positions", "positions"}}};
+  InputSet set{name,
+               {{"cos", "rotary_cos"}, {"sin", "rotary_sin"}, {"positions", "positions", {}, T}}};
   for (const char* tensor : {"q", "k", "dq", "dk"})
     set.plans.push_back({tensor, heads, parameters});
   return set;
@@ -116,7 +117,6 @@ std::vector<Property> with(std::vector<Property> all, std::vector<Property> more
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   const std::vector<OptionSet> turns = {{}, kInterleaved, kPartial, kSections};
   return {
       .name = "rope",
@@ -147,19 +147,14 @@ OpSpec contract() {
                 .huge = {128}}},
       .inputs = all_inputs(),
       .option_sets = option_sets(),
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::rope::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::rope::forward_scale(a); }),
-                   .implementations =
-                       {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
-                        rounding(3, impl<Forward>("naive", policies,
-                                                  [](auto& a, Stream s) {
-                                                    return naive::rope::forward(a, s);
-                                                  }))},
+                   .implementations = {fused<Forward>(), rounding(3, naive_chain<Forward>())},
                    .budget = {{"q", {}}, {"k", {}}, {"q_out", {}}, {"k_out", {}}},
                    .flops = kFlops,
                    .bytes = bytes_of("q_out", "k_out"),
@@ -168,24 +163,23 @@ OpSpec contract() {
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rope::backward(a); }),
                    .scale = oracle<Backward>([](auto& a) { reference::rope::backward_scale(a); }),
-                   .implementations =
-                       {impl<Backward>("fused", policies,
-                                       [](auto& a, Stream s) { return backward(a, s); }),
-                        rounding(3, impl<Backward>("naive", policies,
-                                                   [](auto& a, Stream s) {
-                                                     return naive::rope::backward(a, s);
-                                                   }))},
+                   .implementations = {fused<Backward>(), rounding(3, naive_chain<Backward>())},
                    .budget = {{"dq", {}}, {"dk", {}}, {"dq_out", {}}, {"dk_out", {}}},
                    .flops = kFlops,
                    .bytes = bytes_of("dq_out", "dk_out"),
-                   .properties = with(
-                       both_passes("dq", "dk"),
-                       {scaling("gradient_scaling", {{"dq", 1}, {"dk", 1}},
-                                {{"dq", 1}, {"dk", 1}}, {}, true),
-                        with_options(turns, same_as_pass("negated_angle", "forward",
-                                                         {{"dq", "q"}, {"dk", "k"}}, {"sin"})),
-                        with_options(turns, inverts_pass("inverse", "forward",
-                                                         {{"dq", "q"}, {"dk", "k"}}, partner_of))})}),
+                   .properties =
+                       with(
+                           both_passes("dq", "dk"),
+                           {scaling("gradient_scaling",
+                                    {{"dq", 1}, {"dk", 1}}, {{"dq", 1}, {"dk", 1}}, {}, true),
+                            with_options(
+                                turns,
+                                same_as_pass("negated_angle", "forward", {{"dq", "q"}, {"dk", "k"}},
+                                             {"sin"})),
+                            with_options(
+                                turns,
+                                inverts_pass("inverse", "forward", {{"dq", "q"}, {"dk", "k"}},
+                                             partner_of))})}),
           },
   };
 }

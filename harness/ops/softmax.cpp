@@ -1,12 +1,10 @@
 // Contract of softmax.
 #include "reference/softmax.h"
 
+#include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
-#include "reference/cudnn/availability.h"
-#include "reference/cudnn/softmax.h"
-#include "reference/naive/softmax.h"
 
 namespace tigon::softmax {
 
@@ -38,25 +36,9 @@ std::vector<InputSet> all_inputs() {
 // cuDNN rounds twice where rows are not aligned: up to 1.5 budgets of one rounding on an H200.
 constexpr double kForwardRoundings = 1;
 
-Implementation cudnn_forward() {
-  return absent_if(cudnn::absent(),
-                   rounding(kForwardRoundings,
-                            impl<Forward>("cudnn", types<F32, BF16, F16>, [](auto& a, Stream s) {
-                              return cudnn::softmax::forward(a, s);
-                            })));
-}
-
-Implementation cudnn_backward() {
-  return absent_if(cudnn::absent(),
-                   impl<Backward>("cudnn", types<F32, BF16, F16>, [](auto& a, Stream s) {
-                     return cudnn::softmax::backward(a, s);
-                   }));
-}
-
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   return {
       .name = "softmax",
       .summary = kFormula,
@@ -81,22 +63,16 @@ OpSpec contract() {
                          {{"T", 3}, {"V", 800003}}},
       .inputs = all_inputs(),
       .option_sets = {{}},
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
                   "forward",
                   {.oracle = oracle<Forward>([](auto& a) { reference::softmax::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::softmax::forward_scale(a); }),
-                   .implementations =
-                       {impl<Forward>("fused", policies,
-                                      [](auto& a, Stream s) { return forward(a, s); }),
-                        rounding(kForwardRoundings, impl<Forward>("naive", policies,
-                                                                  [](auto& a, Stream s) {
-                                                                    return naive::softmax::forward(
-                                                                        a, s);
-                                                                  })),
-                        cudnn_forward()},
+                   .implementations = {fused<Forward>(),
+                                       rounding(kForwardRoundings, naive_chain<Forward>()),
+                                       rounding(kForwardRoundings, cudnn_engine<Forward>())},
                    .budget = {{"y", {.reduction = V, .elementary = 16}}},
                    .flops = 5 * Expr(T) * V,
                    .properties = {row_independence("T", kAllRowTrials | kBitwiseIfAligned),
@@ -107,23 +83,15 @@ OpSpec contract() {
                   {.oracle = oracle<Backward>([](auto& a) { reference::softmax::backward(a); }),
                    .scale =
                        oracle<Backward>([](auto& a) { reference::softmax::backward_scale(a); }),
-                   .implementations =
-                       {
-                           impl<Backward>(
-                               "fused", policies,
-                               [](auto& a, Stream s) { return backward(a, s); }),
-                           impl<Backward>(
-                               "naive", policies,
-                               [](auto& a, Stream s) { return naive::softmax::backward(a, s); }),
-                           cudnn_backward()},
+                   .implementations = {fused<Backward>(), naive_chain<Backward>(),
+                                       cudnn_engine<Backward>()},
                    .budget = {{"dx", {.reduction = V}}},
                    .flops = 4 * Expr(T) * V,
                    .inputs_from = "forward",
-                   .upstream =
-                       "dy",
-                   .properties =
-                       {row_independence("T", kAllRowTrials | kBitwiseIfAligned), permutation("V"),
-                        gradient_scaling("dy", {"dx"}), dtype_twin(), orthogonality("dx", {"1"})}}),
+                   .upstream = "dy",
+                   .properties = {row_independence("T", kAllRowTrials | kBitwiseIfAligned),
+                                  permutation("V"), gradient_scaling("dy", {"dx"}), dtype_twin(),
+                                  orthogonality("dx", {"1"})}}),
           },
   };
 }

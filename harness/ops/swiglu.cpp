@@ -2,7 +2,7 @@
 #include "reference/swiglu.h"
 
 #include "harness/ops/gated_plan.h"
-#include "reference/naive/swiglu.h"
+#include "harness/ops/implementations.h"
 
 namespace tigon::swiglu {
 
@@ -26,7 +26,6 @@ void backward_underflow(const Args& args) {
 }  // namespace
 
 OpSpec contract() {
-  constexpr auto policies = types<F32, BF16, F16>;
   constexpr double kSigmoid = 40;  // exp, a quotient and their argument, in roundings of fp32
   return {
       .name = "swiglu",
@@ -45,7 +44,7 @@ OpSpec contract() {
                 .huge = {4096}}},
       .inputs = gated_inputs(),
       .option_sets = gated_option_sets(),
-      .policies = dtypes_of(policies),
+      .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
               pass<Forward>(
@@ -53,32 +52,23 @@ OpSpec contract() {
                   {.oracle = oracle<Forward>([](auto& a) { reference::swiglu::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::swiglu::forward_scale(a); }),
                    .underflow = oracle<Forward>([](auto& a) { forward_underflow(a); }),
-                   .implementations =
-                       {impl<Forward>("fused", policies, [](auto& a, Stream s) { return forward(a, s); }),
-                        rounding(3, impl<Forward>("naive", policies,
-                                                  [](auto& a, Stream s) {
-                                                    return naive::swiglu::forward(a, s);
-                                                  }))},
+                   .implementations = {fused<Forward>(), rounding(3, naive_chain<Forward>())},
                    .budget = {{"y", {.elementary = kSigmoid}}},
                    .flops = 5 * Expr(T) * F,
-                   .properties = {row_independence("T"), linearity({"b"}, {"y"}), dtype_twin(), down_multiplier({{"y", 1}}), gate_multiplier({})}}),
+                   .properties = {row_independence("T"), linearity({"b"}, {"y"}), dtype_twin(),
+                                  down_multiplier({{"y", 1}}), gate_multiplier({})}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::swiglu::backward(a); }),
                    .scale = oracle<Backward>([](auto& a) { reference::swiglu::backward_scale(a); }),
                    .underflow = oracle<Backward>([](auto& a) { backward_underflow(a); }),
-                   .implementations =
-                       {impl<Backward>("fused", policies,
-                                       [](auto& a, Stream s) { return backward(a, s); }),
-                        rounding(6, impl<Backward>("naive", policies,
-                                                   [](auto& a, Stream s) {
-                                                     return naive::swiglu::backward(a, s);
-                                                   }))},
+                   .implementations = {fused<Backward>(), rounding(6, naive_chain<Backward>())},
                    .budget = {{"da", {.elementary = kSigmoid}}, {"db", {.elementary = kSigmoid}}},
                    .flops = 12 * Expr(T) * F,
                    .properties = {row_independence("T"), linearity({"b"}, {"da"}),
-                                  gradient_scaling("dy", {"da", "db"}), dtype_twin(), down_multiplier({{"da", 1}, {"db", 1}}), gate_multiplier({{"da", 1}}),
-                                  of_all_layouts(in_place())}}),
+                                  gradient_scaling("dy", {"da", "db"}), dtype_twin(),
+                                  down_multiplier({{"da", 1}, {"db", 1}}),
+                                  gate_multiplier({{"da", 1}}), of_all_layouts(in_place())}}),
           },
   };
 }

@@ -27,9 +27,10 @@ int64_t halved(int64_t size, int64_t aligned) {
 bool halve_one(Case* c) {
   // Matrix products take tokens in tiles, other kernels one by one.
   const int64_t tokens = flops_of(*c) > kMostFlop ? kTileOfTokens : kLeastTokens;
+  const std::string rows = find_op(c->op)->axes.front().axis.symbol;
   int64_t *largest = nullptr, smaller = 0;
   for (auto& [name, size] : c->axes) {
-    const bool is_tokens = name == "T" && size > kLeastTokens;
+    const bool is_tokens = name == rows && size > kLeastTokens;
     const int64_t half = halved(size, is_tokens ? tokens : kTile);
     if (half >= size || (!is_tokens && largest != nullptr && size <= *largest)) continue;
     largest = &size;

@@ -30,11 +30,6 @@ std::string write_values(const std::filesystem::path& folder, const std::string&
   return path;
 }
 
-double parameter(const InputPlan& plan, const char* name, double otherwise) {
-  const auto found = plan.parameters.find(name);
-  return found == plan.parameters.end() ? otherwise : found->second;
-}
-
 // The pass before, or null; and its case, whose options are those that it knows.
 const Pass* pass_before(const Case& c, Case* before) {
   const OpSpec& op = *find_op(c.op);
@@ -124,17 +119,15 @@ class Request {
   void add_plan(const Case& c, const TensorInfo& t, const std::vector<int64_t>& shape,
                 const Binding& values, Json* tensor) {
     const InputPlan plan = plan_of(find_op(c.op)->inputs.front(), t.name);
-    if (plan.distribution == "normal") {
-      (*tensor)["plan"] = {{"distribution", "normal"},
-                           {"mean", parameter(plan, "mean", 0)},
-                           {"scale", parameter(plan, "scale", 1)}};
-    } else if (plan.distribution == "targets" && plan.parameters.count("invalid") == 0) {
-      const auto ignore = values.find("ignore_index");
+    const QuickFill quick = quick_fill(plan, values);
+    if (quick.kind == QuickFill::kNormal) {
       (*tensor)["plan"] = {
-          {"distribution", "targets"},
-          {"classes", static_cast<int64_t>(values.at("V"))},
-          {"ignored", parameter(plan, "ignored", 0)},
-          {"ignore_index", ignore == values.end() ? -100 : static_cast<int64_t>(ignore->second)}};
+          {"distribution", "normal"}, {"mean", quick.mean}, {"scale", quick.scale}};
+    } else if (quick.kind == QuickFill::kIndices) {
+      (*tensor)["plan"] = {{"distribution", "targets"},
+                           {"classes", quick.below},
+                           {"ignored", quick.ignored},
+                           {"ignore_index", quick.ignore_index}};
     } else {
       const DType dtype = t.dtype.at(c.dtype);
       std::vector<double> made;

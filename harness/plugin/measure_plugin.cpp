@@ -165,7 +165,7 @@ Json ours_by_wall(const Case& c, const Ceilings& ceilings, const StoppingRule& r
   const double overhead = summarize(empty).median;
   const auto start = std::chrono::steady_clock::now();
   for (int i = -rule.warm_up; !rule.enough(seconds, since(start)); ++i) {
-    const double s = seconds_of([&] { call(contender, set, nullptr); }) - overhead;
+    const double s = seconds_of([&] { call_once(contender, set, nullptr); }) - overhead;
     if (i >= 0) seconds.push_back(s);
   }
   Json fields = bench_fields(c, {.impl = c.impl, .basis = kBasis, .samples = seconds}, 1, ceilings);

@@ -1,12 +1,15 @@
 // From a signature struct to data and back: TensorInfo and OptionInfo from its fields(), typed
 // arguments from a Bound, and the helpers with which a contract names its implementations.
 #pragma once
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "harness/spec/bound_call.h"
 #include "harness/spec/op_spec.h"
+#include "kernels/call/erase.h"
 
 namespace tigon {
 
@@ -27,31 +30,10 @@ std::vector<DType> dtypes_of(PolicyList<Ps...>) {
 
 // The arguments of a call: views of the bound tensors, options from the bound values, scratch.
 template <class Args>
-Args bind_args(const Bound& bound) {
+Args args_of(const Bound& bound) {
   Args args;
-  for_each_field<Args>([&](const auto& field) {
-    auto& view = args.*(field.member);
-    const auto found = bound.tensors.find(field.name);
-    if (found == bound.tensors.end()) return;
-    using View = std::remove_reference_t<decltype(view)>;
-    view.data = static_cast<decltype(view.data)>(found->second.data);
-    for (int i = 0; i < View::kRank; ++i) {
-      view.shape[i] = found->second.shape[i];
-      view.stride[i] = found->second.stride[i];
-    }
-  });
-  for_each_option<Args>([&](const auto& option) {
-    const auto found = bound.values.find(option.name);
-    if (found == bound.values.end()) return;
-    auto& value = args.*(option.member);
-    using Value = std::remove_reference_t<decltype(value)>;
-    if constexpr (std::is_enum_v<Value>) {
-      value = static_cast<Value>(static_cast<int>(found->second));
-    } else {
-      value = static_cast<Value>(found->second);
-    }
-  });
-  if constexpr (requires { args.scratch; }) args.scratch = bound.scratch;
+  if (!call::fill_args(BoundCall(call::pass_info<Args>(), bound).get(), &args))
+    throw std::logic_error("tensors or values do not fit their signature");
   return args;
 }
 
@@ -106,7 +88,7 @@ std::vector<OptionInfo> options_of() {
 template <template <class> class Args, class F>
 Oracle oracle(F f) {
   return [f](const Bound& bound) {
-    const auto args = bind_args<Args<F64>>(bound);
+    const auto args = args_of<Args<F64>>(bound);
     if constexpr (std::is_invocable_v<F, decltype(args)&, DType>)
       f(args, static_cast<DType>(static_cast<int>(bound.values.at("dtype"))));
     else
@@ -121,7 +103,7 @@ template <template <class> class Args, class R, class F, class... Ps>
 R with_policy(PolicyList<Ps...>, DType policy, const Bound& bound, R otherwise, const F& f) {
   R result = otherwise;
   const auto call = [&]<class P>() {
-    const auto args = bind_args<Args<P>>(bound);
+    const auto args = args_of<Args<P>>(bound);
     result = f(args);
     return true;
   };
@@ -133,7 +115,7 @@ struct Absent {};
 
 }  // namespace bind_detail
 
-// An implementation from callables over typed arguments: run(args, stream) -> Status, or
+// An implementation of a test from callables over typed arguments: run(args, stream) -> Status, or
 // run(args, scratch, stream) where the signature has no scratch; workspace(args) -> bytes of
 // scratch, prepare(args) -> Status.
 template <template <class> class Args, class... Ps, class Run,
@@ -170,12 +152,6 @@ Implementation impl(std::string name, PolicyList<Ps...> policies, Run run, Works
 inline Implementation rounding(Expr element_roundings, Implementation i, Expr elementary = 0) {
   i.element_roundings = std::move(element_roundings);
   i.elementary = std::move(elementary);
-  return i;
-}
-
-// One that this program may lack: `reason` as in Implementation::absent.
-inline Implementation absent_if(std::string reason, Implementation i) {
-  i.absent = std::move(reason);
   return i;
 }
 

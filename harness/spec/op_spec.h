@@ -190,6 +190,7 @@ struct InputPlan {
   std::string tensor;
   std::string distribution;
   std::map<std::string, double> parameters = {};
+  std::optional<Expr> below = {};  // of indices: right ones lie in [0, below)
 };
 
 // A set of inputs with a name that stands in the case string, e.g. "normal", "small_rows",
@@ -204,8 +205,8 @@ struct InputSet {
 
 struct OpSpec {
   std::string name;
-  std::string summary;  // the formula in one line
-  std::vector<AxisPlan> axes;
+  std::string summary;         // the formula in one line
+  std::vector<AxisPlan> axes;  // the first counts rows
   // Shapes on which a kernel takes another path (a block per row, several blocks per row), small
   // enough for the checking executor too.
   std::vector<std::map<std::string, int64_t>> further_shapes = {};

@@ -217,8 +217,9 @@ OpSpec contract() {
       .summary = "y = g exp(x - max x) w and others",
       .axes = {{.axis = T, .tiny = {3}, .check = {4}, .sweep = {}, .host_sweep = {}},
                {.axis = V, .tiny = {6}, .check = {10}, .sweep = {}, .host_sweep = {}}},
-      .inputs = {{"normal", {{"target", "targets"}, {"cos", "rotary_cos"}, {"sin", "rotary_sin"}}},
-                 {"some_ignored", {{"target", "targets", {{"ignored", 0.5}}}}}},
+      .inputs = {{"normal",
+                  {{"target", "targets", {}, V}, {"cos", "rotary_cos"}, {"sin", "rotary_sin"}}},
+                 {"some_ignored", {{"target", "targets", {{"ignored", 0.5}}, V}}}},
       .option_sets = {{}, {{"ignore_index", "0"}}, {{"w", "absent"}}, {{"unused", "1"}}},
       .policies = dtypes_of(policies),
       .passes =

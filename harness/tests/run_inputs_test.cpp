@@ -13,6 +13,8 @@
 namespace tigon {
 namespace {
 
+constexpr Axis V{"V", "classes"};
+
 std::vector<double> filled(const InputPlan& plan, std::vector<int64_t> shape, Binding binding = {},
                            uint64_t seed = 42) {
   std::vector<double> values;
@@ -66,7 +68,7 @@ TEST(Fill, mixed_rows_has_a_zero_row_and_a_small_one) {
 TEST(Fill, targets_are_classes_or_ignored) {
   const Binding b = {{"V", 7}, {"ignore_index", -100}};
   int ignored = 0;
-  const auto v = filled({"target", "targets", {{"ignored", 0.25}}}, {1000}, b);
+  const auto v = filled({"target", "targets", {{"ignored", 0.25}}, V}, {1000}, b);
   for (double t : v) {
     if (t == -100) {
       ++ignored;
@@ -76,15 +78,19 @@ TEST(Fill, targets_are_classes_or_ignored) {
     EXPECT_TRUE(t >= 0 && t < 7);
   }
   EXPECT_NEAR(ignored, 250, 50);
-  const auto all = filled({"target", "targets", {{"ignored", 1}}}, {50}, b);
+  const auto all = filled({"target", "targets", {{"ignored", 1}}, V}, {50}, b);
   for (double t : all) EXPECT_EQ(t, -100);
-  const auto invalid = filled({"target", "targets", {{"invalid", 1}}}, {50}, b);
+  const auto invalid = filled({"target", "targets", {{"invalid", 1}}, V}, {50}, b);
   for (double t : invalid) EXPECT_TRUE(t == 7 || t == -1);
+}
+
+TEST(Fill, indices_need_their_size) {
+  EXPECT_THROW(filled({"target", "targets"}, {3}, {{"V", 7}}), std::logic_error);
 }
 
 TEST(Fill, confident_logits_peak_at_the_target) {
   const Binding b = {{"V", 50}, {"ignore_index", -100}};
-  const auto targets = filled({"target", "targets"}, {20}, b);
+  const auto targets = filled({"target", "targets", {}, V}, {20}, b);
   const auto logits = filled({"logits", "confident", {{"margin", 100}}}, {20, 50}, b);
   for (size_t t = 0; t < 20; ++t)
     EXPECT_GT(logits[t * 50 + static_cast<size_t>(targets[t])], 50) << t;

@@ -7,6 +7,7 @@
 
 #include "harness/run/cases/select.h"
 #include "harness/run/check.h"
+#include "harness/run/inputs/inputs.h"
 #include "harness/tests/each_op.h"
 
 namespace tigon {
@@ -46,11 +47,20 @@ TEST_P(Contract, plans_name_tensors_and_axes_have_edge_sizes) {
     for (const TensorInfo& t : pass.tensors) tensors.insert(t.name);
   for (const InputSet& set : op().inputs)
     for (const InputPlan& plan : set.plans) EXPECT_TRUE(tensors.count(plan.tensor)) << plan.tensor;
+  const std::string rows = op().axes.front().axis.symbol;
   for (const AxisPlan& a : op().axes) {
     EXPECT_FALSE(a.tiny.empty() || a.check.empty() || a.sweep.empty() || a.host_sweep.empty());
-    const bool rows = std::string(a.axis.symbol) == "T";
-    EXPECT_TRUE(!rows || std::count(a.check.begin(), a.check.end(), 0)) << "no case of 0 rows";
+    EXPECT_TRUE(a.axis.symbol != rows || std::count(a.check.begin(), a.check.end(), 0))
+        << "no case of 0 rows";
   }
+}
+
+TEST_P(Contract, indices_have_a_plan_that_says_their_size) {
+  for (const InputSet& set : op().inputs)
+    for (const Pass& pass : op().passes)
+      for (const TensorInfo& t : pass.tensors)
+        EXPECT_TRUE(t.dtype.at(DType::kF32) != DType::kI64 || plan_of(set, t.name).below)
+            << set.name << " " << t.name;
 }
 
 TEST_P(Contract, aliases_are_outputs_over_inputs_of_their_size) {

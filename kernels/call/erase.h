@@ -84,8 +84,9 @@ bool fill_args(const tigon_call& call, Args* args) {
   return right;
 }
 
-// Launchers of a pass: run(args, stream), workspace(args) and prepare(args). These are those that
-// the namespace of Args declares: forward, backward or forward_backward, workspace and tune.
+// Launchers of a pass: run(args, scratch, stream) and, where there is something to do,
+// workspace_bytes(args) and prepare(args). These are those that the namespace of Args declares:
+// forward, backward or forward_backward, workspace and tune.
 struct OwnLaunchers {
   template <class Args>
   Status run(const Args& args, const Scratch&, Stream stream) const {
@@ -97,50 +98,11 @@ struct OwnLaunchers {
       return forward_backward(args, stream);
   }
   template <class Args>
-  size_t workspace_bytes(const Args& args) const {
-    if constexpr (requires { workspace(args); })
-      return workspace(args);
-    else
-      return 0;
-  }
+  requires requires(const Args& args) { workspace(args); }
+  size_t workspace_bytes(const Args& args) const { return workspace(args); }
   template <class Args>
-  Status prepare(const Args& args) const {
-    if constexpr (requires { tune(args); })
-      return tune(args);
-    else
-      return {};
-  }
-};
-
-// Launchers out of functions: run(args, stream), or run(args, scratch, stream) where the signature
-// has no scratch, workspace(args) and prepare(args).
-template <class Run, class Workspace, class Prepare>
-struct GivenLaunchers {
-  Run run_function;
-  Workspace workspace_function;
-  Prepare prepare_function;
-
-  template <class Args>
-  Status run(const Args& args, const Scratch& scratch, Stream stream) const {
-    if constexpr (std::is_invocable_v<const Run&, const Args&, const Scratch&, Stream>)
-      return run_function(args, scratch, stream);
-    else
-      return run_function(args, stream);
-  }
-  template <class Args>
-  size_t workspace_bytes(const Args& args) const {
-    return workspace_function(args);
-  }
-  template <class Args>
-  Status prepare(const Args& args) const {
-    return prepare_function(args);
-  }
-};
-struct NoWorkspace {
-  size_t operator()(const auto&) const { return 0; }
-};
-struct NothingToPrepare {
-  Status operator()(const auto&) const { return {}; }
+  requires requires(const Args& args) { tune(args); }
+  Status prepare(const Args& args) const { return tune(args); }
 };
 
 // Calls f(args) with the arguments of a call; nothing is thrown out of it.
@@ -172,19 +134,21 @@ tigon_op make_op(const char* implementation, const LauncherState<Launchers>* sta
   op.device = kDevice;
   op.name = Args::kName;
   op.implementation = implementation;
-  op.workspace = [](const tigon_op* self, const tigon_call* call) noexcept {
-    size_t bytes = 0;
-    with_args<Args>(self, call, [&](const Args& args) {
-      bytes = launchers_of<Launchers>(self).workspace_bytes(args);
-      return Status{};
-    });
-    return bytes;
-  };
-  op.prepare = [](const tigon_op* self, const tigon_call* call) noexcept {
-    return with_args<Args>(self, call, [self](const Args& args) {
-      return launchers_of<Launchers>(self).prepare(args);
-    });
-  };
+  if constexpr (requires(Args args) { state->launchers.workspace_bytes(args); })
+    op.workspace = [](const tigon_op* self, const tigon_call* call) noexcept {
+      size_t bytes = 0;
+      with_args<Args>(self, call, [&](const Args& args) {
+        bytes = launchers_of<Launchers>(self).workspace_bytes(args);
+        return Status{};
+      });
+      return bytes;
+    };
+  if constexpr (requires(Args args) { state->launchers.prepare(args); })
+    op.prepare = [](const tigon_op* self, const tigon_call* call) noexcept {
+      return with_args<Args>(self, call, [self](const Args& args) {
+        return launchers_of<Launchers>(self).prepare(args);
+      });
+    };
   op.run = [](const tigon_op* self, const tigon_call* call, void* stream) noexcept {
     return with_args<Args>(self, call, [=](const Args& args) {
       return launchers_of<Launchers>(self).run(args, Scratch{call->scratch, call->scratch_bytes},

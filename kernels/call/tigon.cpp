@@ -6,6 +6,7 @@
 #include "kernels/call/build_info.h"
 #include "kernels/call/default_launch_table.h"
 #include "kernels/call/explain.h"
+#include "kernels/call/op_list.h"
 #include "kernels/call/registry.h"
 
 namespace {
@@ -46,9 +47,7 @@ bool is_ready(const tigon_op* op, tigon_status* status) {
 }  // namespace
 
 const tigon_op* tigon_find(const char* name, int32_t dtype) {
-  for (const tigon_op& op : all_ops())
-    if (op.dtype == dtype && std::strcmp(op.name, name) == 0) return &op;
-  return nullptr;
+  return tigon::call::find(all_ops(), name, dtype);
 }
 
 const tigon_op* tigon_op_at(int32_t index) {

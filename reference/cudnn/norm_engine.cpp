@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 
-#include "reference/cudnn/availability.h"
 #include "reference/naive/cudnn_pointwise.h"
 
 namespace tigon::cudnn {
@@ -149,8 +148,6 @@ const Engine& engine_of(const Norm& norm) {
 }
 
 }  // namespace
-
-const char* absent() { return ""; }
 
 size_t workspace(const Norm& norm) { return engine_of(norm).bytes; }
 

@@ -13,7 +13,7 @@ constexpr Status kGaps = {Status::kUnsupported, "cuDNN's softmax takes rows with
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const Forward<P>& a, const Scratch&, Stream stream) {
   if (!a.x.contiguous() || !a.y.contiguous()) return kGaps;
   return naive::eagerly(stream, [&](const naive::Eager& e) {
     if (a.x.size() > 0) e.softmax(naive::as_matrix(a.x), naive::as_matrix(a.y));
@@ -21,7 +21,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const Backward<P>& a, const Scratch&, Stream stream) {
   if (!a.dy.contiguous() || !a.y.contiguous() || !a.dx.contiguous()) return kGaps;
   return naive::eagerly(stream, [&](const naive::Eager& e) {
     if (a.y.size() > 0)
@@ -29,11 +29,11 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const Forward<F32>&, const Scratch&, Stream);
+template Status forward(const Forward<BF16>&, const Scratch&, Stream);
+template Status forward(const Forward<F16>&, const Scratch&, Stream);
+template Status backward(const Backward<F32>&, const Scratch&, Stream);
+template Status backward(const Backward<BF16>&, const Scratch&, Stream);
+template Status backward(const Backward<F16>&, const Scratch&, Stream);
 
 }  // namespace tigon::cudnn::softmax

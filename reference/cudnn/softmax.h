@@ -9,8 +9,8 @@ using tigon::softmax::Forward;
 
 // As tigon::softmax::forward and backward, for F32, BF16 and F16. kUnsupported for rows with gaps.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const Forward<P>& args, const Scratch&, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const Backward<P>& args, const Scratch&, Stream stream);
 
 }  // namespace tigon::cudnn::softmax

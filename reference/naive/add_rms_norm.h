@@ -2,16 +2,13 @@
 #pragma once
 #include "kernels/add_rms_norm/add_rms_norm.h"
 
-namespace tigon::naive::add_rms_norm {
-
-using tigon::add_rms_norm::Backward;
-using tigon::add_rms_norm::Forward;
+namespace tigon::naive {
 
 // As tigon::add_rms_norm::forward and backward, for F32, BF16 and F16; memory for every
 // intermediate is allocated and freed on the way.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const add_rms_norm::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const add_rms_norm::Backward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::add_rms_norm
+}  // namespace tigon::naive

@@ -4,7 +4,7 @@
 
 #include "reference/naive/eager.h"
 
-namespace tigon::naive::cross_entropy {
+namespace tigon::naive {
 namespace {
 
 // Logits and what autograd keeps of the softcap.
@@ -176,7 +176,7 @@ bool nothing_to_do(const Eager& e, const Args& a) {
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const cross_entropy::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (nothing_to_do(e, a)) return;
     const Tensor lse = as_column(a.lse);
@@ -187,7 +187,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const cross_entropy::Backward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.target.shape[0] == 0) return;
     const Tensor lse = as_column(a.lse);
@@ -198,7 +198,7 @@ Status backward(const Backward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
+Status forward_backward(const cross_entropy::ForwardBackward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (nothing_to_do(e, a)) return;
     const Tensor lse = as_column(a.lse);
@@ -209,14 +209,14 @@ Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
-template Status forward_backward(const ForwardBackward<F32>&, Stream);
-template Status forward_backward(const ForwardBackward<BF16>&, Stream);
-template Status forward_backward(const ForwardBackward<F16>&, Stream);
+template Status forward(const cross_entropy::Forward<F32>&, Stream);
+template Status forward(const cross_entropy::Forward<BF16>&, Stream);
+template Status forward(const cross_entropy::Forward<F16>&, Stream);
+template Status backward(const cross_entropy::Backward<F32>&, Stream);
+template Status backward(const cross_entropy::Backward<BF16>&, Stream);
+template Status backward(const cross_entropy::Backward<F16>&, Stream);
+template Status forward_backward(const cross_entropy::ForwardBackward<F32>&, Stream);
+template Status forward_backward(const cross_entropy::ForwardBackward<BF16>&, Stream);
+template Status forward_backward(const cross_entropy::ForwardBackward<F16>&, Stream);
 
-}  // namespace tigon::naive::cross_entropy
+}  // namespace tigon::naive

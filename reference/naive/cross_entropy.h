@@ -3,19 +3,15 @@
 #pragma once
 #include "kernels/cross_entropy/cross_entropy.h"
 
-namespace tigon::naive::cross_entropy {
-
-using tigon::cross_entropy::Backward;
-using tigon::cross_entropy::Forward;
-using tigon::cross_entropy::ForwardBackward;
+namespace tigon::naive {
 
 // As in tigon::cross_entropy, for F32, BF16 and F16; memory for every intermediate is allocated
 // and freed on the way, scratch is not used.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const cross_entropy::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const cross_entropy::Backward<P>& args, Stream stream);
 template <class P>
-Status forward_backward(const ForwardBackward<P>& args, Stream stream);
+Status forward_backward(const cross_entropy::ForwardBackward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::cross_entropy
+}  // namespace tigon::naive

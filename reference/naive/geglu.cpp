@@ -5,7 +5,7 @@
 
 #include "reference/naive/gated.h"
 
-namespace tigon::naive::geglu {
+namespace tigon::naive {
 
 using tigon::geglu::Approximate;
 
@@ -41,7 +41,7 @@ const char* const kNoErf = "naive: no chain of primitives keeps the digits of er
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const geglu::Forward<P>& a, Stream stream) {
   if (a.approximate == Approximate::kNone) return unsupported(kNoErf);
   return eagerly(stream, [&](const Eager& e) {
     if (a.y.size() == 0) return;
@@ -53,7 +53,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const geglu::Backward<P>& a, Stream stream) {
   if (a.approximate == Approximate::kNone) return unsupported(kNoErf);
   return eagerly(stream, [&](const Eager& e) {
     if (a.dy.size() == 0) return;
@@ -68,11 +68,11 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const geglu::Forward<F32>&, Stream);
+template Status forward(const geglu::Forward<BF16>&, Stream);
+template Status forward(const geglu::Forward<F16>&, Stream);
+template Status backward(const geglu::Backward<F32>&, Stream);
+template Status backward(const geglu::Backward<BF16>&, Stream);
+template Status backward(const geglu::Backward<F16>&, Stream);
 
-}  // namespace tigon::naive::geglu
+}  // namespace tigon::naive

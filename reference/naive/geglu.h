@@ -2,16 +2,13 @@
 #pragma once
 #include "kernels/geglu/geglu.h"
 
-namespace tigon::naive::geglu {
-
-using tigon::geglu::Backward;
-using tigon::geglu::Forward;
+namespace tigon::naive {
 
 // As tigon::geglu::forward and backward, for F32, BF16 and F16; memory for every intermediate is
 // allocated and freed on the way.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const geglu::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const geglu::Backward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::geglu
+}  // namespace tigon::naive

@@ -4,7 +4,7 @@
 
 #include "reference/naive/eager.h"
 
-namespace tigon::naive::layer_norm {
+namespace tigon::naive {
 
 namespace {
 
@@ -22,7 +22,7 @@ Tensor in_fp32(const Eager& e, const Tensor& x) {
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const layer_norm::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.x.size() == 0) return;
     const Tensor x = in_fp32(e, as_matrix(a.x));
@@ -39,7 +39,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const layer_norm::Backward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.x.shape[0] == 0) {
       if (a.dw) e.fill_zero(as_row(a.dw));
@@ -60,11 +60,11 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const layer_norm::Forward<F32>&, Stream);
+template Status forward(const layer_norm::Forward<BF16>&, Stream);
+template Status forward(const layer_norm::Forward<F16>&, Stream);
+template Status backward(const layer_norm::Backward<F32>&, Stream);
+template Status backward(const layer_norm::Backward<BF16>&, Stream);
+template Status backward(const layer_norm::Backward<F16>&, Stream);
 
-}  // namespace tigon::naive::layer_norm
+}  // namespace tigon::naive

@@ -2,16 +2,13 @@
 #pragma once
 #include "kernels/layer_norm/layer_norm.h"
 
-namespace tigon::naive::layer_norm {
-
-using tigon::layer_norm::Backward;
-using tigon::layer_norm::Forward;
+namespace tigon::naive {
 
 // As tigon::layer_norm::forward and backward, for F32, BF16 and F16; memory for every intermediate
 // is allocated and freed on the way.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const layer_norm::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const layer_norm::Backward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::layer_norm
+}  // namespace tigon::naive

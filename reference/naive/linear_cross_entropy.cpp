@@ -4,7 +4,7 @@
 #include "reference/naive/cross_entropy.h"
 #include "reference/naive/eager.h"
 
-namespace tigon::naive::linear_cross_entropy {
+namespace tigon::naive {
 namespace {
 
 // x w^T + bias, [T, V].
@@ -66,33 +66,33 @@ void check(const Status& status) {
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const linear_cross_entropy::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     refuse_row_bound(a);
     const Tensor logits = logits_of(e, a);
-    check(cross_entropy::forward(loss_pass<cross_entropy::Forward<P>>(a, logits), stream));
+    check(naive::forward(loss_pass<cross_entropy::Forward<P>>(a, logits), stream));
   });
 }
 
 template <class P>
-Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
+Status forward_backward(const linear_cross_entropy::ForwardBackward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     refuse_row_bound(a);
     const Tensor logits = logits_of(e, a);
     auto loss = loss_pass<cross_entropy::ForwardBackward<P>>(a, logits);
     loss.dloss = a.dloss;
-    check(cross_entropy::forward_backward(loss, stream));  // logits are now their gradient
+    check(naive::forward_backward(loss, stream));  // logits are now their gradient
     if (a.dx) e.matmul(logits, false, as_matrix(a.w), false, as_matrix(a.dx));
     write_dw(e, a, logits);
     if (a.dbias) write_dbias(e, logits, as_row(a.dbias));
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status forward_backward(const ForwardBackward<F32>&, Stream);
-template Status forward_backward(const ForwardBackward<BF16>&, Stream);
-template Status forward_backward(const ForwardBackward<F16>&, Stream);
+template Status forward(const linear_cross_entropy::Forward<F32>&, Stream);
+template Status forward(const linear_cross_entropy::Forward<BF16>&, Stream);
+template Status forward(const linear_cross_entropy::Forward<F16>&, Stream);
+template Status forward_backward(const linear_cross_entropy::ForwardBackward<F32>&, Stream);
+template Status forward_backward(const linear_cross_entropy::ForwardBackward<BF16>&, Stream);
+template Status forward_backward(const linear_cross_entropy::ForwardBackward<F16>&, Stream);
 
-}  // namespace tigon::naive::linear_cross_entropy
+}  // namespace tigon::naive

@@ -2,16 +2,13 @@
 #pragma once
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
-namespace tigon::naive::linear_cross_entropy {
-
-using tigon::linear_cross_entropy::Forward;
-using tigon::linear_cross_entropy::ForwardBackward;
+namespace tigon::naive {
 
 // As in tigon::linear_cross_entropy, for F32, BF16 and F16; memory for every intermediate is
 // allocated and freed on the way, scratch and logits_bytes are not used.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const linear_cross_entropy::Forward<P>& args, Stream stream);
 template <class P>
-Status forward_backward(const ForwardBackward<P>& args, Stream stream);
+Status forward_backward(const linear_cross_entropy::ForwardBackward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::linear_cross_entropy
+}  // namespace tigon::naive

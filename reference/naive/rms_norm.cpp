@@ -4,7 +4,7 @@
 
 #include "reference/naive/eager.h"
 
-namespace tigon::naive::rms_norm {
+namespace tigon::naive {
 
 using tigon::rms_norm::Casting;
 
@@ -35,7 +35,7 @@ void normalize_backward(const Eager& e, const Tensor& dy, const Tensor& x, const
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const rms_norm::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.x.size() == 0) return;
     const DType elem = dtype_of<typename P::Elem>;
@@ -53,7 +53,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const rms_norm::Backward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.dw && a.x.shape[0] == 0) return e.fill_zero(as_row(a.dw));
     if (a.x.size() == 0) return;
@@ -72,11 +72,11 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const rms_norm::Forward<F32>&, Stream);
+template Status forward(const rms_norm::Forward<BF16>&, Stream);
+template Status forward(const rms_norm::Forward<F16>&, Stream);
+template Status backward(const rms_norm::Backward<F32>&, Stream);
+template Status backward(const rms_norm::Backward<BF16>&, Stream);
+template Status backward(const rms_norm::Backward<F16>&, Stream);
 
-}  // namespace tigon::naive::rms_norm
+}  // namespace tigon::naive

@@ -2,16 +2,13 @@
 #pragma once
 #include "kernels/rms_norm/rms_norm.h"
 
-namespace tigon::naive::rms_norm {
-
-using tigon::rms_norm::Backward;
-using tigon::rms_norm::Forward;
+namespace tigon::naive {
 
 // As tigon::rms_norm::forward and backward, for F32, BF16 and F16; memory for every intermediate
 // is allocated and freed on the way.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const rms_norm::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const rms_norm::Backward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::rms_norm
+}  // namespace tigon::naive

@@ -4,7 +4,7 @@
 
 #include "reference/naive/eager.h"
 
-namespace tigon::naive::rope {
+namespace tigon::naive {
 namespace {
 
 using tigon::rope::Options;
@@ -107,20 +107,20 @@ Status rotate_both(const Heads& q, const Heads& k, const Heads& q_out, const Hea
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const rope::Forward<P>& a, Stream stream) {
   return rotate_both(a.q, a.k, a.q_out, a.k_out, a, Turn::kForward, stream);
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const rope::Backward<P>& a, Stream stream) {
   return rotate_both(a.dq, a.dk, a.dq_out, a.dk_out, a, Turn::kBackward, stream);
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const rope::Forward<F32>&, Stream);
+template Status forward(const rope::Forward<BF16>&, Stream);
+template Status forward(const rope::Forward<F16>&, Stream);
+template Status backward(const rope::Backward<F32>&, Stream);
+template Status backward(const rope::Backward<BF16>&, Stream);
+template Status backward(const rope::Backward<F16>&, Stream);
 
-}  // namespace tigon::naive::rope
+}  // namespace tigon::naive

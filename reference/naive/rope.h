@@ -3,16 +3,13 @@
 #pragma once
 #include "kernels/rope/rope.h"
 
-namespace tigon::naive::rope {
-
-using tigon::rope::Backward;
-using tigon::rope::Forward;
+namespace tigon::naive {
 
 // As tigon::rope::forward and backward, for F32, BF16 and F16; memory for every intermediate is
 // allocated and freed on the way.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const rope::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const rope::Backward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::rope
+}  // namespace tigon::naive

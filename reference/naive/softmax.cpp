@@ -3,7 +3,7 @@
 
 #include "reference/naive/eager.h"
 
-namespace tigon::naive::softmax {
+namespace tigon::naive {
 
 namespace {
 
@@ -26,7 +26,7 @@ void into(const Eager& e, const View& v, const Step& step) {
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const softmax::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.x.size() == 0) return;
     const Tensor x = packed(e, a.x);
@@ -35,7 +35,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const softmax::Backward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.y.size() == 0) return;
     const Tensor y = packed(e, a.y), dy = packed(e, a.dy);
@@ -43,11 +43,11 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const softmax::Forward<F32>&, Stream);
+template Status forward(const softmax::Forward<BF16>&, Stream);
+template Status forward(const softmax::Forward<F16>&, Stream);
+template Status backward(const softmax::Backward<F32>&, Stream);
+template Status backward(const softmax::Backward<BF16>&, Stream);
+template Status backward(const softmax::Backward<F16>&, Stream);
 
-}  // namespace tigon::naive::softmax
+}  // namespace tigon::naive

@@ -2,15 +2,12 @@
 #pragma once
 #include "kernels/softmax/softmax.h"
 
-namespace tigon::naive::softmax {
-
-using tigon::softmax::Backward;
-using tigon::softmax::Forward;
+namespace tigon::naive {
 
 // As tigon::softmax::forward and backward, for F32, BF16 and F16.
 template <class P>
-Status forward(const Forward<P>& args, Stream stream);
+Status forward(const softmax::Forward<P>& args, Stream stream);
 template <class P>
-Status backward(const Backward<P>& args, Stream stream);
+Status backward(const softmax::Backward<P>& args, Stream stream);
 
-}  // namespace tigon::naive::softmax
+}  // namespace tigon::naive

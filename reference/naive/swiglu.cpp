@@ -4,10 +4,10 @@
 
 #include "reference/naive/gated.h"
 
-namespace tigon::naive::swiglu {
+namespace tigon::naive {
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
+Status forward(const swiglu::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.y.size() == 0) return;
     const Halves in = halves(a.a, a.b, a.layout);
@@ -17,7 +17,7 @@ Status forward(const Forward<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const swiglu::Backward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (a.dy.size() == 0) return;
     const Halves in = halves(a.a, a.b, a.layout), out = halves(a.da, a.db, a.layout);
@@ -30,11 +30,11 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward(const Forward<F32>&, Stream);
-template Status forward(const Forward<BF16>&, Stream);
-template Status forward(const Forward<F16>&, Stream);
-template Status backward(const Backward<F32>&, Stream);
-template Status backward(const Backward<BF16>&, Stream);
-template Status backward(const Backward<F16>&, Stream);
+template Status forward(const swiglu::Forward<F32>&, Stream);
+template Status forward(const swiglu::Forward<BF16>&, Stream);
+template Status forward(const swiglu::Forward<F16>&, Stream);
+template Status backward(const swiglu::Backward<F32>&, Stream);
+template Status backward(const swiglu::Backward<BF16>&, Stream);
+template Status backward(const swiglu::Backward<F16>&, Stream);
 
-}  // namespace tigon::naive::swiglu
+}  // namespace tigon::naive

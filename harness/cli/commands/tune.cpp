@@ -14,7 +14,6 @@
 #include "harness/measure/sweep.h"
 #include "harness/measure/tune_cell.h"
 #include "harness/record/environment.h"
-#include "harness/run/process/launch_choices.h"
 #include "kernels/device/launch_file.h"
 #include "kernels/device/runtime.h"
 
@@ -31,6 +30,16 @@ std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+// "256 lanes x 2, 2/SM, 3 stages": lanes, vectors of each, blocks, and what is not 1.
+std::string text_of(const LaunchShape& s) {
+  std::string text = fmt::format("{} lanes", s.lanes);
+  if (s.vectors > 0) text += fmt::format(" x {}", s.vectors);
+  text += fmt::format(", {}/SM", s.blocks_per_sm);
+  if (s.stages > 1) text += fmt::format(", {} stages", s.stages);
+  if (s.cluster > 1) text += fmt::format(", cluster {}", s.cluster);
   return text;
 }
 
@@ -57,7 +66,7 @@ bool is_right(const Case& c, const LaunchEntry& entry, const std::string& path) 
 
 std::string row_of(const Case& c, const Tuned& t, const char* what) {
   return fmt::format("{:<58} {} shapes  {}: {:>10} -> {}: {:>10}  {:.3f}  {}", case_id(c), t.shapes,
-                     describe(t.before), show_seconds(t.before_s), describe(t.after),
+                     text_of(t.before), show_seconds(t.before_s), text_of(t.after),
                      show_seconds(t.after_s), t.before_s / t.after_s, what);
 }
 

@@ -34,7 +34,7 @@ std::vector<LaunchEntry> read(const std::string& path) {
 
 }  // namespace
 
-void use_machine_table() {
+void examine_machine_table() {
   const char* path = std::getenv(kLaunchTableVariable);
   if (path == nullptr || *path == '\0') return;
   const std::vector<LaunchEntry> entries = read(path);
@@ -47,7 +47,6 @@ void use_machine_table() {
         "./tigon tune",
         path, entries.front().device, entries.front().date, current_device_name(),
         kLaunchTableVariable));
-  use_launch_entries(entries);
   print_error(fmt::format("launch table {}: {} of {} entries are of {}", path, ours, entries.size(),
                           current_device_name()));
 }

@@ -7,8 +7,8 @@ namespace tigon::cli {
 // The GPU, or "host executor on" the processor.
 std::string machine_name();
 
-// Lets this program and its children take the shapes of the file that TIGON_LAUNCH_TABLE names, if
-// it is set, and says so on stderr. Throws UsageError when the file was made on another machine.
-void use_machine_table();
+// Says on stderr which shapes the kernels will take from the file that TIGON_LAUNCH_TABLE names, if
+// it is set. Throws UsageError when the file was made on another machine.
+void examine_machine_table();
 
 }  // namespace tigon::cli

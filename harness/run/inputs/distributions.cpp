@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "harness/judge/budget.h"
 #include "harness/run/inputs/inputs.h"
@@ -56,7 +57,7 @@ int64_t random_target(uint64_t seed, int64_t row, int64_t classes) {
 }
 
 double targets(const Context& c, int64_t, int64_t index) {
-  const auto classes = static_cast<int64_t>(c.binding.at("V"));
+  const int64_t classes = c.below();
   const double draw = random_uniform(~c.key, static_cast<uint64_t>(index));
   const double ignored = c.parameter("ignored", 0), invalid = c.parameter("invalid", 0);
   if (draw < ignored) return c.binding.at("ignore_index");
@@ -65,9 +66,8 @@ double targets(const Context& c, int64_t, int64_t index) {
   return static_cast<double>(random_target(c.seed, index, classes));
 }
 
-// Rows of a table of T rows.
 double positions(const Context& c, int64_t row, int64_t column) {
-  const auto rows = static_cast<uint64_t>(c.binding.at("T"));
+  const auto rows = static_cast<uint64_t>(c.below());
   return static_cast<double>(random_bits(c.key, index_of(c, row, column)) %
                              std::max<uint64_t>(rows, 1));
 }
@@ -161,6 +161,11 @@ double FillContext::parameter(const std::string& name, double otherwise) const {
   return found == plan.parameters.end() ? otherwise : found->second;
 }
 
+int64_t FillContext::below() const {
+  if (!plan.below) throw std::logic_error(plan.tensor + ": the plan says no size of its indices");
+  return plan.below->integer(binding);
+}
+
 const std::vector<Distribution>& all_distributions() {
   static const std::vector<Distribution> all = {
       {"normal", normal, "mean (0) + scale (1) * N(0, 1); all others start from it"},
@@ -185,8 +190,8 @@ const std::vector<Distribution>& all_distributions() {
       {"rotary_sin", rotary_sin, "sine of the same angle"},
       {"targets", targets,
        "classes, row 0 the last and row 1 the first; with probability `ignored` (0) ignore_index, "
-       "with probability `invalid` (0) -1 or V"},
-      {"positions", positions, "rows of a table of T rows"},
+       "with probability `invalid` (0) -1 or their number"},
+      {"positions", positions, "rows of a table"},
       {"confident", confident, "the target's logit is larger by `margin` (12); p -> 1 with 60"},
       {"easy_and_hard", easy_and_hard,
        "rows by turns: target +30, target -30, nearly flat, wide and far from 0"},

@@ -18,6 +18,7 @@ struct FillContext {
   int64_t rows, columns;
 
   double parameter(const std::string& name, double otherwise) const;
+  int64_t below() const;  // of indices; throws std::logic_error if the plan does not say
 };
 
 struct Distribution {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <stdexcept>
 
+#include "harness/judge/verdict.h"
 #include "harness/run/cases/case.h"
 #include "harness/run/inputs/distributions.h"
 
@@ -47,6 +48,32 @@ void fill(const InputPlan& plan, uint64_t seed, const std::vector<int64_t>& shap
   values->resize(static_cast<size_t>(size));
   for (int64_t i = 0; i < size; ++i)
     (*values)[static_cast<size_t>(i)] = distribution->value(context, i / columns, i % columns);
+}
+
+const InputSet& input_set(const OpSpec& op, const std::string& name) {
+  for (const InputSet& set : op.inputs)
+    if (set.name == name) return set;
+  throw UsageError(op.name + " has no inputs '" + name + "'");
+}
+
+QuickFill quick_fill(const InputPlan& plan, const Binding& binding) {
+  const auto parameter = [&](const char* name, double otherwise) {
+    const auto found = plan.parameters.find(name);
+    return found == plan.parameters.end() ? otherwise : found->second;
+  };
+  QuickFill fill;
+  if (plan.distribution == "normal") {
+    fill.kind = QuickFill::kNormal;
+    fill.mean = parameter("mean", 0);
+    fill.scale = parameter("scale", 1);
+  } else if (plan.distribution == "targets" && plan.parameters.count("invalid") == 0) {
+    fill.kind = QuickFill::kIndices;
+    fill.below = plan.below->integer(binding);
+    fill.ignored = parameter("ignored", 0);
+    const auto ignore = binding.find("ignore_index");
+    if (ignore != binding.end()) fill.ignore_index = static_cast<int64_t>(ignore->second);
+  }
+  return fill;
 }
 
 InputPlan plan_of(const InputSet& set, const std::string& tensor) {

@@ -28,7 +28,21 @@ double random_uniform(uint64_t key, uint64_t index);
 void fill(const InputPlan& plan, uint64_t seed, const std::vector<int64_t>& shape,
           const Binding& binding, std::vector<double>* values, DType dtype = DType::kF32);
 
+// The input set of this name. Throws UsageError if the op has none.
+const InputSet& input_set(const OpSpec& op, const std::string& name);
+
 // The plan of a tensor in an input set: its own entry, else normal(0, 1).
 InputPlan plan_of(const InputSet& set, const std::string& tensor);
+
+// How a tensor may be filled where only the distribution counts, because it is too large to be made
+// value by value on the host: by random numbers of whoever has its memory.
+struct QuickFill {
+  enum Kind { kNormal, kIndices, kNone };  // kNone: only fill() makes it
+  Kind kind = kNone;
+  double mean = 0, scale = 1;           // of kNormal
+  int64_t below = 0, ignore_index = 0;  // of kIndices: uniform in [0, below), or
+  double ignored = 0;                   // with this probability ignore_index
+};
+QuickFill quick_fill(const InputPlan& plan, const Binding& binding);
 
 }  // namespace tigon

@@ -26,12 +26,6 @@ size_t size_of_shape(const std::vector<int64_t>& shape) {
   return n;
 }
 
-const InputSet& inputs_of(const OpSpec& op, const std::string& name) {
-  for (const InputSet& set : op.inputs)
-    if (set.name == name) return set;
-  throw UsageError(fmt::format("{} has no inputs '{}'", op.name, name));
-}
-
 std::vector<double> rounded(const std::vector<double>& values, DType dtype) {
   const auto bytes = narrow(values, dtype);
   return widen(bytes.data(), values.size(), dtype);
@@ -40,7 +34,7 @@ std::vector<double> rounded(const std::vector<double>& values, DType dtype) {
 // Inputs that are given are taken as they are.
 std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& pass,
                                    const Binding& binding, const Values& given = {}) {
-  const InputSet& set = inputs_of(op, c.inputs);
+  const InputSet& set = input_set(op, c.inputs);
   std::vector<CaseTensor> tensors;
   for (const TensorInfo& info : pass.tensors) {
     if (is_left_out(info, c.options)) continue;
@@ -65,7 +59,7 @@ std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& 
 }
 
 // Calls an oracle on copies of the inputs; outputs start as NaN, so that one that it forgets shows.
-Values call(const Oracle& oracle, const Problem& problem) {
+Values values_of(const Oracle& oracle, const Problem& problem) {
   Bound bound;
   bound.values = problem.binding;
   std::map<std::string, std::vector<std::byte>> storage;
@@ -128,7 +122,7 @@ void take_saved(Problem* problem, const OptionSet& options) {
   for (const auto& [name, value] : options) before.c.options[name] = value;
   before.binding = binding_of(before.c, *problem->op, *source);
   before.tensors = tensors_of(before.c, *problem->op, *source, before.binding);
-  const Values saved = call(source->oracle, before);
+  const Values saved = values_of(source->oracle, before);
   for (CaseTensor& t : problem->tensors)
     if (const auto found = saved.find(t.info->name); t.is_input && found != saved.end())
       t.input = rounded(found->second, t.dtype);
@@ -136,10 +130,10 @@ void take_saved(Problem* problem, const OptionSet& options) {
 
 std::map<std::string, Expected> run_oracle(const Problem& problem) {
   const Pass& pass = *problem.pass;
-  Values value = call(pass.oracle, problem), scale, intermediate, underflow;
-  if (pass.scale) scale = call(pass.scale, problem);
-  if (pass.intermediate) intermediate = call(pass.intermediate, problem);
-  if (pass.underflow) underflow = call(pass.underflow, problem);
+  Values value = values_of(pass.oracle, problem), scale, intermediate, underflow;
+  if (pass.scale) scale = values_of(pass.scale, problem);
+  if (pass.intermediate) intermediate = values_of(pass.intermediate, problem);
+  if (pass.underflow) underflow = values_of(pass.underflow, problem);
   std::map<std::string, Expected> expected;
   for (auto& [name, v] : value)
     expected[name] = {std::move(v), std::move(scale[name]), std::move(intermediate[name]),

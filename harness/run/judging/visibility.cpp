@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "harness/judge/compare.h"
+#include "harness/run/inputs/inputs.h"
 #include "harness/run/judging/oracle.h"
 #include "harness/run/memory/convert.h"
 
@@ -155,19 +156,20 @@ class Looker {
       const Known plain = know(make_problem(c));
       Problem changed = plain.problem;
       for (CaseTensor& t : changed.tensors)
-        if (t.info->name == name) perturb(plain.problem.binding, &t);
+        if (t.info->name == name) perturb(plain.problem, &t);
       compare(plain, run_oracle(changed), &sight);
     });
     sights_.push_back(std::move(sight));
   }
 
   // Another class or row, or another number of the type.
-  static void perturb(const Binding& binding, CaseTensor* t) {
-    const bool classes = t->dtype == DType::kI64 || t->dtype == DType::kI32;
-    const char* const counted = binding.count("V") ? "V" : "T";  // classes, or rows of a table
-    const double count = classes ? binding.at(counted) : 0;
+  static void perturb(const Problem& problem, CaseTensor* t) {
+    const bool is_index = t->dtype == DType::kI64 || t->dtype == DType::kI32;
+    const InputPlan plan = plan_of(input_set(*problem.op, problem.c.inputs), t->info->name);
+    const double count =
+        is_index ? static_cast<double>(plan.below.value().integer(problem.binding)) : 0;
     for (double& v : t->input)
-      if (!classes)
+      if (!is_index)
         v = 1.25 * v + 0.25;
       else if (v >= 0 && v < count)
         v = std::fmod(v + 1, count);

@@ -12,7 +12,6 @@
 #include "harness/run/judging/explain.h"
 #include "harness/run/judging/runner.h"
 #include "harness/run/process/child.h"
-#include "harness/run/process/launch_choices.h"
 #include "harness/run/process/wire.h"
 #include "harness/worker/channel.h"
 
@@ -73,7 +72,6 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
   }
   set_limits();
   executor_set_threads(threads);
-  use_launch_file_of_environment();
   worker::Channel channel;
   channel.hide();
   bool last = false;

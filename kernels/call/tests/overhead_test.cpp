@@ -52,11 +52,16 @@ Status nothing(const Args&, Stream) {
 template <class Args>
 Status (*volatile launcher)(const Args&, Stream) = nothing<Args>;
 
+struct Launchers {
+  template <class Args>
+  Status run(const Args& args, const Scratch&, Stream stream) const {
+    return launcher<Args>(args, stream);
+  }
+};
+
 template <class Args>
 double overhead() {
-  const auto run = [](const Args& args, Stream stream) { return launcher<Args>(args, stream); };
-  using Launchers = GivenLaunchers<decltype(run), NoWorkspace, NothingToPrepare>;
-  static const LauncherState<Launchers> state = {{pass_info<Args>(), ""}, {run, {}, {}}};
+  static const LauncherState<Launchers> state = {{pass_info<Args>(), ""}, {}};
   const tigon_op op = make_op<Args>("nothing", &state);
   // Every tensor is given, so that every tensor is read.
   static typename Args::Elem memory[1];

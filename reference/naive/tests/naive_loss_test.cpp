@@ -120,7 +120,7 @@ TYPED_TEST(NaiveLoss, CrossEntropy) {
     f.target = target.v;
     f.loss = view(loss.device(), losses);
     f.lse = view(lse.device(), c.t);
-    expect_ok(cross_entropy::forward(f, nullptr));
+    expect_ok(naive::forward(f, nullptr));
 
     cross_entropy::Backward<TypeParam> b;
     set_options(b, c);
@@ -128,7 +128,7 @@ TYPED_TEST(NaiveLoss, CrossEntropy) {
     b.target = target.v;
     b.lse = view<const float>(lse.device(), c.t);
     if (c.with_dloss) b.dloss = view<const float>(dloss.device(), losses);
-    expect_ok(cross_entropy::backward(b, nullptr));
+    expect_ok(naive::backward(b, nullptr));
 
     cross_entropy::ForwardBackward<TypeParam> fb;
     set_options(fb, c);
@@ -137,7 +137,7 @@ TYPED_TEST(NaiveLoss, CrossEntropy) {
     fb.dloss = b.dloss;
     fb.loss = view(loss_both.device(), losses);
     fb.lse = view(lse_both.device(), c.t);
-    expect_ok(cross_entropy::forward_backward(fb, nullptr));
+    expect_ok(naive::forward_backward(fb, nullptr));
 
     // Logits are exact; the softcap's steps round to the element type.
     const double bound = c.options.softcap > 0 ? 16 * TestFixture::kUnit + 1e-5 : 1e-5;
@@ -174,7 +174,7 @@ TYPED_TEST(NaiveLoss, CrossEntropyIgnoresBadLogitsOfIgnoredRows) {
   fb.target = target.v;
   fb.loss = view(loss.device(), 1);
   fb.lse = view(lse.device(), 2);
-  expect_ok(cross_entropy::forward_backward(fb, nullptr));
+  expect_ok(naive::forward_backward(fb, nullptr));
   const Loss want = loss_of({0, 0, 0, 1, 2, 3}, {-100, 1}, 3, {}, {});
   expect_close(loss.now(), want.loss, 1e-5, "loss");
   expect_close(x.now(), want.gradient, 4 * TestFixture::kUnit + 1e-5, "gradient");
@@ -192,7 +192,7 @@ TYPED_TEST(NaiveLoss, CrossEntropyOfMaskedVocabulary) {
   fb.target = target.v;
   fb.loss = view(loss.device(), 1);
   fb.lse = view(lse.device(), 2);
-  expect_ok(cross_entropy::forward_backward(fb, nullptr));
+  expect_ok(naive::forward_backward(fb, nullptr));
   const Loss want = loss_of(logits, {2, 0}, 3, {}, {});
   expect_close(lse.now(), want.lse, 1e-5, "lse");
   expect_close(loss.now(), want.loss, 1e-5, "loss");
@@ -229,7 +229,7 @@ TYPED_TEST(NaiveLoss, LinearCrossEntropy) {
     f.target = target.v;
     f.loss = view(loss.device(), losses);
     f.lse = view(lse.device(), c.t);
-    expect_ok(linear_cross_entropy::forward(f, nullptr));
+    expect_ok(naive::forward(f, nullptr));
     expect_close(loss.now(), want.loss, bound, "loss");
 
     linear_cross_entropy::ForwardBackward<TypeParam> fb;
@@ -242,7 +242,7 @@ TYPED_TEST(NaiveLoss, LinearCrossEntropy) {
     fb.lse = f.lse;
     fb.dx = view(dx.device(), c.t, h);
     fb.dw = view(dw.device(), c.v, h);
-    expect_ok(linear_cross_entropy::forward_backward(fb, nullptr));
+    expect_ok(naive::forward_backward(fb, nullptr));
     expect_close(loss.now(), want.loss, bound, "loss of forward_backward");
     expect_close(lse.now(), want.lse, bound, "lse");
 
@@ -258,7 +258,7 @@ TYPED_TEST(NaiveLoss, LinearCrossEntropy) {
 
     fb.dx = {};
     fb.dw = {};
-    expect_ok(linear_cross_entropy::forward_backward(fb, nullptr));
+    expect_ok(naive::forward_backward(fb, nullptr));
     expect_close(loss.now(), want.loss, bound, "loss without dx and dw");
   }
 }

@@ -32,7 +32,7 @@ TYPED_TEST(Naive, RmsNorm) {
           f.rstd = view(rstd.device(), r.t);
           f.offset = offset;
           f.casting = casting;
-          expect_ok(rms_norm::forward(f, nullptr));
+          expect_ok(naive::forward(f, nullptr));
           rms_norm::Backward<TypeParam> b;
           b.dy = rows<const Elem>(dy.device(), r);
           b.x = f.x;
@@ -41,7 +41,7 @@ TYPED_TEST(Naive, RmsNorm) {
           b.dx = rows(dx.device(), r);
           if (weighted) b.dw = view(dw.device(), r.h);
           b.offset = offset;
-          expect_ok(rms_norm::backward(b, nullptr));
+          expect_ok(naive::backward(b, nullptr));
 
           Values y_want(static_cast<size_t>(n), -77), dx_want = y_want, rstd_want;
           Values dw_want(static_cast<size_t>(r.h));
@@ -81,9 +81,9 @@ TYPED_TEST(Naive, RmsNormBackwardOverDy) {
   b.dy = view<const Elem>(dy.device(), t, h);
   b.rstd = view<const float>(rstd.device(), t);
   b.dx = view(dx.device(), t, h);
-  expect_ok(rms_norm::backward(b, nullptr));
+  expect_ok(naive::backward(b, nullptr));
   b.dx = view(dy.device(), t, h);
-  expect_ok(rms_norm::backward(b, nullptr));
+  expect_ok(naive::backward(b, nullptr));
   EXPECT_EQ(dy.now(), dx.now());
 }
 
@@ -96,17 +96,17 @@ TYPED_TEST(Naive, Swiglu) {
     f.a = rows<const Elem>(a.device(), r);
     f.b = rows<const Elem>(b.device(), r);
     f.y = rows(y.device(), r);
-    expect_ok(swiglu::forward(f, nullptr));
+    expect_ok(naive::forward(f, nullptr));
     swiglu::Backward<TypeParam> g;
     g.dy = rows<const Elem>(dy.device(), r);
     g.a = f.a;
     g.b = f.b;
     g.da = rows(da.device(), r);
     g.db = rows(db.device(), r);
-    expect_ok(swiglu::backward(g, nullptr));
+    expect_ok(naive::backward(g, nullptr));
     g.da = rows(a.device(), r);
     g.db = rows(b.device(), r);
-    expect_ok(swiglu::backward(g, nullptr));
+    expect_ok(naive::backward(g, nullptr));
 
     Values y_want(static_cast<size_t>(n), -77), da_want = y_want, db_want = y_want;
     Values over_a = a.now(), over_b = b.now();
@@ -182,14 +182,14 @@ TYPED_TEST(Naive, Rope) {
           args.*k_member = heads(k_data.device(), k);
           args.cos = view<const float>(cos.device(), t, d / 2);
           args.sin = view<const float>(sin.device(), t, d / 2);
-          expect_ok(pass(args, nullptr));
+          expect_ok(pass(args));
         };
         using F = rope::Forward<TypeParam>;
         using B = rope::Backward<TypeParam>;
         if (backward)
-          run(B{}, &B::dq, &B::dk, rope::backward<TypeParam>);
+          run(B{}, &B::dq, &B::dk, [](const B& b) { return naive::backward(b, nullptr); });
         else
-          run(F{}, &F::q, &F::k, rope::forward<TypeParam>);
+          run(F{}, &F::q, &F::k, [](const F& f) { return naive::forward(f, nullptr); });
         SCOPED_TRACE(testing::Message()
                      << "T=" << t << " heads=" << h << " D=" << d
                      << " token stride=" << q.token_stride << " backward=" << backward);
@@ -211,13 +211,13 @@ TYPED_TEST(Naive, NoTokens) {
   b.rstd = view<const float>(floats.device(), 0);
   b.dx = view(elems.device(), 0, 8);
   b.dw = view(floats.device(), 8);
-  expect_ok(rms_norm::backward(b, nullptr));
+  expect_ok(naive::backward(b, nullptr));
   EXPECT_EQ(floats.now(), Values(8, 0.0));
 
   swiglu::Forward<TypeParam> s;
   s.a = s.b = b.x;
   s.y = b.dx;
-  expect_ok(swiglu::forward(s, nullptr));
+  expect_ok(naive::forward(s, nullptr));
 
   linear_cross_entropy::ForwardBackward<TypeParam> fb;
   fb.x = view<const Elem>(elems.device(), 0, 4);
@@ -226,7 +226,7 @@ TYPED_TEST(Naive, NoTokens) {
   fb.loss = view(loss.device(), 1);
   fb.lse = view(floats.device(), 0);
   fb.dw = view(dw.device(), 2, 4);
-  expect_ok(linear_cross_entropy::forward_backward(fb, nullptr));
+  expect_ok(naive::forward_backward(fb, nullptr));
   EXPECT_EQ(loss.now(), Values{0.0});
   EXPECT_EQ(dw.now(), Values(8, 0.0));
 }
@@ -241,7 +241,7 @@ TEST(Naive, MemoryIsFreedAndSeen) {
     f.a = view<const float>(a.device(), 4, 1024);
     f.b = view<const float>(b.device(), 4, 1024);
     f.y = view(y.device(), 4, 1024);
-    expect_ok(swiglu::forward(f, nullptr));
+    expect_ok(naive::forward(f, nullptr));
     EXPECT_EQ(device_memory_stats().high_water - tensors, 4096 * sizeof(float)) << "silu(a)";
     EXPECT_EQ(device_memory_stats().current, tensors);
   }

@@ -1,12 +1,11 @@
 // Launch tables: who may choose.
-#include "harness/run/process/launch_choices.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "harness/judge/verdict.h"
 #include "harness/run/judging/runner.h"
+#include "kernels/device/launch_table.h"
 
 namespace tigon {
 namespace {
@@ -90,7 +89,8 @@ TEST(LaunchTables, every_shape_that_tune_may_take_is_right) {
         return s.*member != asked.usual.*member;
       })) << kind.id;
     for (const LaunchShape& shape : asked.others) {
-      SCOPED_TRACE(describe(shape));
+      SCOPED_TRACE(testing::Message() << shape.lanes << " lanes x " << shape.vectors << ", "
+                                      << shape.stages << " stages, cluster " << shape.cluster);
       launch_table().choose(asked.key, shape);
       verdict_of(c);
       launch_table().forget(asked.key);

@@ -1,0 +1,66 @@
+// The engines of cuDNN by name.
+#include "reference/cudnn/ops.h"
+
+#include <vector>
+
+#include "kernels/call/op_list.h"
+#include "reference/cudnn/layer_norm.h"
+#include "reference/cudnn/rms_norm.h"
+#include "reference/cudnn/softmax.h"
+
+namespace tigon::cudnn {
+
+namespace {
+
+// The functions of all ops under one name.
+namespace any {
+using layer_norm::backward;
+using layer_norm::forward;
+using layer_norm::workspace;
+using rms_norm::backward;
+using rms_norm::forward;
+using rms_norm::workspace;
+using softmax::backward;
+using softmax::forward;
+}  // namespace any
+
+struct Launchers {
+  template <class Args>
+  Status run(const Args& args, const Scratch& scratch, Stream stream) const {
+    if constexpr (requires { any::forward(args, scratch, stream); })
+      return any::forward(args, scratch, stream);
+    else
+      return any::backward(args, scratch, stream);
+  }
+  template <class Args>
+  requires requires(const Args& args) { any::workspace(args); }
+  size_t workspace_bytes(const Args& args) const { return any::workspace(args); }
+};
+
+template <class P>
+void add_dtype(std::vector<tigon_op>* ops) {
+  using call::add_passes;
+  add_passes<Launchers>("cudnn", static_cast<tigon::rms_norm::Passes<P>*>(nullptr),
+                        tigon::rms_norm::kFormula, ops);
+  add_passes<Launchers>("cudnn", static_cast<tigon::layer_norm::Passes<P>*>(nullptr),
+                        tigon::layer_norm::kFormula, ops);
+  add_passes<Launchers>("cudnn", static_cast<tigon::softmax::Passes<P>*>(nullptr),
+                        tigon::softmax::kFormula, ops);
+}
+
+}  // namespace
+
+const char* absent() { return ""; }
+
+const tigon_op* find(const char* name, int32_t dtype) {
+  static const std::vector<tigon_op> ops = [] {
+    std::vector<tigon_op> all;
+    add_dtype<F32>(&all);
+    add_dtype<BF16>(&all);
+    add_dtype<F16>(&all);
+    return all;
+  }();
+  return call::find(ops, name, dtype);
+}
+
+}  // namespace tigon::cudnn

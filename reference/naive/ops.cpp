@@ -1,0 +1,65 @@
+// The unfused baselines by name.
+#include "reference/naive/ops.h"
+
+#include <vector>
+
+#include "kernels/call/op_list.h"
+#include "reference/naive/add_rms_norm.h"
+#include "reference/naive/cross_entropy.h"
+#include "reference/naive/geglu.h"
+#include "reference/naive/layer_norm.h"
+#include "reference/naive/linear_cross_entropy.h"
+#include "reference/naive/rms_norm.h"
+#include "reference/naive/rope.h"
+#include "reference/naive/softmax.h"
+#include "reference/naive/swiglu.h"
+
+namespace tigon::naive {
+
+namespace {
+
+struct Launchers {
+  template <class Args>
+  Status run(const Args& args, const Scratch&, Stream stream) const {
+    if constexpr (requires { naive::forward(args, stream); })
+      return naive::forward(args, stream);
+    else if constexpr (requires { naive::backward(args, stream); })
+      return naive::backward(args, stream);
+    else
+      return naive::forward_backward(args, stream);
+  }
+};
+
+template <class P>
+void add_dtype(std::vector<tigon_op>* ops) {
+  using call::add_passes;
+  add_passes<Launchers>("naive", static_cast<rms_norm::Passes<P>*>(nullptr), rms_norm::kFormula,
+                        ops);
+  add_passes<Launchers>("naive", static_cast<add_rms_norm::Passes<P>*>(nullptr),
+                        add_rms_norm::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<layer_norm::Passes<P>*>(nullptr), layer_norm::kFormula,
+                        ops);
+  add_passes<Launchers>("naive", static_cast<rope::Passes<P>*>(nullptr), rope::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<swiglu::Passes<P>*>(nullptr), swiglu::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<geglu::Passes<P>*>(nullptr), geglu::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<softmax::Passes<P>*>(nullptr), softmax::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<cross_entropy::Passes<P>*>(nullptr),
+                        cross_entropy::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<linear_cross_entropy::Passes<P>*>(nullptr),
+                        linear_cross_entropy::kFormula, ops);
+}
+
+}  // namespace
+
+const tigon_op* find(const char* name, int32_t dtype) {
+  static const std::vector<tigon_op> ops = [] {
+    std::vector<tigon_op> all;
+    add_dtype<F32>(&all);
+    add_dtype<BF16>(&all);
+    add_dtype<F16>(&all);
+    return all;
+  }();
+  return call::find(ops, name, dtype);
+}
+
+}  // namespace tigon::naive
