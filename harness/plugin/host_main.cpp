@@ -12,11 +12,11 @@
 #include <memory>
 #include <string>
 
-#include "harness/plugin/call_arguments.h"
 #include "harness/plugin/device_side.h"
 #include "harness/plugin/library.h"
 #include "harness/plugin/protocol.h"
 #include "harness/plugin/sandbox.h"
+#include "harness/plugin/shared_call.h"
 #include "harness/worker/channel.h"
 
 namespace tigon::plugin {
@@ -42,6 +42,10 @@ Json guarded(const F& f) {
   }
 }
 
+Json json_of(const tigon_status& status) {
+  return {{"code", status.code}, {"message", status.message != nullptr ? status.message : ""}};
+}
+
 class Host {
  public:
   Host() : device_(worker::kMemoryDescriptor) {}
@@ -55,18 +59,19 @@ class Host {
  private:
   Json answer(const Json& request) {
     const std::string what = request.at("do");
-    if (what == "load") return load(request.at("path"));
+    if (what == "load") return load(request);
     if (what == "put" || what == "get" || what == "settle") return move(what, request);
     if (what == "empty") return timed([&] { return Json::object(); });
     return call(what, request);
   }
 
-  Json load(const std::string& path) {
+  Json load(const Json& request) {
+    const std::string path = request.at("path");
     if (is_program(path)) return become(path);
     const std::string sandbox = enter_sandbox();
-    Json reply = guarded([&] {
-      library_ = std::make_unique<Library>(path);
-      return library_->description();
+    Json reply = guarded([&]() -> Json {
+      library_ = std::make_unique<Library>(path, request.at("ops"));
+      return {{"ops", library_->description()}};
     });
     reply["sandbox"] = sandbox;
     return reply;
@@ -96,22 +101,20 @@ class Host {
   Json call(const std::string& what, const Json& request) {
     return guarded([&]() -> Json {
       device_.map(request.at("bytes"));
-      const CallArguments arguments(request, device_.mirror(), device_.stream());
-      const tigon_kernel& kernel = library_->kernel(request.at("kernel"));
-      const char* message = nullptr;
-      const auto status = [&](int code) -> Json {
-        return {{"code", code}, {"message", message != nullptr ? message : ""}};
-      };
-      if (what == "workspace") return {{"bytes", kernel.workspace(arguments.get())}};
+      const MappedCall mapped(shared_call_of(request.at("call")), device_.mirror());
+      const tigon_call* call = mapped.get();
+      const tigon_op* op = &library_->op(request.at("op"));
+      if (what == "workspace")
+        return {{"bytes", op->workspace != nullptr ? op->workspace(op, call) : 0}};
       if (what == "prepare") {
-        const int code = kernel.prepare(arguments.get(), &message);
+        const Json reply = json_of(op->prepare != nullptr ? op->prepare(op, call) : tigon_status{});
         device_.synchronize();
-        return status(code);
+        return reply;
       }
-      if (what == "timed")
-        return timed([&] { return status(kernel.run(arguments.get(), &message)); });
+      const auto run = [&] { return json_of(op->run(op, call, device_.stream())); };
+      if (what == "timed") return timed(run);
       device_.begin_ordered();
-      const Json reply = status(kernel.run(arguments.get(), &message));
+      const Json reply = run();
       device_.end_ordered();
       return reply;
     });

@@ -10,14 +10,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
 namespace tigon::plugin {
 
 namespace {
-
-constexpr int kMostKernels = 1024;
-constexpr int kMostDTypes = 16;
 
 void require(bool right, const std::string& what) {
   if (!right) throw BadLibrary(what);
@@ -31,50 +27,33 @@ bool is_name(const char* text) {
          });
 }
 
-void require_size(const std::string& what, size_t got, size_t want) {
-  require(got >= want,
-          fmt::format("{}.size is {}, ABI {} has {} bytes: set it to sizeof({}) of the same "
-                      "tigon_plugin.h",
-                      what, got, TIGON_PLUGIN_ABI, want, what));
+std::string text_of(const char* text) {
+  return text != nullptr ? fmt::format("'{}'", text) : "a null pointer";
 }
 
-void check_kernel(const tigon_kernel* kernel, int index) {
-  const std::string which = fmt::format("kernel {}", index);
-  require(kernel != nullptr, which + ": a null pointer");
-  require_size("tigon_kernel", kernel->size, sizeof(tigon_kernel));
-  require(is_name(kernel->op), which + ": no name of an op");
-  require(is_name(kernel->pass), which + ": no name of a pass");
-  require(is_name(kernel->name),
-          which + ": its name must have letters, digits, '_', '-' or '.', at most 64");
-  const std::string name =
-      fmt::format("{} ({} {} {})", which, kernel->op, kernel->pass, kernel->name);
-  require(kernel->device == TIGON_DEVICE_HOST || kernel->device == TIGON_DEVICE_CUDA,
-          fmt::format("{}: device {} is neither TIGON_DEVICE_HOST (0) nor TIGON_DEVICE_CUDA (1)",
-                      name, kernel->device));
-  require(
-      kernel->dtypes != nullptr && kernel->dtype_count > 0 && kernel->dtype_count <= kMostDTypes,
-      fmt::format("{}: it has {} dtypes; give 1 to {}", name, kernel->dtype_count, kMostDTypes));
-  for (int d = 0; d < kernel->dtype_count; ++d)
-    require(kernel->dtypes[d] >= TIGON_F64 && kernel->dtypes[d] <= TIGON_U8,
-            fmt::format("{}: no dtype has the code {}; TIGON_F32 is 1, TIGON_BF16 2, TIGON_F16 3",
-                        name, kernel->dtypes[d]));
-  require(kernel->run != nullptr, name + ": run is a null pointer");
-}
+const char* const kDTypes[] = {"TIGON_F64", "TIGON_F32", "TIGON_BF16", "TIGON_F16"};
 
-void check_plugin(const tigon_plugin* plugin) {
-  require(plugin != nullptr,
-          fmt::format("tigon_plugin_get({}) returned a null pointer: it does not "
-                      "speak this ABI",
-                      TIGON_PLUGIN_ABI));
-  require(plugin->abi == TIGON_PLUGIN_ABI,
-          fmt::format("it speaks ABI {}, this tigon speaks {}: build it with this release's "
-                      "tigon_plugin.h",
-                      plugin->abi, TIGON_PLUGIN_ABI));
-  require_size("tigon_plugin", plugin->size, sizeof(tigon_plugin));
-  require(plugin->kernel_count > 0 && plugin->kernel_count <= kMostKernels &&
-              plugin->kernels != nullptr,
-          fmt::format("it has {} kernels; give 1 to {}", plugin->kernel_count, kMostKernels));
-  for (int i = 0; i < plugin->kernel_count; ++i) check_kernel(plugin->kernels[i], i);
+// `op` is what tigon_find(name, dtype) answered.
+void check_op(const tigon_op& op, const std::string& name, int dtype) {
+  const auto require_of = [&](bool right, const std::string& what) {
+    require(right, fmt::format("tigon_find(\"{}\", {}): {}", name, kDTypes[dtype], what));
+  };
+  require_of(op.abi == TIGON_ABI,
+             fmt::format("it speaks ABI {}, this tigon speaks {}: build it with this release's "
+                         "tigon.h and set abi to TIGON_ABI",
+                         op.abi, TIGON_ABI));
+  require_of(op.dtype == dtype,
+             fmt::format("its op has dtype {}: answer NULL for what there is no op for", op.dtype));
+  require_of(
+      op.name != nullptr && op.name == name,
+      fmt::format("its op is named {}: answer NULL for what there is no op for", text_of(op.name)));
+  require_of(is_name(op.implementation),
+             fmt::format("implementation is {}: give it 1 to 64 letters, digits, '_', '-' or '.'",
+                         text_of(op.implementation)));
+  require_of(op.device == TIGON_DEVICE_HOST || op.device == TIGON_DEVICE_CUDA,
+             fmt::format("device is {}: set it to TIGON_DEVICE_HOST (0) or TIGON_DEVICE_CUDA (1)",
+                         op.device));
+  require_of(op.run != nullptr, "run is a null pointer: set it to the function that does the work");
 }
 
 // The loader maps what the headers promise; behind the end of the file that is a bus error.
@@ -95,39 +74,48 @@ void require_whole(const std::string& path) {
   }
 }
 
-const char* text_or(const char* text, const char* otherwise) { return text ? text : otherwise; }
+using Find = decltype(&tigon_find);
+
+Find find_function(const std::string& path) {
+  require_whole(path);
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    throw BadLibrary(fmt::format("not a library that can be loaded: {}", why ? why : ""));
+  }
+  const auto find = reinterpret_cast<Find>(dlsym(handle, "tigon_find"));
+  if (find != nullptr) return find;
+  require(dlsym(handle, "tigon_plugin_get") == nullptr,
+          "it exports tigon_plugin_get, which nothing calls any more: export tigon_find of "
+          "kernels/call/tigon.h (harness/plugin/README.md)");
+  throw BadLibrary(
+      "it has no symbol tigon_find: define the function that kernels/call/tigon.h declares");
+}
 
 }  // namespace
 
-Library::Library(const std::string& path) {
-  require_whole(path);
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  require(handle != nullptr,
-          fmt::format("not a library that can be loaded: {}", text_or(dlerror(), "")));
-  using Get = const tigon_plugin* (*)(uint32_t);
-  const auto get = reinterpret_cast<Get>(dlsym(handle, TIGON_PLUGIN_SYMBOL));
-  require(get != nullptr, "it has no symbol " TIGON_PLUGIN_SYMBOL
-                          " (in C++: extern \"C\", with TIGON_PLUGIN_EXPORT)");
-  const tigon_plugin* plugin = get(TIGON_PLUGIN_ABI);
-  check_plugin(plugin);
-  plugin_ = plugin;
+Library::Library(const std::string& path, const Json& wanted) {
+  const Find find = find_function(path);
+  for (const auto& [name, dtypes] : wanted.items())
+    for (const Json& code : dtypes) {
+      const int dtype = code;
+      const tigon_op* op = find(name.c_str(), dtype);
+      if (op == nullptr) continue;
+      check_op(*op, name, dtype);
+      ops_.push_back(op);
+    }
+  require(!ops_.empty(),
+          "it has no op: tigon_find() answered NULL for every op and dtype of ./tigon list");
 }
 
 Json Library::description() const {
-  Json kernels = Json::array();
-  for (size_t i = 0; i < this->kernels(); ++i) {
-    const tigon_kernel& k = kernel(i);
-    kernels.push_back({{"op", k.op},
-                       {"pass", k.pass},
-                       {"name", k.name},
-                       {"device", k.device},
-                       {"dtypes", std::vector<int>(k.dtypes, k.dtypes + k.dtype_count)},
-                       {"workspace", k.workspace != nullptr},
-                       {"prepare", k.prepare != nullptr}});
-  }
-  return {{"name", text_or(plugin_->name, "")},
-          {"version", text_or(plugin_->version, "")},
-          {"kernels", std::move(kernels)}};
+  Json all = Json::array();
+  for (const tigon_op* op : ops_)
+    all.push_back({{"name", op->name},
+                   {"dtype", op->dtype},
+                   {"implementation", op->implementation},
+                   {"device", op->device}});
+  return all;
 }
 
 }  // namespace tigon::plugin

@@ -1,11 +1,12 @@
-// A plug-in library in the host program: loaded, and every field of its description checked before
-// it is used.
+// A plug-in library in the host program: loaded, asked for every op that the judge knows, and every
+// answer checked before it is used.
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <vector>
 
-#include "harness/plugin/protocol.h"
-#include "harness/plugin/tigon_plugin.h"
+#include "harness/json/json.h"
+#include "kernels/call/tigon.h"
 
 namespace tigon::plugin {
 
@@ -16,16 +17,15 @@ struct BadLibrary : std::runtime_error {
 
 class Library {
  public:
-  // Throws BadLibrary.
-  explicit Library(const std::string& path);
+  // `wanted`: {"rms_norm.forward": [TIGON_F32, ...], ...}. Throws BadLibrary.
+  Library(const std::string& path, const Json& wanted);
 
-  const tigon_kernel& kernel(size_t i) const { return *plugin_->kernels[i]; }
-  size_t kernels() const { return static_cast<size_t>(plugin_->kernel_count); }
-  // Name, version and kernels, for the judge.
+  const tigon_op& op(size_t i) const { return *ops_.at(i); }
+  // What it has, for the judge: [{"name", "dtype", "implementation", "device"}, ...].
   Json description() const;
 
  private:
-  const tigon_plugin* plugin_ = nullptr;
+  std::vector<const tigon_op*> ops_;
 };
 
 }  // namespace tigon::plugin

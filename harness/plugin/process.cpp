@@ -12,6 +12,7 @@
 #include <set>
 
 #include "harness/plugin/process_watch.h"
+#include "harness/plugin/remote_call.h"
 #include "harness/run/check.h"
 
 namespace tigon::plugin {
@@ -44,6 +45,18 @@ std::vector<std::string> environment() {
   return all;
 }
 
+// What a library is asked for: {"rms_norm.forward": [TIGON_F32, ...], ...}.
+Json wanted_ops() {
+  Json wanted = Json::object();
+  for (const OpSpec& op : all_ops())
+    for (const Pass& pass : op.passes) {
+      std::vector<int> dtypes;
+      for (const DType policy : op.policies) dtypes.push_back(static_cast<int>(policy));
+      wanted[name_of(op, pass)] = dtypes;
+    }
+  return wanted;
+}
+
 }  // namespace
 
 void PluginProcess::start() {
@@ -72,7 +85,7 @@ double PluginProcess::measure_overhead() {
 }
 
 void PluginProcess::load() {
-  Json reply = ask({{"do", "load"}, {"path", library_}});
+  Json reply = ask({{"do", "load"}, {"path", library_}, {"ops", wanted_ops()}});
   if (reply.contains("bad_library")) {
     stop();
     throw UsageError(

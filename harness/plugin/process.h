@@ -21,8 +21,8 @@ class PluginProcess {
   PluginProcess(const PluginProcess&) = delete;
   PluginProcess& operator=(const PluginProcess&) = delete;
 
-  // Name, version, kernels and sandbox of the library. Throws UsageError for one that is not as
-  // tigon_plugin.h says, ImplementationFault when its code ends the process or hangs.
+  // The ops that the library has, and its sandbox: {"ops": [...], "sandbox"}. Throws UsageError for
+  // one that is not as tigon.h says, ImplementationFault when its code ends the process or hangs.
   const Json& description();
 
   // At least `bytes` of shared memory, which a call's tensors take; page aligned.

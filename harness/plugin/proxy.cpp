@@ -8,12 +8,14 @@
 #include <cstring>
 
 #include "harness/plugin/process_watch.h"
-#include "harness/plugin/tigon_plugin.h"
+#include "kernels/call/typed.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::plugin {
 
 namespace {
+
+constexpr const char* kNotThisDType = "the library has no op of this dtype";
 
 // Long enough for a thread that waits for the call to return; 60 cases cost half a second.
 constexpr timespec kPause = {0, 2'000'000};
@@ -79,6 +81,12 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// A message begins with the op where it follows tigon.h; a record says which op it is about.
+std::string without_name(const std::string& message, const KernelOf& kernel) {
+  const std::string name = name_of(*kernel.op, *kernel.pass) + ": ";
+  return message.starts_with(name) ? message.substr(name.size()) : message;
+}
+
 // A library that writes to the judge's connection may send anything in place of an answer.
 void require_fields(const Json& reply, std::initializer_list<const char*> fields) {
   for (const char* field : fields)
@@ -89,7 +97,7 @@ void require_fields(const Json& reply, std::initializer_list<const char*> fields
 }  // namespace
 
 size_t Proxy::workspace(DType policy, const Bound& bound) {
-  if (!kernel_.has_workspace) return 0;
+  if (!kernel_.ops.contains(policy)) return 0;
   const RemoteCall call(kernel_, policy, bound);
   process_->memory(call.bytes());
   const Json reply = process_->ask(call.request("workspace"));
@@ -98,13 +106,14 @@ size_t Proxy::workspace(DType policy, const Bound& bound) {
 }
 
 Status Proxy::prepare(DType policy, const Bound& bound) {
-  if (!kernel_.has_prepare) return {};
+  if (!kernel_.ops.contains(policy)) return unsupported(kNotThisDType);
   const RemoteCall call(kernel_, policy, bound);
   process_->memory(call.bytes());
   return status_of(process_->ask(call.request("prepare")));
 }
 
 Status Proxy::run(DType policy, const Bound& bound) {
+  if (!kernel_.ops.contains(policy)) return unsupported(kNotThisDType);
   const RemoteCall call(kernel_, policy, bound);
   const Image image = call.upload();
   call_with_decoys(call, image);
@@ -145,21 +154,15 @@ void Proxy::require_settled(const RemoteCall& call, const RemoteCall::Fingerprin
 
 Status Proxy::status_of(const Json& reply) {
   require_fields(reply, {"code", "message"});
-  message_ = one_line(reply.at("message").get<std::string>());
-  switch (reply.at("code").get<int>()) {
-    case TIGON_OK:
-      return {};
-    case TIGON_INVALID:
-      return invalid(message_.c_str());
-    case TIGON_UNSUPPORTED:
-      return unsupported(message_.c_str());
-    case TIGON_FAILED:
-      return {Status::kLaunchFailed, message_.c_str()};
-    default:
-      message_ = fmt::format("returned the code {}, which tigon_plugin.h does not have ({})",
-                             reply.at("code").get<int>(), message_);
-      return {Status::kLaunchFailed, message_.c_str()};
+  tigon_status status = {reply.at("code"), ""};
+  message_ = one_line(without_name(reply.at("message"), kernel_));
+  if (status.code < TIGON_OK || status.code > TIGON_OUT_OF_MEMORY) {
+    message_ = fmt::format("returned the code {}, which tigon.h does not have ({})", status.code,
+                           message_);
+    status.code = TIGON_LAUNCH_FAILED;
   }
+  status.message = message_.c_str();
+  return tigon::status_of(status);
 }
 
 }  // namespace tigon::plugin

@@ -13,9 +13,8 @@ namespace tigon::plugin {
 class Proxy {
  public:
   Proxy(std::shared_ptr<PluginProcess> process, KernelOf kernel)
-      : process_(std::move(process)), kernel_(kernel) {}
+      : process_(std::move(process)), kernel_(std::move(kernel)) {}
 
-  // 0 and ok for a kernel that has no such function.
   size_t workspace(DType policy, const Bound& bound);
   Status prepare(DType policy, const Bound& bound);
 

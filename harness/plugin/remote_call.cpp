@@ -5,7 +5,6 @@
 #include <functional>
 #include <string_view>
 
-#include "harness/plugin/tigon_plugin.h"
 #include "harness/run/judging/implementation_fault.h"
 #include "kernels/device/runtime.h"
 
@@ -19,27 +18,6 @@ uint64_t hash_of(const char* bytes, size_t size) {
 
 size_t rounded_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// The codes of tigon_plugin.h are those of our enums.
-static_assert(static_cast<int>(DType::kF32) == TIGON_F32 &&
-              static_cast<int>(DType::kBF16) == TIGON_BF16 &&
-              static_cast<int>(DType::kF16) == TIGON_F16 &&
-              static_cast<int>(DType::kU8) == TIGON_U8);
-int code_of(DType t) { return static_cast<int>(t); }
-
-int code_of(Role role) {
-  switch (role) {
-    case Role::kIn:
-      return TIGON_IN;
-    case Role::kOut:
-      return TIGON_OUT;
-    case Role::kInOut:
-      return TIGON_INOUT;
-    case Role::kSaved:
-      return TIGON_SAVED;
-  }
-  return TIGON_IN;
-}
-
 // Rows that lie gigabytes apart are reserved addresses, not an allocation.
 DeviceRange range_of(const void* address) {
   try {
@@ -48,12 +26,6 @@ DeviceRange range_of(const void* address) {
     throw ImplementationFault(Verdict::kUnsupported,
                               "not for plug-ins: its memory cannot be copied to another process");
   }
-}
-
-Json option_json(const OptionInfo& option, double value) {
-  const auto choice = static_cast<size_t>(value);
-  const bool named = !option.choices.empty() && choice < option.choices.size();
-  return {option.name, value, named ? option.choices[choice] : ""};
 }
 
 }  // namespace
@@ -107,7 +79,7 @@ RemoteCall::RemoteCall(const KernelOf& kernel, DType policy, const Bound& bound)
     if (found == bound.tensors.end() || found->second.data == nullptr) continue;
     places_.push_back({info.name, info.role, found->second, place(found->second.data)});
   }
-  if (bound.scratch.data != nullptr) workspace_at_ = place(bound.scratch.data);
+  if (bound.scratch.data != nullptr) scratch_at_ = place(bound.scratch.data);
 }
 
 // Where an address lies in the shared memory; its allocation gets a place if it has none.
@@ -123,32 +95,27 @@ size_t RemoteCall::place(const void* address) {
   return regions_.back().at + inside(regions_.back());
 }
 
-Json RemoteCall::request(const char* what) const {
-  Json tensors = Json::array(), axes = Json::array(), options = Json::array();
+SharedCall RemoteCall::call() const {
+  SharedCall call;
   for (const TensorInfo& info : kernel_.pass->tensors) {
-    Json t = {{"name", info.name}, {"role", code_of(info.role)}, {"at", -1}};
-    t["dtype"] = code_of(info.dtype.at(policy_));
-    t["shape"] = t["stride"] = std::vector<int64_t>(info.shape.size(), 0);
+    auto& tensor = call.tensors.emplace_back();
     for (const Place& p : places_)
       if (p.name == info.name)
-        t.update({{"at", p.at}, {"shape", p.ref.shape}, {"stride", p.ref.stride}});
-    tensors.push_back(std::move(t));
+        tensor = {p.at, static_cast<int32_t>(p.ref.dtype), p.ref.shape, p.ref.stride};
   }
-  for (const AxisPlan& a : kernel_.op->axes)
-    axes.push_back({a.axis.symbol, bound_->values.at(a.axis.symbol), ""});
-  for (const OptionInfo& o : kernel_.pass->options)
-    options.push_back(option_json(o, bound_->values.at(o.name)));
-  return {{"do", what},
-          {"kernel", kernel_.index},
-          {"op", kernel_.op->name},
-          {"pass", kernel_.pass->name},
-          {"dtype", code_of(policy_)},
-          {"device", kernel_.device},
-          {"tensors", std::move(tensors)},
-          {"axes", std::move(axes)},
-          {"options", std::move(options)},
-          {"workspace_at", workspace_at_},
-          {"workspace_bytes", bound_->scratch.bytes}};
+  int32_t index = 0;
+  for (const OptionInfo& option : kernel_.pass->options) {
+    const double value = bound_->values.at(option.name);
+    if (value != option.default_value) call.options.push_back({index, 0, value});
+    ++index;
+  }
+  call.scratch_at = scratch_at_;
+  call.scratch_bytes = bound_->scratch.bytes;
+  return call;
+}
+
+Json RemoteCall::request(const char* what) const {
+  return {{"do", what}, {"op", kernel_.ops.at(policy_)}, {"call", to_json(call())}};
 }
 
 void RemoteCall::upload_to(char* memory) const {

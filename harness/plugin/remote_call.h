@@ -6,18 +6,20 @@
 #include <vector>
 
 #include "harness/plugin/protocol.h"
+#include "harness/plugin/shared_call.h"
 #include "harness/spec/op_spec.h"
 
 namespace tigon::plugin {
 
-// A kernel of a library, as the contracts name it.
+// An implementation of a library, as the contracts name it.
 struct KernelOf {
-  size_t index = 0;  // in the library
   const OpSpec* op = nullptr;
   const Pass* pass = nullptr;
-  int device = 0;
-  bool has_workspace = false, has_prepare = false;
+  std::map<DType, size_t> ops = {};  // which of the library's, by policy
 };
+
+// As tigon_find() takes it: "rms_norm.forward".
+inline std::string name_of(const OpSpec& op, const Pass& pass) { return op.name + "." + pass.name; }
 
 // Bytes as they lie in the shared memory.
 using Image = std::vector<char>;
@@ -71,12 +73,14 @@ class RemoteCall {
   size_t place(const void* address);
   std::string name_of(const Region& region) const;
 
+  SharedCall call() const;
+
   KernelOf kernel_;
   DType policy_;
   const Bound* bound_;
   std::vector<Region> regions_;
   std::vector<Place> places_;
-  size_t workspace_at_ = 0, bytes_ = 0;
+  size_t scratch_at_ = 0, bytes_ = 0;
 };
 
 }  // namespace tigon::plugin

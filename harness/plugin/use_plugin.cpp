@@ -12,9 +12,9 @@
 
 #include "harness/plugin/proxy.h"
 #include "harness/plugin/sandbox.h"
-#include "harness/plugin/tigon_plugin.h"
 #include "harness/run/check.h"
 #include "harness/spec/registry.h"
+#include "kernels/call/tigon.h"
 
 namespace tigon::plugin {
 
@@ -38,67 +38,68 @@ std::string existing_file(const std::string& path) {
   return file;
 }
 
-template <class Range, class Name>
-std::string known(const Range& range, Name name) {
-  std::vector<std::string> names;
-  for (const auto& x : range) names.emplace_back(name(x));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 void add_name(std::vector<std::string>* names, const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
 }
 
-// A kernel's description with the contract it belongs to.
+// What one library has, as implementations of the contracts.
 class Adder {
  public:
   Adder(const std::string& path, std::shared_ptr<PluginProcess> process)
       : path_(path), process_(std::move(process)) {}
 
-  void add(const Json& kernel, size_t index) {
-    text_ = fmt::format("kernel {} ({} {} {})", index, kernel.at("op").get<std::string>(),
-                        kernel.at("pass").get<std::string>(), kernel.at("name").get<std::string>());
-    const OpSpec& op = op_of(kernel.at("op"));
-    const Pass& pass = pass_of(op, kernel.at("pass"));
-    require_device(kernel.at("device"));
-    Implementation added;
-    added.name = kPrefix + kernel.at("name").get<std::string>();
-    added.on_own_stream = true;
-    if (find_implementation(pass, added.name) != nullptr) fail("the library has two of that name");
-    for (const Json& code : kernel.at("dtypes")) added.policies.push_back(policy_of(op, code));
+  // An op of the library; `index`: which of those it described.
+  void take(const Json& op, size_t index) {
+    const std::string name = op.at("name"), implementation = op.at("implementation");
+    text_ = fmt::format("{} ({})", name, implementation);
+    require_device(op.at("device"));
+    Found& found = found_of(name, kPrefix + implementation);
+    const DType policy = policy_of(*found.kernel.op, op.at("dtype"));
+    found.kernel.ops[policy] = index;
+    found.added.policies.push_back(policy);
     // What a chain of primitives stores on the way, as its author declares it; only programs may.
-    if (is_program(path_)) added.element_roundings = kernel.value("roundings", 0);
-    const KernelOf of = {
-        index, &op, &pass, kernel.at("device"), kernel.at("workspace"), kernel.at("prepare")};
-    const auto proxy = std::make_shared<Proxy>(process_, of);
-    added.run = [proxy](DType t, const Bound& b, Stream) { return proxy->run(t, b); };
-    if (of.has_workspace)
-      added.workspace = [proxy](DType t, const Bound& b) { return proxy->workspace(t, b); };
-    if (of.has_prepare)
-      added.prepare = [proxy](DType t, const Bound& b) { return proxy->prepare(t, b); };
-    proxies()[{op.name, pass.name, added.name}] = proxy;
-    add_implementation(op.name, pass.name, std::move(added));
+    if (is_program(path_)) found.added.element_roundings = op.value("roundings", 0);
+  }
+
+  void add_all(UsedPlugin* used) {
+    for (Found& found : found_) {
+      const std::string op = found.kernel.op->name, pass = found.kernel.pass->name;
+      const auto proxy = std::make_shared<Proxy>(process_, found.kernel);
+      found.added.on_own_stream = true;
+      found.added.run = [proxy](DType t, const Bound& b, Stream) { return proxy->run(t, b); };
+      found.added.workspace = [proxy](DType t, const Bound& b) { return proxy->workspace(t, b); };
+      found.added.prepare = [proxy](DType t, const Bound& b) { return proxy->prepare(t, b); };
+      proxies()[{op, pass, found.added.name}] = proxy;
+      add_name(&used->ops, op);
+      add_name(&used->implementations, found.added.name);
+      add_implementation(op, pass, std::move(found.added));
+    }
   }
 
  private:
+  struct Found {
+    KernelOf kernel;
+    Implementation added;
+  };
+
   [[noreturn]] void fail(const std::string& what) const {
     throw UsageError(fmt::format("--impl-from {}: {}: {}", path_, text_, what));
   }
 
-  const OpSpec& op_of(const std::string& name) const {
-    const OpSpec* op = find_op(name);
-    if (op == nullptr)
-      fail(fmt::format("no op '{}'; known: {}", name,
-                       known(all_ops(), [](const OpSpec& o) { return o.name; })));
-    return *op;
-  }
-
-  const Pass& pass_of(const OpSpec& op, const std::string& name) const {
-    const Pass* pass = find_pass(op, name);
-    if (pass == nullptr)
-      fail(fmt::format("{} has no pass '{}'; known: {}", op.name, name,
-                       known(op.passes, [](const Pass& p) { return p.name; })));
-    return *pass;
+  Found& found_of(const std::string& name, const std::string& implementation) {
+    const size_t dot = std::min(name.find('.'), name.size() - 1);
+    const OpSpec* op = find_op(name.substr(0, dot));
+    const Pass* pass = op != nullptr ? find_pass(*op, name.substr(dot + 1)) : nullptr;
+    if (pass == nullptr) fail("this tigon has no op of that name");
+    for (Found& f : found_)
+      if (f.kernel.pass == pass && f.added.name == implementation) return f;
+    if (find_implementation(*pass, implementation) != nullptr)
+      fail("another library has an implementation of that name; give this one another");
+    Found& found = found_.emplace_back();
+    found.kernel.op = op;
+    found.kernel.pass = pass;
+    found.added.name = implementation;
+    return found;
   }
 
   void require_device(int device) const {
@@ -114,19 +115,14 @@ class Adder {
   DType policy_of(const OpSpec& op, int code) const {
     for (const DType t : op.policies)
       if (static_cast<int>(t) == code) return t;
-    fail(fmt::format("{} has no dtype of code {} ({}); known: {}", op.name, code,
-                     name_of(static_cast<DType>(code)),
-                     known(op.policies, [](DType t) { return name_of(t); })));
+    fail(fmt::format("{} has no dtype of code {}", op.name, code));
   }
 
   const std::string& path_;
   std::shared_ptr<PluginProcess> process_;
+  std::vector<Found> found_;
   std::string text_;
 };
-
-}  // namespace
-
-namespace {
 
 void add_library(const std::string& path, UsedPlugin* used) {
   const std::string file = existing_file(path);
@@ -139,20 +135,12 @@ void add_library(const std::string& path, UsedPlugin* used) {
     throw std::runtime_error(fmt::format("--impl-from {}: {}", path, fault.what()));
   }
   process->set_limit(0);  // whoever asks for cases has a limit for each
-  const auto join = [](std::string* to, const std::string& text) {
-    *to += to->empty() || text.empty() ? text : "," + text;
-  };
-  join(&used->path, file);
-  join(&used->name, description.at("name"));
-  join(&used->version, description.at("version"));
+  used->path += (used->path.empty() ? "" : ",") + file;
   used->sandbox = description.at("sandbox");
   Adder adder(path, process);
   size_t index = 0;
-  for (const Json& kernel : description.at("kernels")) {
-    adder.add(kernel, index++);
-    add_name(&used->ops, kernel.at("op"));
-    add_name(&used->implementations, kPrefix + kernel.at("name").get<std::string>());
-  }
+  for (const Json& op : description.at("ops")) adder.take(op, index++);
+  adder.add_all(used);
 }
 
 }  // namespace

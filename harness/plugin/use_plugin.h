@@ -12,14 +12,13 @@ class Proxy;
 
 struct UsedPlugin {
   std::string path;  // absolute; of several, with commas
-  std::string name, version, sandbox;
+  std::string sandbox;
   std::vector<std::string> ops, implementations;  // without repetition
 };
 
 // Loads a library, or several with commas between them, each in a process of its own, and adds the
-// kernels. Throws UsageError (one line) when
-// there is no such file, it is no plug-in, or names an op, pass or dtype that there is not;
-// std::runtime_error when it ends its process or hangs. Once per process.
+// kernels. Throws UsageError (one line) when there is no such file or it is no plug-in for this
+// build; std::runtime_error when it ends its process or hangs. Once per process.
 UsedPlugin use_plugin(const std::string& paths);
 
 // The same in a child of tigon when its arguments have --impl-from FILE.

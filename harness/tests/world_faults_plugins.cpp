@@ -68,8 +68,8 @@ Fault failing(const std::string& name, const std::string& fault, const std::stri
 std::vector<Fault> plugin_faults() {
   std::vector<Fault> faults = {
       refused("ABI of another version", "abi_2", 2, "it speaks ABI 2, this tigon speaks 1"),
-      refused("struct of another size", "kernel_size_short", 2, "tigon_kernel.size is 40"),
-      refused("unknown dtype code", "dtype_99", 2, "no dtype has the code 99"),
+      refused("op without a function", "null_run", 2, "run is a null pointer"),
+      refused("unknown dtype code", "dtype_99", 2, "its op has dtype 99"),
       refused("crash while it is loaded", "load_segfaults", 5, "ended by signal 11"),
       refused("exit(0) while it is loaded", "load_exits_0", 5, "exit code 0"),
   };

@@ -4,12 +4,13 @@
 #include "kernels/device/launch.h"
 
 namespace tigon::tried {
+// What a file may define of a signature; null where it does not.
 template <class Args>
-using Run = Status (*)(const Args&, Stream);
-template <class Args>
-using Workspace = size_t (*)(const Args&);
-template <class Args>
-using Tune = Status (*)(const Args&);
+struct Launchers {
+  Status (*run)(const Args&, Stream);
+  size_t (*workspace)(const Args&);
+  Status (*tune)(const Args&);
+};
 }  // namespace tigon::tried
 
 #if TIGON_GPU

@@ -1,15 +1,17 @@
-// The memory of one call as the checking executor can watch it: every tensor and the workspace in
+// The memory of one call as the checking executor can watch it: every tensor and the scratch in
 // device memory of its own, with red zones on both sides, so that an access outside of a tensor, a
 // read between two rows and a read of what nobody wrote are seen. In other builds the memory as
 // given.
 #pragma once
-#include "harness/plugin/tigon_plugin.h"
+#include "kernels/call/pass_info.h"
+#include "kernels/call/tigon.h"
 #include "kernels/device/platform.h"
 
 #if TIGON_GPU
 
 namespace tigon::tried {
 struct WatchedMemory {
+  WatchedMemory(const tigon_call& given, const call::PassInfo&) : call(given) {}
   const tigon_call& call;
   void give_back() {}
 };
@@ -30,8 +32,8 @@ namespace tigon::tried {
 
 class WatchedMemory {
  public:
-  explicit WatchedMemory(const tigon_call& given) : call(given) {
-    if (simt::checked()) copy();
+  WatchedMemory(const tigon_call& given, const call::PassInfo& info) : call(given) {
+    if (simt::checked()) copy(info);
   }
   ~WatchedMemory() {
     for (const Range& r : ranges_) device_free(r.allocation);
@@ -62,13 +64,13 @@ class WatchedMemory {
   static size_t extent(const tigon_tensor& t) {
     int64_t last = 0;
     for (int d = 0; d < t.rank; ++d) {
-      if (t.shape[d] == 0) return 0;
-      last += (t.shape[d] - 1) * t.stride[d];
+      if (t.sizes[d] == 0) return 0;
+      last += (t.sizes[d] - 1) * t.strides[d];
     }
     return static_cast<size_t>(last + 1) * element_bytes(t);
   }
 
-  void copy() {
+  void copy(const call::PassInfo& info) {
     // The judge's process limits its addresses; the checker reserves many and uses few.
     rlimit memory;
     getrlimit(RLIMIT_AS, &memory);
@@ -76,17 +78,19 @@ class WatchedMemory {
     setrlimit(RLIMIT_AS, &memory);
     tensors_.assign(call.tensors, call.tensors + call.tensor_count);
     for (const tigon_tensor& t : tensors_) add(t.data, t.data == nullptr ? 0 : extent(t));
-    add(call.workspace, call.workspace_bytes);
+    add(call.scratch, call.scratch_bytes);
     merge();
     for (Range& r : ranges_) allocate(&r);
-    for (tigon_tensor& t : tensors_) {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      tigon_tensor& t = tensors_[i];
       if (t.data == nullptr || extent(t) == 0) continue;
       char* copy = copy_of(t.data);
-      if (t.role == TIGON_IN || t.role == TIGON_INOUT) fill_rows(t, copy);
+      const Role role = info.tensors[i].role;
+      if (role == Role::kIn || role == Role::kInOut) fill_rows(t, copy);
       t.data = copy;
     }
     call.tensors = tensors_.data();
-    if (call.workspace_bytes > 0) call.workspace = copy_of(call.workspace);
+    if (call.scratch_bytes > 0) call.scratch = copy_of(call.scratch);
   }
 
   void add(void* data, size_t bytes) {
@@ -125,14 +129,14 @@ class WatchedMemory {
   }
 
   static void fill_rows(const tigon_tensor& t, char* copy) {
-    const int64_t columns = t.rank == 0 ? 1 : t.shape[t.rank - 1];
+    const int64_t columns = t.rank == 0 ? 1 : t.sizes[t.rank - 1];
     int64_t rows = 1;
-    for (int d = 0; d + 1 < t.rank; ++d) rows *= t.shape[d];
+    for (int d = 0; d + 1 < t.rank; ++d) rows *= t.sizes[d];
     for (int64_t row = 0; row < rows; ++row) {
       int64_t at = 0, rest = row;
       for (int d = t.rank - 2; d >= 0; --d) {
-        at += rest % t.shape[d] * t.stride[d];
-        rest /= t.shape[d];
+        at += rest % t.sizes[d] * t.strides[d];
+        rest /= t.sizes[d];
       }
       const size_t bytes = element_bytes(t);
       const auto offset = static_cast<size_t>(at) * bytes;

@@ -266,7 +266,7 @@ void add_check(Command root, Program* program) {
       "  ./tigon check --case 'rope/forward/fused/f32/T=3,Q=2,K=1,D=16,inputs=normal,seed=42'\n"
       "  ./tigon check --filter 'backward.*w=absent' --exclude naive --shard 0/4\n"
       "  ./tigon check --model llama3-8b --budget 60s   a model's sizes, pairwise, for a minute\n"
-      "  ./tigon check --impl-from ./libmine.so         kernels of a plug-in (tigon_plugin.h)\n"
+      "  ./tigon check --impl-from ./libmine.so         ops of a plug-in (harness/plugin)\n"
       "  ./tigon check --prop row_independence,offsets  exact properties, without the oracle\n"
       "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"

@@ -12,8 +12,8 @@ namespace tigon::cli {
 Option add_plugin(Command command, PluginOptions* options) {
   return command.option(
       "--impl-from", &options->path,
-      "library with kernels of your own (harness/plugin/tigon_plugin.h), or several "
-      "with commas; they are listed as plugin:NAME");
+      "library with ops of your own (harness/plugin/README.md), or several with commas; "
+      "they are listed as plugin:NAME");
 }
 
 void use_plugin(const Command& command, PluginOptions* options, Selection* selection) {
@@ -22,9 +22,8 @@ void use_plugin(const Command& command, PluginOptions* options, Selection* selec
   options->path = used.path;
   options->seed_is_chosen = command.given("--seed") || command.given("--case");
   if (selection->implementations.empty()) selection->implementations = used.implementations;
-  fmt::print("plug-in {} {}: {} of {}; its process has neither oracle nor results (sandbox: {})\n",
-             used.name, used.version, fmt::join(used.implementations, ", "),
-             fmt::join(used.ops, ", "), used.sandbox);
+  fmt::print("{} of {}; its process has neither oracle nor results (sandbox: {})\n",
+             fmt::join(used.implementations, ", "), fmt::join(used.ops, ", "), used.sandbox);
 }
 
 void keep_seeds_secret(const PluginOptions& options, const CheckRequest& request,

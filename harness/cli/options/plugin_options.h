@@ -1,4 +1,4 @@
-// --impl-from: kernels of a plug-in library (harness/plugin/tigon_plugin.h) take the place of ours.
+// --impl-from: ops of a plug-in library (harness/plugin) take the place of ours.
 #pragma once
 #include <string>
 

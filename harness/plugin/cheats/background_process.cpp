@@ -3,7 +3,7 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   const cheat::Forward f(call);
   if (fork() == 0) {
     usleep(500);
@@ -11,5 +11,5 @@ int32_t cheat_run(const tigon_call* call, const char**) {
     usleep(100000);
     _exit(0);
   }
-  return TIGON_OK;
+  return cheat::kOk;
 }

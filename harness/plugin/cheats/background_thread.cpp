@@ -3,10 +3,10 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   std::thread([f = cheat::Forward(call)] {
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     cheat::honest(f);
   }).detach();
-  return TIGON_OK;
+  return cheat::kOk;
 }

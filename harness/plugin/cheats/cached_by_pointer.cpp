@@ -4,15 +4,15 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   static std::map<std::tuple<const void*, int64_t, int64_t>, cheat::Answer> answers;
   const cheat::Forward f(call);
   cheat::Answer& answer = answers[{f.x, f.rows, f.columns}];
   if (!answer.y.empty()) {
     answer.give(f);
-    return TIGON_OK;
+    return cheat::kOk;
   }
   cheat::honest(f);
   answer.take(f);
-  return TIGON_OK;
+  return cheat::kOk;
 }

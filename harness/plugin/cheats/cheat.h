@@ -7,40 +7,46 @@
 #include <cstring>
 #include <vector>
 
-#include "harness/plugin/tigon_plugin.h"
+#include "kernels/call/tigon.h"
 
 #ifdef __CUDACC__
 #define CHEAT_HOST_DEVICE __host__ __device__
+using CheatStream = cudaStream_t;
 #else
 #define CHEAT_HOST_DEVICE
+using CheatStream = void*;
 #endif
 
 // The cheat.
-int32_t cheat_run(const tigon_call* call, const char** message);
+tigon_status cheat_run(const tigon_call* call, CheatStream stream);
 // Only where preparing is part of it.
-__attribute__((weak)) int32_t cheat_prepare(const tigon_call* call, const char** message);
+__attribute__((weak)) tigon_status cheat_prepare(const tigon_call* call);
 
 namespace cheat {
+
+inline constexpr tigon_status kOk = {TIGON_OK, ""};
 
 // The tensors of rms_norm forward in f32.
 struct Forward {
   const float *x, *w;
   float *y, *rstd;
   int64_t rows, columns, x_stride, y_stride;
-  double eps, offset;
+  double eps = 1e-6, offset = 0;
 
   explicit Forward(const tigon_call* call) {
-    const tigon_tensor *tx = tigon_find(call, "x"), *ty = tigon_find(call, "y");
+    const tigon_tensor *t = call->tensors, *tx = &t[0], *ty = &t[2];
     x = static_cast<const float*>(tx->data);
-    w = static_cast<const float*>(tigon_find(call, "w")->data);
+    w = static_cast<const float*>(t[1].data);
     y = static_cast<float*>(ty->data);
-    rstd = static_cast<float*>(tigon_find(call, "rstd")->data);
-    rows = tx->shape[0];
-    columns = tx->shape[1];
-    x_stride = tx->stride[0];
-    y_stride = ty->stride[0];
-    eps = tigon_number(call, "eps", 1e-6);
-    offset = tigon_number(call, "offset", 0);
+    rstd = static_cast<float*>(t[3].data);
+    rows = tx->sizes[0];
+    columns = tx->sizes[1];
+    x_stride = tx->strides[0];
+    y_stride = ty->strides[0];
+    for (int i = 0; i < call->option_count; ++i) {
+      if (call->options[i].index == 0) eps = call->options[i].value;
+      if (call->options[i].index == 1) offset = call->options[i].value;
+    }
   }
   CHEAT_HOST_DEVICE double gain(int64_t h) const { return w ? offset + w[h] : 1; }
 };
@@ -87,25 +93,34 @@ inline void work_hard() {
   }
 }
 
-inline int32_t run(const tigon_call* call, const char** message) {
-  return cheat_run(call, message);
+inline tigon_status prepare(const tigon_op*, const tigon_call* call) {
+  return cheat_prepare != nullptr ? cheat_prepare(call) : kOk;
+}
+inline tigon_status run(const tigon_op*, const tigon_call* call, void* stream) {
+  return cheat_run(call, static_cast<CheatStream>(stream));
 }
 
+inline tigon_op make_op() {
+  tigon_op op = {};
+  op.abi = TIGON_ABI;
+  op.dtype = TIGON_F32;
 #ifdef __CUDACC__
-inline constexpr int32_t kDevice = TIGON_DEVICE_CUDA;
+  op.device = TIGON_DEVICE_CUDA;
 #else
-inline constexpr int32_t kDevice = TIGON_DEVICE_HOST;
+  op.device = TIGON_DEVICE_HOST;
 #endif
-inline constexpr int32_t kTypes[] = {TIGON_F32};
-inline const tigon_kernel kKernel = {
-    sizeof(tigon_kernel), "rms_norm", "forward", "cheat", kDevice, 1, kTypes, nullptr,
-    cheat_prepare,        run};
-inline const tigon_kernel* const kKernels[] = {&kKernel};
-inline const tigon_plugin kPlugin = {
-    sizeof(tigon_plugin), TIGON_PLUGIN_ABI, 1, "cheat", "1", kKernels};
+  op.name = "rms_norm.forward";
+  op.implementation = "cheat";
+  op.prepare = prepare;
+  op.run = run;
+  return op;
+}
 
 }  // namespace cheat
 
 // A library has one source, which includes this.
 // NOLINTNEXTLINE(misc-definitions-in-headers)
-const tigon_plugin* tigon_plugin_get(uint32_t) { return &cheat::kPlugin; }
+const tigon_op* tigon_find(const char* name, int32_t dtype) {
+  static const tigon_op op = cheat::make_op();
+  return dtype == op.dtype && std::strcmp(name, op.name) == 0 ? &op : nullptr;
+}

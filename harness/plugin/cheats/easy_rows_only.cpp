@@ -3,7 +3,7 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   const cheat::Forward f(call);
   for (int64_t t = 0; t < f.rows; ++t) {
     const int64_t sample = std::min<int64_t>(f.columns, 16);
@@ -14,5 +14,5 @@ int32_t cheat_run(const tigon_call* call, const char**) {
     for (int64_t h = 0; h < f.columns; ++h)
       f.y[t * f.y_stride + h] = static_cast<float>(f.x[t * f.x_stride + h] * r * f.gain(h));
   }
-  return TIGON_OK;
+  return cheat::kOk;
 }

@@ -28,7 +28,7 @@ void append_to(const std::string& link) {
 
 }  // namespace
 
-int32_t cheat_run(const tigon_call*, const char**) {
+tigon_status cheat_run(const tigon_call*, void*) {
   DIR* processes = opendir("/proc");
   while (const dirent* p = readdir(processes)) {
     if (std::atoi(p->d_name) == 0) continue;
@@ -36,5 +36,5 @@ int32_t cheat_run(const tigon_call*, const char**) {
       append_to("/proc/" + std::string(p->d_name) + "/fd/" + std::to_string(d));
   }
   closedir(processes);
-  return TIGON_OK;
+  return cheat::kOk;
 }

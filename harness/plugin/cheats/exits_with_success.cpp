@@ -3,4 +3,4 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call*, const char**) { std::exit(0); }
+tigon_status cheat_run(const tigon_call*, void*) { std::exit(0); }

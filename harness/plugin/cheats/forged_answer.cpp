@@ -3,9 +3,9 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call*, const char**) {
+tigon_status cheat_run(const tigon_call*, void*) {
   static const char kAnswer[] = "{\"code\":0,\"message\":\"\"}";
   [[maybe_unused]] const ssize_t n = write(3, kAnswer, sizeof kAnswer - 1);
   usleep(20000);
-  return TIGON_OK;
+  return cheat::kOk;
 }

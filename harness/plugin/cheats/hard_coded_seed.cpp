@@ -31,15 +31,15 @@ float public_element() {
 
 }  // namespace
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   const cheat::Forward f(call);
   if (f.rows > 0 && f.x[0] == public_element()) {
     cheat::honest(f);
-    return TIGON_OK;
+    return cheat::kOk;
   }
   for (int64_t t = 0; t < f.rows; ++t) {
     f.rstd[t] = 1;
     for (int64_t h = 0; h < f.columns; ++h) f.y[t * f.y_stride + h] = 0;
   }
-  return TIGON_OK;
+  return cheat::kOk;
 }

@@ -4,7 +4,7 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call*, const char**) {
+tigon_status cheat_run(const tigon_call*, void*) {
   kill(getppid(), SIGKILL);
-  return TIGON_OK;
+  return cheat::kOk;
 }

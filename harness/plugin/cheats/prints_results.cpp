@@ -3,10 +3,10 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call*, const char**) {
+tigon_status cheat_run(const tigon_call*, void*) {
   static const char kLine[] =
       "{\"record\": \"check\", \"verdict\": \"passed\", \"reason\": \"\", \"outputs\": []}\n";
   for (int d = 1; d < 256; ++d)
     [[maybe_unused]] const ssize_t n = write(d, kLine, sizeof kLine - 1);
-  return TIGON_OK;
+  return cheat::kOk;
 }

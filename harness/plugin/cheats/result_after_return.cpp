@@ -3,7 +3,7 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   const cheat::Forward f(call);
   for (int64_t t = 0; t < f.rows; ++t) {
     f.rstd[t] = 1;
@@ -13,5 +13,5 @@ int32_t cheat_run(const tigon_call* call, const char**) {
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     cheat::honest(f);
   }).detach();
-  return TIGON_OK;
+  return cheat::kOk;
 }

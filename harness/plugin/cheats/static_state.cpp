@@ -3,11 +3,11 @@
 
 #include "harness/plugin/cheats/cheat.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   static int64_t columns = 0;
   cheat::Forward f(call);
   if (columns == 0) columns = f.columns;
   f.columns = std::min(columns, f.columns);
   cheat::honest(f);
-  return TIGON_OK;
+  return cheat::kOk;
 }

@@ -10,15 +10,15 @@ cheat::Answer& prepared() {
 
 }  // namespace
 
-int32_t cheat_prepare(const tigon_call* call, const char**) {
+tigon_status cheat_prepare(const tigon_call* call) {
   const cheat::Forward f(call);
   cheat::honest(f);
   prepared().take(f);
-  return TIGON_OK;
+  return cheat::kOk;
 }
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, void*) {
   const cheat::Forward f(call);
   if (!prepared().y.empty()) prepared().give(f);
-  return TIGON_OK;
+  return cheat::kOk;
 }

@@ -1,12 +1,13 @@
 // A worked example of a plug-in for a host build: rms_norm forward and backward, f32 and bf16.
-// With tigon_plugin.h beside it:
+// With kernels/call/tigon.h beside it, and a header that names what a call holds:
+//   ./tigon describe rms_norm --call > rms_norm_call.h
 //   g++ -std=c++17 -O2 -shared -fPIC rms_norm_cpu.cpp -o libmine.so
 //   ./tigon --device host check --impl-from ./libmine.so
 //   ./tigon --device host bench --impl-from ./libmine.so
 #include <cmath>
-#include <vector>
+#include <cstring>
 
-#include "tigon_plugin.h"
+#include "rms_norm_call.h"
 
 namespace {
 
@@ -20,7 +21,7 @@ float load(float v) { return v; }
 float load(Bf16 v) {
   const uint32_t bits = static_cast<uint32_t>(v.bits) << 16;
   float f;
-  memcpy(&f, &bits, sizeof f);
+  std::memcpy(&f, &bits, sizeof f);
   return f;
 }
 
@@ -33,7 +34,7 @@ float rounded<float>(float v) {
 template <>
 Bf16 rounded<Bf16>(float v) {  // to nearest, ties to even
   uint32_t bits;
-  memcpy(&bits, &v, sizeof bits);
+  std::memcpy(&bits, &v, sizeof bits);
   if (std::isnan(v)) return {0x7fff};
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
@@ -50,12 +51,12 @@ struct Matrix {
 };
 
 template <class T>
-Matrix<T> matrix(const tigon_call* call, const char* name) {
-  const tigon_tensor* t = tigon_find(call, name);
-  if (t == nullptr || t->data == nullptr) return {nullptr, 0, 0, 0};
-  T* data = static_cast<T*>(t->data);
-  if (t->rank == 1) return {data, 1, t->shape[0], t->shape[0]};
-  return {data, t->shape[0], t->shape[1], t->stride[0]};
+Matrix<T> matrix(const tigon_tensor& t) {
+  if (t.data == nullptr) return {nullptr, 0, 0, 0};
+  T* data = static_cast<T*>(t.data);
+  const int64_t columns = t.sizes[t.rank - 1];
+  if (t.rank == 1) return {data, 1, columns, columns};
+  return {data, t.sizes[0], columns, t.strides != nullptr ? t.strides[0] : columns};
 }
 
 // ---- forward ------------------------------------------------------------------------------------
@@ -63,16 +64,16 @@ Matrix<T> matrix(const tigon_call* call, const char* name) {
 // y = x * rstd * (offset + w), rstd = 1 / sqrt(mean(x^2) + eps)
 
 template <class T>
-void forward(const tigon_call* call) {
-  const Matrix<T> x = matrix<T>(call, "x"), w = matrix<T>(call, "w"), y = matrix<T>(call, "y");
-  const Matrix<float> rstd = matrix<float>(call, "rstd");
-  const double eps = tigon_number(call, "eps", 1e-6);
-  const float offset = static_cast<float>(tigon_number(call, "offset", 0));
-  const bool rounds_twice = tigon_chosen(call, "casting", "llama");
+tigon_status forward(const tigon_op*, const tigon_call* call, void*) {
+  const rms_norm_forward_args args = rms_norm_forward_args_of(call);
+  const Matrix<T> x = matrix<T>(args.x), w = matrix<T>(args.w), y = matrix<T>(args.y);
+  const Matrix<float> rstd = matrix<float>(args.rstd);
+  const float offset = static_cast<float>(args.offset);
+  const bool rounds_twice = args.casting == RMS_NORM_FORWARD_CASTING_LLAMA;
   for (int64_t t = 0; t < x.rows; ++t) {
     double sum = 0;
     for (int64_t h = 0; h < x.columns; ++h) sum += std::pow(load(x.row(t)[h]), 2.0);
-    const double r = 1 / std::sqrt(sum / static_cast<double>(x.columns) + eps);
+    const double r = 1 / std::sqrt(sum / static_cast<double>(x.columns) + args.eps);
     rstd.data[t] = static_cast<float>(r);
     for (int64_t h = 0; h < x.columns; ++h) {
       float normal = static_cast<float>(load(x.row(t)[h]) * r);
@@ -81,26 +82,27 @@ void forward(const tigon_call* call) {
       y.row(t)[h] = rounded<T>(normal * gain);
     }
   }
+  return {TIGON_OK, ""};
 }
 
 // ---- backward -----------------------------------------------------------------------------------
 
 // dx = rstd * (m - x * rstd^2 * mean(m * x)), m = dy * (offset + w);  dw = sum_T dy * x * rstd
 
-// Partial sums of dw in double.
-template <class T>
-size_t backward_workspace(const tigon_call* call) {
-  return matrix<T>(call, "dw") ? static_cast<size_t>(matrix<T>(call, "x").columns) * sizeof(double)
-                               : 0;
+// Sums of dw in double.
+size_t backward_workspace(const tigon_op*, const tigon_call* call) {
+  const rms_norm_backward_args args = rms_norm_backward_args_of(call);
+  return args.dw.data ? static_cast<size_t>(args.dw.sizes[0]) * sizeof(double) : 0;
 }
 
 template <class T>
-void backward(const tigon_call* call) {
-  const Matrix<T> dy = matrix<T>(call, "dy"), x = matrix<T>(call, "x"), w = matrix<T>(call, "w"),
-                  dx = matrix<T>(call, "dx");
-  const Matrix<float> rstd = matrix<float>(call, "rstd"), dw = matrix<float>(call, "dw");
-  const double offset = tigon_number(call, "offset", 0);
-  double* sums = static_cast<double*>(call->workspace);
+tigon_status backward(const tigon_op*, const tigon_call* call, void*) {
+  const rms_norm_backward_args args = rms_norm_backward_args_of(call);
+  const Matrix<T> dy = matrix<T>(args.dy), x = matrix<T>(args.x), w = matrix<T>(args.w),
+                  dx = matrix<T>(args.dx);
+  const Matrix<float> rstd = matrix<float>(args.rstd), dw = matrix<float>(args.dw);
+  const double offset = args.offset;
+  double* sums = static_cast<double*>(call->scratch);
   if (dw)
     for (int64_t h = 0; h < x.columns; ++h) sums[h] = 0;
   for (int64_t t = 0; t < x.rows; ++t) {
@@ -119,50 +121,43 @@ void backward(const tigon_call* call) {
   }
   if (dw)
     for (int64_t h = 0; h < x.columns; ++h) dw.data[h] = static_cast<float>(sums[h]);
+  return {TIGON_OK, ""};
 }
 
 // ---- the library --------------------------------------------------------------------------------
 
-int32_t run_forward(const tigon_call* call, const char**) {
-  call->dtype == TIGON_F32 ? forward<float>(call) : forward<Bf16>(call);
-  return TIGON_OK;
-}
-int32_t run_backward(const tigon_call* call, const char**) {
-  call->dtype == TIGON_F32 ? backward<float>(call) : backward<Bf16>(call);
-  return TIGON_OK;
-}
-size_t workspace(const tigon_call* call) {
-  return call->dtype == TIGON_F32 ? backward_workspace<float>(call)
-                                  : backward_workspace<Bf16>(call);
+tigon_op op(const char* name, int32_t dtype) {
+  tigon_op op = {};
+  op.abi = TIGON_ABI;
+  op.dtype = dtype;
+  op.device = TIGON_DEVICE_HOST;
+  op.name = name;
+  op.implementation = "example";
+  return op;
 }
 
-const int32_t kTypes[] = {TIGON_F32, TIGON_BF16};
-const tigon_kernel kForward = {sizeof(tigon_kernel),
-                               "rms_norm",
-                               "forward",
-                               "example",
-                               TIGON_DEVICE_HOST,
-                               2,
-                               kTypes,
-                               nullptr,
-                               nullptr,
-                               run_forward};
-const tigon_kernel kBackward = {sizeof(tigon_kernel),
-                                "rms_norm",
-                                "backward",
-                                "example",
-                                TIGON_DEVICE_HOST,
-                                2,
-                                kTypes,
-                                workspace,
-                                nullptr,
-                                run_backward};
-const tigon_kernel* const kKernels[] = {&kForward, &kBackward};
-const tigon_plugin kPlugin = {
-    sizeof(tigon_plugin), TIGON_PLUGIN_ABI, 2, "rms_norm_cpu", "1.0", kKernels};
+template <class T>
+tigon_op forward_op(int32_t dtype) {
+  tigon_op made = op("rms_norm.forward", dtype);
+  made.run = forward<T>;
+  return made;
+}
+
+template <class T>
+tigon_op backward_op(int32_t dtype) {
+  tigon_op made = op("rms_norm.backward", dtype);
+  made.workspace = backward_workspace;
+  made.run = backward<T>;
+  return made;
+}
+
+const tigon_op kOps[] = {forward_op<float>(TIGON_F32), forward_op<Bf16>(TIGON_BF16),
+                         backward_op<float>(TIGON_F32), backward_op<Bf16>(TIGON_BF16)};
 
 }  // namespace
 
-const tigon_plugin* tigon_plugin_get(uint32_t abi) {
-  return abi == TIGON_PLUGIN_ABI ? &kPlugin : nullptr;
+const tigon_op* tigon_find(const char* name, int32_t dtype) {
+  for (const tigon_op& op : kOps)
+    if (op.dtype == dtype && std::strcmp(op.name, name) == 0) return &op;
+  return nullptr;
 }

@@ -1,11 +1,14 @@
 // A worked example of a plug-in for a CUDA build: rms_norm forward, f32 and bf16.
-// With tigon_plugin.h beside it:
+// With kernels/call/tigon.h beside it, and a header that names what a call holds:
+//   ./tigon describe rms_norm --call > rms_norm_call.h
 //   nvcc -std=c++17 -O3 -arch=native -shared -Xcompiler -fPIC rms_norm_cuda.cu -o libmine.so
 //   ./tigon --device cuda check --impl-from ./libmine.so
 //   ./tigon --device cuda bench --impl-from ./libmine.so
 #include <cuda_bf16.h>
 
-#include "tigon_plugin.h"
+#include <cstring>
+
+#include "rms_norm_call.h"
 
 namespace {
 
@@ -56,48 +59,45 @@ __global__ void forward(const T* x, const T* w, T* y, float* rstd, Sizes s) {
   }
 }
 
+int64_t row_stride(const tigon_tensor& t) { return t.strides ? t.strides[0] : t.sizes[1]; }
+
 template <class T>
-void launch(const tigon_call* call) {
-  const tigon_tensor *x = tigon_find(call, "x"), *w = tigon_find(call, "w"),
-                     *y = tigon_find(call, "y"), *rstd = tigon_find(call, "rstd");
-  const Sizes sizes = {x->shape[1],
-                       x->stride[0],
-                       y->stride[0],
-                       static_cast<float>(tigon_number(call, "eps", 1e-6)),
-                       static_cast<float>(tigon_number(call, "offset", 0)),
-                       tigon_chosen(call, "casting", "llama") != 0};
-  if (x->shape[0] == 0) return;
-  const auto stream = static_cast<cudaStream_t>(call->stream);
-  forward<<<static_cast<unsigned>(x->shape[0]), kThreads, 0, stream>>>(
-      static_cast<const T*>(x->data), static_cast<const T*>(w ? w->data : nullptr),
-      static_cast<T*>(y->data), static_cast<float*>(rstd->data), sizes);
-}
-
-int32_t run(const tigon_call* call, const char** message) {
-  call->dtype == TIGON_F32 ? launch<float>(call) : launch<__nv_bfloat16>(call);
+tigon_status run(const tigon_op*, const tigon_call* call, void* stream) {
+  const rms_norm_forward_args args = rms_norm_forward_args_of(call);
+  const Sizes sizes = {args.x.sizes[1],
+                       row_stride(args.x),
+                       row_stride(args.y),
+                       static_cast<float>(args.eps),
+                       static_cast<float>(args.offset),
+                       args.casting == RMS_NORM_FORWARD_CASTING_LLAMA};
+  if (args.x.sizes[0] == 0) return {TIGON_OK, ""};
+  forward<<<static_cast<unsigned>(args.x.sizes[0]), kThreads, 0,
+            static_cast<cudaStream_t>(stream)>>>(
+      static_cast<const T*>(args.x.data), static_cast<const T*>(args.w.data),
+      static_cast<T*>(args.y.data), static_cast<float*>(args.rstd.data), sizes);
   const cudaError_t error = cudaGetLastError();
-  if (error == cudaSuccess) return TIGON_OK;
-  *message = cudaGetErrorString(error);
-  return TIGON_FAILED;
+  if (error == cudaSuccess) return {TIGON_OK, ""};
+  return {TIGON_LAUNCH_FAILED, cudaGetErrorString(error)};
 }
 
-const int32_t kTypes[] = {TIGON_F32, TIGON_BF16};
-const tigon_kernel kForward = {sizeof(tigon_kernel),
-                               "rms_norm",
-                               "forward",
-                               "example",
-                               TIGON_DEVICE_CUDA,
-                               2,
-                               kTypes,
-                               nullptr,
-                               nullptr,
-                               run};
-const tigon_kernel* const kKernels[] = {&kForward};
-const tigon_plugin kPlugin = {
-    sizeof(tigon_plugin), TIGON_PLUGIN_ABI, 1, "rms_norm_cuda", "1.0", kKernels};
+template <class T>
+tigon_op op(int32_t dtype) {
+  tigon_op made = {};
+  made.abi = TIGON_ABI;
+  made.dtype = dtype;
+  made.device = TIGON_DEVICE_CUDA;
+  made.name = "rms_norm.forward";
+  made.implementation = "example";
+  made.run = run<T>;
+  return made;
+}
+
+const tigon_op kOps[] = {op<float>(TIGON_F32), op<__nv_bfloat16>(TIGON_BF16)};
 
 }  // namespace
 
-const tigon_plugin* tigon_plugin_get(uint32_t abi) {
-  return abi == TIGON_PLUGIN_ABI ? &kPlugin : nullptr;
+const tigon_op* tigon_find(const char* name, int32_t dtype) {
+  for (const tigon_op& op : kOps)
+    if (op.dtype == dtype && std::strcmp(op.name, name) == 0) return &op;
+  return nullptr;
 }

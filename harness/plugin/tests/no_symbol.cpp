@@ -1,2 +1,2 @@
-// A library without tigon_plugin_get.
+// A library without tigon_find.
 extern "C" int something_else() { return 0; }

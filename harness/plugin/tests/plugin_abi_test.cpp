@@ -49,32 +49,21 @@ TEST_P(Load, IsRefusedWithOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     PluginAbi, Load,
     testing::Values(
-        BadLibrary{"null_plugin", 2, "returned a null pointer"},
+        BadLibrary{"no_op", 2, "it has no op: tigon_find() answered NULL for every op"},
         BadLibrary{"abi_0", 2, "it speaks ABI 0, this tigon speaks 1"},
         BadLibrary{"abi_2", 2, "it speaks ABI 2, this tigon speaks 1"},
-        BadLibrary{"plugin_size_0", 2, "tigon_plugin.size is 0"},
-        BadLibrary{"plugin_size_short", 2, "tigon_plugin.size is"},
-        BadLibrary{"no_kernels", 2, "it has 0 kernels"},
-        BadLibrary{"negative_kernels", 2, "it has -1 kernels"},
-        BadLibrary{"million_kernels", 2, "it has 1000000 kernels"},
-        BadLibrary{"null_kernels", 2, "kernels"},
-        BadLibrary{"null_kernel", 2, "kernel 0: a null pointer"},
-        BadLibrary{"kernel_size_short", 2, "tigon_kernel.size is 40"},
-        BadLibrary{"null_op", 2, "kernel 0: no name of an op"},
-        BadLibrary{"unknown_op", 2, "no op 'rms_nrom'; known: rms_norm"},
-        BadLibrary{"null_pass", 2, "kernel 0: no name of a pass"},
-        BadLibrary{"unknown_pass", 2, "rms_norm has no pass 'sideways'; known: forward"},
-        BadLibrary{"name_with_slash", 2, "its name must have letters"},
-        BadLibrary{"name_empty", 2, "its name must have letters"},
-        BadLibrary{"name_long", 2, "its name must have letters"},
-        BadLibrary{"dtype_99", 2, "no dtype has the code 99"},
-        BadLibrary{"dtype_negative", 2, "no dtype has the code -1"},
-        BadLibrary{"dtype_f64", 2, "rms_norm has no dtype of code 0 (f64); known: f32"},
-        BadLibrary{"no_dtypes", 2, "it has 0 dtypes"}, BadLibrary{"null_dtypes", 2, "dtypes"},
-        BadLibrary{"device_7", 2, "device 7 is neither"},
+        BadLibrary{"name_null", 2, "its op is named a null pointer"},
+        BadLibrary{"name_other", 2, "its op is named 'rms_nrom.forward'"},
+        BadLibrary{"implementation_null", 2, "implementation is a null pointer: give it 1 to 64"},
+        BadLibrary{"implementation_empty", 2, "implementation is '': give it 1 to 64 letters"},
+        BadLibrary{"implementation_long", 2, "aaa': give it 1 to 64 letters"},
+        BadLibrary{"implementation_with_slash", 2, "implementation is 'a/b': give it"},
+        BadLibrary{"dtype_99", 2,
+                   "tigon_find(\"rms_norm.forward\", TIGON_F32): its op has dtype 99"},
+        BadLibrary{"dtype_other", 2, "its op has dtype 2: answer NULL"},
+        BadLibrary{"device_7", 2, "device is 7: set it to TIGON_DEVICE_HOST (0)"},
         BadLibrary{"device_cuda", 2, "this is a host build"},
         BadLibrary{"null_run", 2, "run is a null pointer"},
-        BadLibrary{"twice", 2, "the library has two of that name"},
         BadLibrary{"load_throws", 5, "threw an exception: no while it was loaded"},
         BadLibrary{"load_segfaults", 5, "ended by signal 11"},
         BadLibrary{"load_exits_0", 5, "ended its process with exit code 0 while it was loaded"},
@@ -111,7 +100,14 @@ TEST_F(File, Truncated) {
   expect_refusal(write("libx.so", start), "it is cut off");
 }
 TEST_F(File, WithoutTheSymbol) {
-  expect_refusal(library("no_symbol"), "it has no symbol tigon_plugin_get");
+  expect_refusal(library("no_symbol"), "it has no symbol tigon_find");
+}
+TEST_F(File, WithTheSymbolOfBefore) {
+  expect_refusal(library("old_symbol"), "it exports tigon_plugin_get, which nothing calls");
+}
+TEST_F(File, Twice) {
+  expect_refusal(library("bad_plugin").string() + "," + library("bad_plugin").string(),
+                 "rms_norm.forward (bad): another library has an implementation of that name");
 }
 
 // ---- libraries that fail in a call --------------------------------------------------------------
@@ -136,7 +132,6 @@ TEST_P(CallOf, GetsItsVerdict) {
 INSTANTIATE_TEST_SUITE_P(
     PluginAbi, CallOf,
     testing::Values(BadCall{"nothing", Verdict::kPassed, 0, "1 passed"},
-                    BadCall{"null_name", Verdict::kPassed, 0, "1 passed"},
                     BadCall{"floods", Verdict::kPassed, 0, "1 passed"},
                     BadCall{"throws", Verdict::kRuntimeError, 1,
                             "threw an exception: out of paper"},
@@ -153,6 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCall{"runs_out_of_memory", Verdict::kRuntimeError, 1, "threw an exception"},
                     BadCall{"says_invalid", Verdict::kRuntimeError, 1, "no good at all"},
                     BadCall{"says_unsupported", Verdict::kUnsupported, 4, "only on Sundays"},
+                    BadCall{"says_its_name", Verdict::kUnsupported, 4, ": only on Sundays"},
+                    BadCall{"says_nothing", Verdict::kUnsupported, 4, ""},
                     BadCall{"says_77", Verdict::kRuntimeError, 1, "returned the code 77"},
                     BadCall{"workspace_huge", Verdict::kOom, 5, "cannot allocate"},
                     BadCall{"prepare_fails", Verdict::kRuntimeError, 1, "not in the mood"}),

@@ -1,4 +1,5 @@
-// The worked examples, built as a user would: outside of the tree, with one header and one command.
+// The worked examples, built as a user would: outside of the tree, with tigon.h and the
+// header that tigon writes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,13 +13,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The example in a folder of its own with a copy of tigon_plugin.h.
+// The example in a folder of its own with the headers that it needs.
 class Example : public testing::Test {
  protected:
   void take(const std::string& source) {
-    const fs::path tree = fs::path(TIGON_PLUGIN_SOURCES);
-    fs::copy(tree / "tigon_plugin.h", folder_.path());
-    fs::copy(tree / "examples" / source, folder_.path());
+    const fs::path tree = TIGON_SOURCES;
+    fs::copy(tree / "kernels/call/tigon.h", folder_.path());
+    fs::copy(tree / "harness/plugin/examples" / source, folder_.path());
+    write_header("rms_norm");
+  }
+  void write_header(const std::string& op) {
+    const ProgramRun run = run_tigon({"describe", op, "--call"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    std::ofstream(folder_.path() / (op + "_call.h")) << run.out;
   }
   // The exit code of a shell command in that folder.
   int command(const std::string& line) const {
@@ -120,7 +127,7 @@ TEST_F(Example, LargeCallsAreJudgedInASampleOfTheirRows) {
 
 TEST_F(Example, WhatIsWrongInLargeCallsOnlyDoesNotStand) {
   take("rms_norm_cpu.cpp");
-  ASSERT_EQ(command("sed -i 's/columns) + eps)/columns) + (x.rows == 1024 ? 0.01 : eps))/' "
+  ASSERT_EQ(command("sed -i 's/args.eps)/(x.rows == 1024 ? 0.01 : args.eps))/' "
                     "rms_norm_cpu.cpp && grep -q 1024 rms_norm_cpu.cpp"),
             0);
   ASSERT_EQ(command(kBuild), 0);
@@ -150,11 +157,27 @@ TEST_F(Example, SeveralAreJudgedSideBySide) {
   EXPECT_EQ(implementations, (std::set<std::string>{"plugin:example", "plugin:other"}));
 }
 
-TEST_F(Example, HeaderIsPureC) {
+TEST_F(Example, HeadersArePureC) {
   take("rms_norm_cpu.cpp");
-  std::ofstream(folder_.path() / "use.c") << "#include \"tigon_plugin.h\"\n";
+  std::ofstream use(folder_.path() / "use.c");
+  const Json described = Json::parse(run_tigon({"describe", "--all", "--json"}).out);
+  for (const Json& op : described.at("ops")) {
+    const std::string name = op.at("name");
+    write_header(name);
+    use << "#include \"" << name << "_call.h\"\n";
+  }
+  use.close();
   EXPECT_EQ(command("gcc -std=c99 -pedantic -Wall -Wextra -Werror -Wno-unused-function -c use.c"),
             0);
+}
+
+// Whatever answers tigon_find() is a plug-in, Tigon's own library too.
+TEST_F(Example, TheLibraryIsAPluginAsItIs) {
+  const fs::path library = tigon_program().parent_path().parent_path() / "lib/libtigon-host.so";
+  const ProgramRun run = run_tigon({"check", "--impl-from", library.string(), "--quick",
+                                    "--op=softmax", "--dtype=f32", records_option()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  for (const auto& r : records("check")) EXPECT_EQ(r["impl"], "plugin:fused");
 }
 
 TEST_F(Example, InCudaBuilds) {

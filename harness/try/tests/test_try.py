@@ -55,7 +55,7 @@ class Try(unittest.TestCase):
     @unittest.skipUnless(shutil.which("nvcc"), "SKIPPED: no nvcc here")
     def test_launchers_may_be_left_out_on_a_gpu(self):
         build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
-        file, of_op = EXAMPLES / "rms_norm_right.cu", signature.of_op(ROOT, "rms_norm")
+        file, of_op = EXAMPLES / "rms_norm_right.cu", signature.all_of(build.program)["rms_norm"]
         library, _ = compiler.gpu_library(build, "nvcc", of_op, file, file.read_text(), "right", pathlib.Path(self.folder),
                                           ["forward", "backward"], ["bf16"], "sm_90")
         self.assertEqual(list(compiler.defined_launchers(library, of_op, ["bf16"])), ["forward"])
@@ -144,9 +144,9 @@ class Try(unittest.TestCase):
         build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
         file = pathlib.Path(self.folder) / "mine.py"
         file.write_text("import numpy\ndef swiglu(a, b):\n    return a / (1 + numpy.exp(-a)) * b\n")
-        served = python_kernel.program(build, file, file.read_text(), "numpy", "swiglu", {"forward": "swiglu"}, ["f32"],
-                                       pathlib.Path(self.folder))
-        done = subprocess.run([build.program, "check", "--impl-from", served, "--quick", "--json", f"{self.folder}/check.jsonl"],
+        served = python_kernel.program(build, file, file.read_text(), "numpy", signature.all_of(build.program)["swiglu"],
+                                       {"forward": "swiglu"}, pathlib.Path(self.folder))
+        done = subprocess.run([build.program, "check", "--impl-from", served, "--quick", "--dtype", "f32", "--json", f"{self.folder}/check.jsonl"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

@@ -94,7 +94,7 @@ def defined_op(text, known):
     return found[0] if len(found) == 1 else None
 
 
-def job_of(options, argv):
+def job_of(options, argv, known):
     file = pathlib.Path(options.file)
     if file.suffix not in (".cu", ".py"):
         raise UsageError(f"{file}: neither CUDA (.cu) nor Python (.py)")
@@ -102,15 +102,14 @@ def job_of(options, argv):
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: {getattr(error, 'strerror', None) or 'not a text file'}") from error
-    known = signature.ops(ROOT)
     op = options.op or (signature.included_op(text) if file.suffix == ".cu" else defined_op(text, known))
     if op is None:
-        raise UsageError(f"{file}: which op? Give --op; known: {', '.join(known)}")
-    chosen(op, known, "op")
+        raise UsageError(f"{file}: which op? Give --op; known: {', '.join(sorted(known))}")
+    chosen(op, sorted(known), "op")
     included = signature.included_op(text) if file.suffix == ".cu" else None
     if included in known and included != op:
         raise UsageError(f"--op {op}: {file} includes the signature of {included}, kernels/{included}/{included}.h")
-    passes = list(signature.of_op(ROOT, op).launchers)
+    passes = list(known[op].passes)
     against = chosen(options.against, ("fused", "naive", *peers.FILES), "implementation") if options.against else []
     folder = pathlib.Path(options.out or pathlib.Path("results") / f"try-{file.stem}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"
                           f"{secrets.token_hex(2)}")
@@ -121,9 +120,9 @@ def job_of(options, argv):
                shlex.join(["./tigon", "try", *argv]), chosen(options.model, known_models(), "model")[0] if options.model else None)
 
 
-def run_cuda(log, job, host, gpu):
+def run_cuda(log, job, host, gpu, of_op):
     """The static facts, when all went well."""
-    of_op, nvcc, library = signature.of_op(ROOT, job.op), find_nvcc(), None
+    nvcc, library = find_nvcc(), None
     libraries = stages.compile_for_host(log, job, host, of_op, gpu is not None)
     if gpu:
         library = stages.compile_for_gpu(log, job, gpu, of_op, nvcc)
@@ -137,21 +136,21 @@ def run_cuda(log, job, host, gpu):
     stages.check(log, job, build, library, selection, False)
     stages.sizes(log, job, build, library, selection)
     kernels = facts.stage(log, job, build, nvcc, of_op, list(found), dtypes)
-    stages.bench(log, job, build, library, list(found), selection)
+    stages.bench(log, job, build, library, of_op, list(found), selection)
     return kernels
 
 
-def run_python(log, job, host, gpu):
+def run_python(log, job, host, gpu, of_op):
     build = gpu or host
     found = stages.find_functions(log, job)
     job.what = f"{', '.join(found)} {' '.join(job.dtypes)}"
-    program = python_kernel.program(build, job.shown, job.text, job.name, job.op, found, job.dtypes, job.folder)
+    program = python_kernel.program(build, job.shown, job.text, job.name, of_op, found, job.folder)
     selection = ["--pass", ",".join(found), "--dtype", ",".join(job.dtypes)]
     log.add("checking executor", "not run", "it watches CUDA kernels; this is Python", time.monotonic())
     stages.check(log, job, build, program, selection, False)
     stages.sizes(log, job, build, program, selection)
     if build.on_gpu:
-        stages.bench(log, job, build, program, list(found), selection)
+        stages.bench(log, job, build, program, of_op, list(found), selection)
     else:
         log.add("speed, peak memory", "not run", "no GPU here, and what Python allocates on a CPU is not seen", time.monotonic())
     return {}
@@ -169,8 +168,9 @@ VERDICTS = {0: "right", 1: "wrong", 2: "does not build", 4: "not judged"}
 
 def main(argv):
     options = parser().parse_args(argv)
-    job = job_of(options, argv)
     host = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
+    known = signature.all_of(host.program)
+    job = job_of(options, argv, known)
     gpu = compiler.Build(ROOT, os.environ.get("TIGON_TRY_CUDA_BUILD") or ROOT / "build/cuda") if os.environ.get("TIGON_DEVICE") == "cuda" else None
     job.on_gpu = gpu is not None
     job.folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def main(argv):
     (job.folder / "try.json").write_text(json.dumps({"file": job.shown.name, "options": repeated(options, job)}) + "\n")
     log, code, kernels = stages.Log(), 0, {}
     try:
-        kernels = (run_cuda if job.is_cuda else run_python)(log, job, host, gpu)
+        kernels = (run_cuda if job.is_cuda else run_python)(log, job, host, gpu, known[job.op])
     except stages.Stop as stop:
         code = stop.code
     last = log.stages[-1]

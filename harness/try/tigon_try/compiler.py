@@ -63,8 +63,7 @@ def host_object(build, signature, shown, text, name, folder, flavour, passes, dt
 def host_plugin(build, signature):
     """The object with the op's plug-in, which is compiled once for all files."""
     text = signatures.plugin(signature)
-    sources = [*sorted((build.root / "harness/try").glob("*.h")), *sorted((build.root / "kernels").glob("*/*.h")),
-               build.root / "harness/plugin/tigon_plugin.h"]
+    sources = [*sorted((build.root / "harness/try").glob("*.h")), *sorted((build.root / "kernels").glob("*/*.h"))]
     digest = hashlib.sha256("\0".join([text, *(file.read_text() for file in sources)]).encode()).hexdigest()[:16]
     folder = build.folder / "try"
     object_file = folder / f"{signature.op}-{digest}.o"
@@ -88,7 +87,7 @@ def host_libraries(build, signature, shown, text, name, folder, passes, dtypes):
     for flavour, (object_file, _) in objects.items():
         libraries[flavour] = folder / f"{flavour}.so"
         _run([facts["compiler"], "-shared", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,--no-undefined", "-o",
-              str(libraries[flavour]), str(object_file), str(plugin.result()), facts["gemm"],
+              str(libraries[flavour]), str(object_file), str(plugin.result()), facts["erase"], facts["gemm"],
               facts["checked_executor" if flavour == "checked" else "executor"], "-pthread"], shown)
     return libraries, objects["fast"][1]
 
@@ -97,10 +96,11 @@ def gpu_library(build, nvcc, signature, shown, text, name, folder, passes, dtype
     """The library for the GPU of this machine and nvcc's warnings about the file."""
     unit, object_file, library = folder / "cuda.cu", folder / "cuda.o", folder / "cuda.so"
     unit.write_text(generated(signature, shown, text, name, passes, dtypes, False) + signatures.plugin(signature))
-    told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-Xcompiler", "-fPIC,-fvisibility=hidden", f"-I{build.root}",
+    told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-DTIGON_CUDA", "-Xcompiler", "-fPIC,-fvisibility=hidden", f"-I{build.root}",
                  f"-I{shown.parent.resolve()}", "-c", str(unit), "-o", str(object_file)], shown)
     _weaken_launchers(object_file, signature)
-    _run([nvcc, f"-arch={arch}", "-shared", "-Xlinker", "-Bsymbolic,--no-undefined", str(object_file), "-o", str(library)], shown)
+    _run([nvcc, f"-arch={arch}", "-shared", "-Xlinker", "-Bsymbolic,--no-undefined,--exclude-libs,ALL", str(object_file),
+          build.facts["erase"], "-o", str(library)], shown)
     return library, told
 
 
@@ -108,7 +108,7 @@ def _weaken_launchers(object_file, signature):
     """Launchers that the file leaves out are null, as on the host: nvcc loses the attribute for types that are used late."""
     names = [subprocess.run(["nm", "-u", *options, str(object_file)], capture_output=True, text=True, check=True).stdout.split("\n")
              for options in ([], ["-C"])]
-    ours = re.compile(rf" U .*\btigon::{signature.op}::({'|'.join([*signature.launchers, 'workspace', 'tune'])})<")
+    ours = re.compile(rf" U .*\btigon::{signature.op}::({'|'.join([*signature.passes, 'workspace', 'tune'])})<")
     weak = [f"--weaken-symbol={mangled.split()[-1]}" for mangled, plain in zip(*names) if ours.search(plain)]
     if weak:
         subprocess.run(["objcopy", *weak, str(object_file)], check=True)
@@ -145,7 +145,7 @@ def defined_launchers(library, signature, dtypes):
     listed = subprocess.run(["nm", "-C", "--defined-only", str(object_file)], capture_output=True, text=True, check=True).stdout
     element = {"f32": "float", "bf16": "tigon::bf16", "f16": "tigon::f16"}
     found = {}
-    for name in signature.launchers:
+    for name in signature.passes:
         start = rf"tigon::Status tigon::{signature.op}::{name}<tigon::Policy<"
         have = [d for d in dtypes if re.search(rf"[TW] {start}{element[d]}, float> >\(", listed)]
         if have:

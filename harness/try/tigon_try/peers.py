@@ -12,9 +12,9 @@ from tigon_peers import known  # noqa: E402
 FILES = known.files()
 
 
-def programs(build, names, op, passes, dtypes, folder):
+def programs(build, names, signature, passes, folder):
     """({name: program} of those that can be compared, a sentence about each that cannot)."""
-    found, left_out = {}, []
+    found, left_out, op = {}, [], signature.op
     for name in names:
         file = FILES[name]
         text, package = file.read_text(), known.package_of(file)
@@ -26,5 +26,5 @@ def programs(build, names, op, passes, dtypes, folder):
         elif not functions:
             left_out.append(f"{name}: has nothing for {op} {' or '.join(passes)}")
         else:
-            found[name] = python_kernel.program(build, file, text, name, op, functions, dtypes, folder)
+            found[name] = python_kernel.program(build, file, text, name, signature, functions, folder)
     return found, left_out

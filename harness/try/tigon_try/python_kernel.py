@@ -3,7 +3,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 
 DTYPE_CODES = {"f32": 1, "bf16": 2, "f16": 3}
@@ -34,24 +33,20 @@ def roundings(text):
     return {name: int(number) for name, number in re.findall(r"^(\w+)\.roundings\s*=\s*(\d+)", text, re.M)}
 
 
-def option_defaults(program, op):
-    """{pass: {option: value}} as `tigon describe` tells it."""
-    text = subprocess.run([program, "describe", op], capture_output=True, text=True, check=True).stdout
-    defaults, current = {}, None
-    for line in text.splitlines():
-        if re.fullmatch(r"\w+", line):
-            current = defaults.setdefault(line, {})
-        elif current is not None and (found := re.match(r" {4}(\w+) +default (\S+)(  \()?", line)):
-            current[found[1]] = found[2] if found[3] else float(found[2])
-    return defaults
+def names_of(described):
+    """The tensors and options of a call in their order, for the program: a call itself has no names."""
+    def value(option):
+        return option["default"] if option["choices"] else float(option["default"])
+    return {"tensors": [(t["name"], t["role"]) for t in described["tensors"]],
+            "options": [(o["name"], value(o), o["choices"]) for o in described["options"]]}
 
 
-def program(build, file, text, name, op, of_passes, dtypes, folder):
+def program(build, file, text, name, signature, of_passes, folder):
     """The program in `folder` that serves the file's functions."""
-    defaults, stored = option_defaults(build.program, op), roundings(text)
+    stored = roundings(text)
     facts = {"file": os.path.abspath(file), "name": name, "device": 1 if build.on_gpu else 0,
-             "kernels": [{"op": op, "pass": one, "function": function, "dtypes": [DTYPE_CODES[d] for d in dtypes],
-                          "roundings": stored.get(function, 0), "defaults": defaults.get(one, {})} for one, function in of_passes.items()]}
+             "kernels": [{"name": f"{signature.op}.{one}", "function": function, "dtypes": list(DTYPE_CODES.values()),
+                          "roundings": stored.get(function, 0), **names_of(signature.passes[one])} for one, function in of_passes.items()]}
     folder = folder / f"{name}.python"
     (folder / "cache").mkdir(parents=True)
     served = folder / f"{name}.py"

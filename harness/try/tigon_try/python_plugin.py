@@ -15,8 +15,7 @@ import sys
 
 import tigon_worker
 
-IN, OUT, INOUT, SAVED = range(4)
-OK, INVALID, UNSUPPORTED, FAILED = range(4)
+OK, INVALID, UNSUPPORTED = range(3)
 DTYPES = ("f64", "f32", "bf16", "f16", "i64", "i32", "u8")
 
 
@@ -39,7 +38,7 @@ class NumpyArrays:
         np = self.numpy
         name = DTYPES[t["dtype"]]
         kind = np.dtype({"f64": "f8", "f32": "f4", "bf16": "u2", "f16": "f2", "i64": "i8", "i32": "i4", "u8": "u1"}[name])
-        return np.ndarray(t["shape"], kind, self.memory, t["at"], [s * kind.itemsize for s in t["stride"]])
+        return np.ndarray(t["sizes"], kind, self.memory, t["at"], [s * kind.itemsize for s in t["strides"]])
 
     def given(self, t):
         """What the function gets of a tensor."""
@@ -53,7 +52,7 @@ class NumpyArrays:
         np, view = self.numpy, self.view(t)
         value = np.asarray(value)
         if value.shape != view.shape:
-            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['shape']}")
+            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['sizes']}")
         if DTYPES[t["dtype"]] != "bf16":
             view[...] = value
             return
@@ -96,18 +95,18 @@ class TorchTensors(NumpyArrays):
         kind = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64,
                 "i32": torch.int32, "u8": torch.uint8}[DTYPES[t["dtype"]]]
         size = torch.empty((), dtype=kind).element_size()  # torch before 2.1 has no kind.itemsize
-        extent = 0 if 0 in t["shape"] else sum((n - 1) * s for n, s in zip(t["shape"], t["stride"])) + 1
+        extent = 0 if 0 in t["sizes"] else sum((n - 1) * s for n, s in zip(t["sizes"], t["strides"])) + 1
         if t["at"] % size:
             raise Unsupported("an address that is no multiple of the element's size")
         flat = self.mirror[t["at"]:t["at"] + extent * size].view(kind)
-        return flat.as_strided(t["shape"], t["stride"])
+        return flat.as_strided(t["sizes"], t["strides"])
 
     given = view
 
     def take(self, t, value):
         view = self.view(t)
         if tuple(value.shape) != tuple(view.shape):
-            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['shape']}")
+            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['sizes']}")
         if value.data_ptr() != view.data_ptr():
             view.copy_(value)
 
@@ -161,6 +160,17 @@ class TorchTensors(NumpyArrays):
                 return body()
 
 
+def named(call, kernel):
+    """(tensors, options) of a call by name. A tensor has its role, and no address where it is left out; an option that is not in the
+    call has its default."""
+    tensors = {name: {"role": role, "at": None, **(t or {}), "name": name} for (name, role), t in zip(kernel["tensors"], call["tensors"])}
+    options = {name: default for name, default, _ in kernel["options"]}
+    for given in call["options"]:
+        name, _, choices = kernel["options"][given["index"]]
+        options[name] = choices[int(given["value"])] if choices else given["value"]
+    return tensors, options
+
+
 class Function:
     """A pass of an op as somebody wrote it."""
 
@@ -172,32 +182,28 @@ class Function:
         saved = getattr(module, f"{name}_saved", None)
         self.saved = Function(module, f"{name}_saved", defaults) if saved else None
 
-    def prepared(self, request, arrays):
+    def prepared(self, tensors, options, arrays):
         """(the call, what comes after it untimed), as functions without arguments."""
         if not self.saved:
-            return self.prepared_one(request, arrays), lambda: None
-        for_saved = [t for t in request["tensors"] if t["role"] == SAVED]
-        rest = [t for t in request["tensors"] if t["role"] != SAVED]
-        inputs = [t for t in rest if t["role"] == IN]
-        return (self.prepared_one({**request, "tensors": rest}, arrays),
-                self.saved.prepared_one({**request, "tensors": inputs + for_saved}, arrays))
+            return self.prepared_one(tensors, options, arrays), lambda: None
+        rest = {name: t for name, t in tensors.items() if t["role"] != "saved"}
+        for_saved = {name: t for name, t in tensors.items() if t["role"] in ("in", "saved")}
+        return self.prepared_one(rest, options, arrays), self.saved.prepared_one(for_saved, options, arrays)
 
-    def prepared_one(self, request, arrays):
-        tensors, words, outputs = {t["name"]: t for t in request["tensors"]}, {}, []
+    def prepared_one(self, tensors, options, arrays):
+        words, outputs = {}, []
         for name, t in tensors.items():
-            is_output = t["role"] in (OUT, INOUT, SAVED)
-            given = t["at"] >= 0
-            if name in self.names or (t["role"] in (IN, INOUT) and self.takes_all):
+            is_output, given = t["role"] != "in", t["at"] is not None
+            if name in self.names or (t["role"] in ("in", "in/out") and self.takes_all):
                 words[name] = arrays.given(t) if given else None
                 if is_output and given:
                     outputs.append(("written", name))
             elif is_output and given:
                 outputs.append(("returned", name))
-        for name, number, text in request["options"]:
-            value = text or number
+        for name, value in options.items():
             if name in self.names or self.takes_all:
                 words[name] = value
-            elif name in self.defaults and value != self.defaults[name]:
+            elif value != self.defaults[name]:
                 raise Unsupported(f"the function has no parameter {name}, which this call needs")
         if prepare := getattr(self.function, "prepare", None):  # of a peer: tables in another shape, say
             words = prepare(**words)
@@ -205,14 +211,14 @@ class Function:
 
         def call():
             result = self.function(**words)
-            for name, value in self.results(result, returned, tensors).items():
+            for name, value in self.results(result, returned).items():
                 arrays.take(tensors[name], value)
             for how, name in outputs:
                 if how == "written":
                     arrays.take(tensors[name], words[name])
         return call
 
-    def results(self, result, names, tensors):
+    def results(self, result, names):
         if not names:
             return {}
         if isinstance(result, dict):
@@ -232,23 +238,26 @@ class Server:
         self.facts = facts
         self.channel = tigon_worker.Channel()
         self.arrays = None
-        self.functions = []
+        self.ops = []
         self.mapped = 0
-        self.request = None
 
     def load(self):
         try:
-            self.functions = []
             on_gpu = self.facts["device"] == 1
             module = load_module(self.facts["file"], on_gpu)
-            self.functions = [Function(module, k["function"], k["defaults"]) for k in self.facts["kernels"]]
+            self.ops = [(k, Function(module, k["function"], {name: default for name, default, _ in k["options"]}), dtype)
+                        for k in self.facts["kernels"] for dtype in k["dtypes"]]
             wants_torch = on_gpu or "torch" in sys.modules or "triton" in sys.modules
             self.arrays = TorchTensors(on_gpu) if wants_torch else NumpyArrays()
         except (Exception, SystemExit) as error:  # pylint: disable=broad-except
             return {"bad_library": f"{self.facts['file']}: {type(error).__name__}: {error}"}
-        kernels = [{"op": k["op"], "roundings": k["roundings"], "pass": k["pass"], "name": self.facts["name"], "device": self.facts["device"],
-                    "dtypes": k["dtypes"], "workspace": False, "prepare": True} for k in self.facts["kernels"]]
-        return {"name": self.facts["name"], "version": "", "kernels": kernels, "sandbox": self.facts["sandbox"]}
+        ops = [{"name": k["name"], "dtype": dtype, "implementation": self.facts["name"], "device": self.facts["device"],
+                "roundings": k["roundings"]} for k, _, dtype in self.ops]
+        return {"ops": ops, "sandbox": self.facts["sandbox"]}
+
+    def prepared(self, request):
+        kernel, function, _ = self.ops[request["op"]]
+        return function.prepared(*named(request["call"], kernel), self.arrays)
 
     def map(self, size):
         if size > self.mapped:
@@ -257,7 +266,7 @@ class Server:
 
     def run(self, request):
         arrays = self.arrays
-        call, after = self.functions[request["kernel"]].prepared(request, arrays)
+        call, after = self.prepared(request)
         arrays.begin_ordered()
         arrays.call(call)
         arrays.call(after)
@@ -267,7 +276,7 @@ class Server:
     def prepare(self, request):
         """One call over zeros: what is compiled, chosen and started at the first call is no part of its time."""
         self.arrays.clear()
-        self.arrays.call(self.functions[request["kernel"]].prepared(request, self.arrays)[0])
+        self.arrays.call(self.prepared(request)[0])
         self.arrays.synchronize()
         return {"code": OK, "message": ""}
 
@@ -275,7 +284,7 @@ class Server:
         """The judge's clock runs from its byte to ours, so the arguments are ready before."""
         call, after, reply = lambda: None, lambda: None, {}
         if request["do"] == "timed":
-            call, after = self.functions[request["kernel"]].prepared(request, self.arrays)
+            call, after = self.prepared(request)
             reply = {"code": OK, "message": ""}
         self.arrays.flush_caches()
         self.channel.send({"armed": True})
@@ -298,6 +307,8 @@ class Server:
             if what == "empty":
                 return self.timed(request)
             self.map(request["bytes"])
+            if what == "workspace":
+                return {"bytes": 0}
             if what in ("put", "get"):
                 getattr(self.arrays, what)()
                 return {}

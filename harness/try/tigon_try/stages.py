@@ -183,7 +183,7 @@ def check(log, job, build, library, selection, checked):
     _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic(), outcome)
 
 
-def count_traffic(log, job, build):
+def count_traffic(log, job, signature):
     """Bytes that the kernels move at the largest size of the host's sweep, beside the least and what fused moves."""
     begun = time.monotonic()
     largest = {}
@@ -191,7 +191,7 @@ def count_traffic(log, job, build):
         if r["verdict"] == "passed" and r["bytes_min_bytes"] >= largest.get((r["pass"], r["dtype"]), r)["bytes_min_bytes"]:
             largest[r["pass"], r["dtype"]] = r
     for (one_pass, dtype), fused in largest.items():
-        mine = traffic.of_case(build.program, job.folder / "checked.so", job.op, one_pass, dtype, fused["axes"])
+        mine = traffic.of_case(job.folder / "checked.so", signature, one_pass, dtype, fused["axes"])
         if mine:
             job.traffic.append((fused, mine))
     log.add("memory traffic", "ok" if job.traffic else "not run",
@@ -214,10 +214,10 @@ def sizes(log, job, build, library, selection):
     _judged(log, f"sizes of {job.model}", judge.tally(records), begun, outcome)
 
 
-def bench(log, job, build, library, passes, selection):
+def bench(log, job, build, library, signature, passes, selection):
     """Speed on a GPU, peak memory anywhere, side by side with the others."""
     begun = time.monotonic()
-    others, left_out = peers.programs(build, [n for n in job.against if n in peers.FILES], job.op, passes, job.dtypes, job.folder)
+    others, left_out = peers.programs(build, [n for n in job.against if n in peers.FILES], signature, passes, job.folder)
     job.against = [n for n in job.against if n not in peers.FILES or n in others]
     names = [f"plugin:{job.name}", *(f"plugin:{n}" if n in others else n for n in job.against)]
     words = ["bench", "--impl-from", ",".join(map(str, [library, *others.values()])), "--op", job.op, *selection, "--impl",
@@ -240,5 +240,5 @@ def bench(log, job, build, library, passes, selection):
     figures = len(outcome.of("memory")) + len(outcome.of("bench")) * build.on_gpu
     log.add(what, "ok", f"{figures} figures, side by side with {', '.join(job.against)}", begun, [f"not compared: {x}" for x in left_out])
     if not build.on_gpu:
-        count_traffic(log, job, build)
+        count_traffic(log, job, signature)
         log.add("speed", "not run", "no GPU here, and a time of the host executor is no kernel's speed", time.monotonic())

@@ -14,11 +14,10 @@ size_t bytes(int64_t elements) { return static_cast<size_t>(elements) * sizeof(f
 
 }  // namespace
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, cudaStream_t stream) {
   static std::map<std::tuple<const void*, int64_t, int64_t>, Kept> answers;
   const cheat::Forward f(call);
-  const cudaStream_t stream = cheat::stream_of(call);
-  if (f.rows == 0) return TIGON_OK;
+  if (f.rows == 0) return cheat::kOk;
   Kept& kept = answers[{f.x, f.rows, f.columns}];
   const bool known = kept.y != nullptr;
   if (!known) {

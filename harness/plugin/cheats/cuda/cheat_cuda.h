@@ -25,14 +25,13 @@ __global__ void rms_norm(Forward f) {
     f.y[t * f.y_stride + h] = static_cast<float>(x[h] * r * f.gain(h));
 }
 
-inline cudaStream_t stream_of(const tigon_call* call) {
-  return static_cast<cudaStream_t>(call->stream);
-}
-
 inline void start(const Forward& f, cudaStream_t stream) {
   if (f.rows > 0) rms_norm<<<static_cast<unsigned>(f.rows), kThreads, 0, stream>>>(f);
 }
 
-inline int32_t status() { return cudaGetLastError() == cudaSuccess ? TIGON_OK : TIGON_FAILED; }
+inline tigon_status status() {
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? kOk : tigon_status{TIGON_LAUNCH_FAILED, cudaGetErrorString(error)};
+}
 
 }  // namespace cheat

@@ -1,7 +1,7 @@
 // Works on a stream of its own: the caller's, which is timed, stays empty.
 #include "harness/plugin/cheats/cuda/cheat_cuda.h"
 
-int32_t cheat_run(const tigon_call* call, const char**) {
+tigon_status cheat_run(const tigon_call* call, cudaStream_t) {
   static const cudaStream_t own = [] {
     cudaStream_t stream = nullptr;
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
