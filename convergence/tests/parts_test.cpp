@@ -211,7 +211,7 @@ TEST(Parts, AnIntermediateThatCannotBeAllocatedIsOutOfMemory) {
   args.target = {const_target, {int64_t{1} << 30}, {0}};
   args.loss = view(&loss, 1);
   args.lse = {&lse, {int64_t{1} << 30}, {0}};
-  const Status status = naive_ops<BF16>().loss_forward_backward(args, nullptr);
+  const Status status = naive_ops<BF16>().run(args, nullptr);
   EXPECT_EQ(status.code, Status::kOutOfMemory) << status.reason;
 }
 
