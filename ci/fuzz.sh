@@ -43,7 +43,7 @@ all() {
 
 build fuzz_names harness/cli/options/axis_values.cpp harness/run/cases/case.cpp harness/spec/op_spec.cpp &
 first=$!
-build fuzz_records harness/record/record_reader.cpp harness/run/process/wire.cpp harness/run/cases/case.cpp \
+build fuzz_records harness/json/json.cpp harness/record/record_reader.cpp harness/run/process/wire.cpp harness/run/cases/case.cpp \
   harness/judge/verdict.cpp harness/spec/op_spec.cpp &
 all $first $!
 fuzz fuzz_names '[pow2]=[4:10:2]' '=[1k,2Ki,3M]' '=[5:50:5]' 'T=3,H=8,w=absent,casting=gemma,eps=1e-5,inputs=normal,seed=7,prop=rerun' \

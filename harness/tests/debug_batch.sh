@@ -6,7 +6,7 @@ cmake --build "$1" --target tigon-debug-rms_norm >/dev/null
 source=$(dirname "$0")/../../kernels/norm/forward_rows.h
 line=$(grep -n 'if (lane == 0 && active) store' "$source" | cut -d: -f1)
 out=$("$1/bin/tigon" debug 'rms_norm/forward/fused/f32/T=9,H=33' --block 1,0,0 --thread 32 --line "forward_rows.h:$line" --batch 2>&1)
-for want in "forward_rows.h:$line" 'row = 5' 'lane = 0' 'h = 33' 'offset = 165'; do
+for want in "forward_rows.h:$line" 'row = 5' 'lane = 0' 'h = 33' 'pieces = 33'; do
   echo "$out" | grep -qF "$want" || { echo "$out"; echo "FAILED: no '$want'"; exit 1; }
 done
 # What is not there is one line and its own exit code.

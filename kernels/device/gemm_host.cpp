@@ -41,7 +41,7 @@ unsigned threads_for(const Gemm& p) {
   const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
                       static_cast<double>(std::max<int64_t>(p.k, 1));
   const auto worthwhile = static_cast<int64_t>(std::min(flop / kMinFlopPerThread, 1024.0));
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  static const int64_t cores = std::max(1u, std::thread::hardware_concurrency());  // reads a file
   return static_cast<unsigned>(
       std::clamp<int64_t>(std::min({worthwhile, cores, tiles(p.m) * tiles(p.n)}), 1, 1024));
 }
