@@ -58,6 +58,7 @@ std::optional<Json> parse_record(std::string_view line) {
   if (!record || !record->is_object()) return std::nullopt;
   const auto kind = record->find("record");
   if (kind == record->end() || !kind->is_string()) return std::nullopt;
+  record->erase("sum");
   return record;
 }
 

@@ -14,9 +14,9 @@ namespace tigon {
 // zlib and of Python's zlib.crc32) of the text before `,"sum"`.
 std::string with_sum(std::string object);
 
-// The record of one line. Nothing when it is no JSON object with the string "record", when its
-// bytes do not match its sum, or when it nests deeper than any record does. A line without a sum
-// (written by other tools) is taken as it is.
+// The record of one line, without its sum. Nothing when it is no JSON object with the string
+// "record", when its bytes do not match its sum, or when it nests deeper than any record does. A
+// line without a sum (written by other tools) is taken as it is.
 std::optional<Json> parse_record(std::string_view line);
 
 struct RecordFile {
