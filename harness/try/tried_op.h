@@ -1,12 +1,11 @@
 // The launchers that somebody's file defines as ops of tigon.h. `tigon try` generates the
 // tigon_find() that names them and links it with the file.
 #pragma once
-#include <cstring>
 #include <vector>
 
 #include "harness/try/cuda_runtime_host.h"
 #include "harness/try/watched_memory.h"
-#include "kernels/call/erase.h"
+#include "kernels/call/op_list.h"
 #include "kernels/call/typed.h"
 
 extern "C" const char tigon_try_name[];  // of the file
@@ -44,12 +43,6 @@ void add(const Launchers<Args>& defined, std::vector<tigon_op>* ops) {
   static const call::LauncherState<WatchedLaunchers<Args>> state{{call::pass_info<Args>(), ""},
                                                                  {defined}};
   ops->push_back(call::make_op<Args>(tigon_try_name, &state));
-}
-
-inline const tigon_op* find(const std::vector<tigon_op>& ops, const char* name, int32_t dtype) {
-  for (const tigon_op& op : ops)
-    if (op.dtype == dtype && std::strcmp(op.name, name) == 0) return &op;
-  return nullptr;
 }
 
 }  // namespace tigon::tried

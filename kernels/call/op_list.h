@@ -19,6 +19,16 @@ void add_passes(const char* implementation, std::tuple<Args...>*, const char* fo
   (add.template operator()<Args>(), ...);
 }
 
+// The ops that add.operator()<P>(&ops) adds for each dtype.
+template <class Add>
+std::vector<tigon_op> ops_of_every_dtype(const Add& add) {
+  std::vector<tigon_op> ops;
+  add.template operator()<F32>(&ops);
+  add.template operator()<BF16>(&ops);
+  add.template operator()<F16>(&ops);
+  return ops;
+}
+
 // nullptr if there is none.
 inline const tigon_op* find(const std::vector<tigon_op>& ops, const char* name, int32_t dtype) {
   for (const tigon_op& op : ops)

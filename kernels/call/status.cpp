@@ -6,26 +6,11 @@
 
 #include "kernels/call/describe.h"
 #include "kernels/call/explain.h"
+#include "kernels/call/typed.h"  // its codes are those of Status
 
 namespace tigon::call {
 
 namespace {
-
-int32_t code_of(Status::Code code) {
-  switch (code) {
-    case Status::kOk:
-      return TIGON_OK;
-    case Status::kInvalidArgument:
-      return TIGON_INVALID;
-    case Status::kUnsupported:
-      return TIGON_UNSUPPORTED;
-    case Status::kLaunchFailed:
-      return TIGON_LAUNCH_FAILED;
-    case Status::kOutOfMemory:
-      return TIGON_OUT_OF_MEMORY;
-  }
-  return TIGON_LAUNCH_FAILED;
-}
 
 const OpState& state_of(const tigon_op* op) { return *static_cast<const OpState*>(op->state); }
 
@@ -45,7 +30,7 @@ tigon_status refused(const tigon_op* op, const tigon_call& call, const char* rea
 tigon_status answer(const tigon_op* op, const tigon_call& call, const Status& status) {
   if (status.ok()) return {TIGON_OK, ""};
   if (status.code == Status::kInvalidArgument) return refused(op, call, status.reason);
-  return failed(op, code_of(status.code), status.reason);
+  return failed(op, status.code, status.reason);
 }
 
 const char* description(const tigon_op* op) {

@@ -61,6 +61,10 @@ const tigon_op* op_of() {
   return op;
 }
 
+static_assert(Status::kOk == TIGON_OK && Status::kInvalidArgument == TIGON_INVALID &&
+              Status::kUnsupported == TIGON_UNSUPPORTED &&
+              Status::kLaunchFailed == TIGON_LAUNCH_FAILED &&
+              Status::kOutOfMemory == TIGON_OUT_OF_MEMORY);
 inline Status status_of(const tigon_status& status) {
   return {static_cast<Status::Code>(status.code), status.message};
 }

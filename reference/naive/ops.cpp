@@ -52,13 +52,8 @@ void add_dtype(std::vector<tigon_op>* ops) {
 }  // namespace
 
 const tigon_op* find(const char* name, int32_t dtype) {
-  static const std::vector<tigon_op> ops = [] {
-    std::vector<tigon_op> all;
-    add_dtype<F32>(&all);
-    add_dtype<BF16>(&all);
-    add_dtype<F16>(&all);
-    return all;
-  }();
+  static const std::vector<tigon_op> ops =
+      call::ops_of_every_dtype([]<class P>(std::vector<tigon_op>* all) { add_dtype<P>(all); });
   return call::find(ops, name, dtype);
 }
 

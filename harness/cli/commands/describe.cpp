@@ -25,7 +25,7 @@ void print_values(const char* name, const std::vector<int64_t>& values) {
 void print_pass(const OpSpec& op, const Pass& pass) {
   fmt::print("\n{}\n  tensors\n", pass.name);
   for (const TensorInfo& t : pass.tensors)
-    fmt::print("    {:<9} {:<7} {:<16} {}{}\n", t.name, name_of_role(t.role), shape_of(t),
+    fmt::print("    {:<9} {:<7} {:<16} {}{}\n", t.name, name_of(t.role), shape_of(t),
                dtypes_of(t, op.policies),
                t.is_optional ? fmt::format("  ({})", optionality_of(t)) : "");
   if (!pass.options.empty()) fmt::print("  options\n");

@@ -24,7 +24,7 @@ std::string member(const std::string& declaration, const std::string& comment) {
 
 std::string tensor_member(const TensorInfo& t, const OpSpec& op) {
   std::string about =
-      fmt::format("{} {} {}", name_of_role(t.role), shape_of(t), dtypes_of(t, op.policies));
+      fmt::format("{} {} {}", name_of(t.role), shape_of(t), dtypes_of(t, op.policies));
   if (t.is_optional) about += "; data is NULL where it is left out";
   return member("tigon_tensor " + t.name, about);
 }

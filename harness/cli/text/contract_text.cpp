@@ -6,20 +6,6 @@
 
 namespace tigon::cli {
 
-const char* name_of_role(Role role) {
-  switch (role) {
-    case Role::kIn:
-      return "in";
-    case Role::kOut:
-      return "out";
-    case Role::kInOut:
-      return "in/out";
-    case Role::kSaved:
-      return "saved";
-  }
-  return "?";
-}
-
 std::string shape_of(const TensorInfo& tensor) {
   std::vector<std::string> sizes;
   for (const Expr& size : tensor.shape) sizes.push_back(size.text());

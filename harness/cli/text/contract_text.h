@@ -7,7 +7,6 @@
 
 namespace tigon::cli {
 
-const char* name_of_role(Role role);
 std::string shape_of(const TensorInfo& tensor);  // "[T, H]"
 // Storage types under the policies, each once: "f32 bf16 f16".
 std::string dtypes_of(const TensorInfo& tensor, const std::vector<DType>& policies);

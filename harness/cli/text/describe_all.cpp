@@ -144,7 +144,7 @@ void add_pass(const OpSpec& op, const Pass& pass, Page* page) {
   std::vector<Row> tensors, options, budget, properties;
   for (const TensorInfo& t : pass.tensors)
     tensors.push_back(
-        {t.name, name_of_role(t.role), shape_of(t), dtypes_of(t, op.policies), optionality_of(t)});
+        {t.name, name_of(t.role), shape_of(t), dtypes_of(t, op.policies), optionality_of(t)});
   page->table({"tensor", "role", "shape", "stored as", ""}, tensors);
   for (const OptionInfo& o : pass.options) {
     const auto still = pass.invisible.find(o.name);
@@ -204,7 +204,7 @@ Json json_of(const OpSpec& op, const Pass& pass) {
       if (const auto found = t.dtype.find(policy); found != t.dtype.end())
         dtypes[name_of(policy)] = name_of(found->second);
     j["tensors"].push_back({{"name", t.name},
-                            {"role", name_of_role(t.role)},
+                            {"role", name_of(t.role)},
                             {"shape", shape},
                             {"dtypes", dtypes},
                             {"optional", t.is_optional},

@@ -180,7 +180,7 @@ class DefinitionsTest(unittest.TestCase):
     def described(self, op):
         """Names of the tensors and options of all passes of an op."""
         text = subprocess.run([TIGON, "describe", op], capture_output=True, text=True, check=True).stdout
-        return set(re.findall(r"^    (\w+) +(?:in|in/out|out|default) ", text, re.M))
+        return set(re.findall(r"^    (\w+) +(?:in|inout|out|default) ", text, re.M))
 
     def test_every_parameter_is_of_the_signature(self):
         names = {op: self.described(op) for op in calls.OPS}

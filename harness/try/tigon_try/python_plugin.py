@@ -194,7 +194,7 @@ class Function:
         words, outputs = {}, []
         for name, t in tensors.items():
             is_output, given = t["role"] != "in", t["at"] is not None
-            if name in self.names or (t["role"] in ("in", "in/out") and self.takes_all):
+            if name in self.names or (t["role"] in ("in", "inout") and self.takes_all):
                 words[name] = arrays.given(t) if given else None
                 if is_output and given:
                     outputs.append(("written", name))

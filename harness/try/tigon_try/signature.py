@@ -77,5 +77,5 @@ def plugin(signature):
         for dtype in POLICIES:
             of, value = _launchers(signature, one, dtype)
             lines.append(f"    tried::add({of}{value}, &all);")
-    return "\n".join([*lines, "    return all;", "  }();", "  return tried::find(ops, name, dtype);", "}", "#if !TIGON_GPU",
+    return "\n".join([*lines, "    return all;", "  }();", "  return call::find(ops, name, dtype);", "}", "#if !TIGON_GPU",
                       'extern "C" TIGON_API void tigon_try_traffic(double* figures) { tigon::tried::take_traffic(figures); }', "#endif", ""])
