@@ -72,6 +72,7 @@ void require_same(const std::filesystem::path& path, const Json& run) {
 Resumed::Resumed(const std::string& run) : path_(find_records(run)) {
   RecordFile file = read_records(path_);
   damaged_ = file.damaged;
+  bytes_ = file.bytes;
   records_ = std::move(file.records);
   if (records_.empty() || text(records_[0], "record") != "run")
     throw MissingData(fmt::format(

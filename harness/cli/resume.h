@@ -25,6 +25,8 @@ class Resumed {
   // The words of its command line behind the program's name.
   const std::vector<std::string>& words() const { return words_; }
   size_t damaged_lines() const { return damaged_; }
+  // Of its file, when it was read.
+  uintmax_t bytes() const { return bytes_; }
 
   // The last record of a kind with these values of the fields that name it (identity_of), or null.
   const Json* find(const std::string& kind, const Json& fields) const;
@@ -39,6 +41,7 @@ class Resumed {
   std::vector<Json> records_;
   std::map<std::string, size_t> index_;  // kind and identity -> the last such record
   size_t damaged_ = 0;
+  uintmax_t bytes_ = 0;
 };
 
 inline constexpr const char* kResume = "--resume";

@@ -52,7 +52,7 @@ Session::Session(SessionOptions options)
     : options_(std::move(options)),
       run_id_(options_.resumed ? options_.resumed->run_id() : new_run_id()),
       writer_(records_path(options_, run_id_), run_id_,
-              options_.resumed ? RecordWriter::Start::kContinue : RecordWriter::Start::kNew) {
+              options_.resumed ? options_.resumed->bytes() : 0) {
   const Json device = device_block();
   if (!options_.resumed) {
     Json run = run_fields(options_.command, options_.seed, device, options_.tags);

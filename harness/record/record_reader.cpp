@@ -68,10 +68,12 @@ RecordFile read_records(const std::filesystem::path& path) {
     throw RecordError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
   RecordFile file;
   for (std::string line; std::getline(stream, line);) {
+    file.bytes += line.size();
     if (stream.eof()) {  // no newline behind it
       file.torn = true;
       break;
     }
+    ++file.bytes;
     if (auto record = parse_record(line))
       file.records.push_back(std::move(*record));
     else

@@ -23,6 +23,7 @@ struct RecordFile {
   std::vector<Json> records;  // in file order
   size_t damaged = 0;         // whole lines that are no records
   bool torn = false;          // the last line has no end, and is left out
+  uintmax_t bytes = 0;        // that were read, the torn line's too
 };
 
 // Throws RecordError when the file cannot be read.

@@ -63,7 +63,8 @@ Json without_nonfinite(Json record) {
   return record;
 }
 
-RecordWriter::RecordWriter(std::filesystem::path path, std::string run_id, Start start)
+RecordWriter::RecordWriter(std::filesystem::path path, std::string run_id,
+                           std::optional<uintmax_t> known)
     : path_(std::move(path)), run_id_(std::move(run_id)) {
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
@@ -71,23 +72,25 @@ RecordWriter::RecordWriter(std::filesystem::path path, std::string run_id, Start
   file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
   if (file_ < 0) fail(path_, errno);
   try {
-    prepare(start);
+    prepare(known);
   } catch (...) {  // no destructor follows
     ::close(file_);
     throw;
   }
 }
 
-void RecordWriter::prepare(Start start) {
+void RecordWriter::prepare(std::optional<uintmax_t> known) {
   struct stat info {};
   if (fstat(file_, &info) != 0) fail(path_, errno);
   if (!S_ISREG(info.st_mode)) return;
   lock();
   if (fstat(file_, &info) != 0) fail(path_, errno);  // the holder of the lock may have written
-  if (start == Start::kNew && info.st_size > 0)
-    throw RecordError(fmt::format(
-        "{} holds another run, which is kept; choose another file, or continue it with --resume",
-        path_.string()));
+  if (known && *known != static_cast<uintmax_t>(info.st_size))
+    throw RecordError(
+        path_.string() +
+        (*known == 0 ? " holds another run, which is kept; choose another file, or continue it "
+                       "with --resume"
+                     : " was written by another run a moment ago; continue it again"));
   const off_t whole = end_of_last_line(file_, info.st_size);
   if (whole != info.st_size && ftruncate(file_, whole) != 0) fail(path_, errno);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -22,12 +23,12 @@ struct RecordError : std::runtime_error {
 // the writer lives, so two runs never write to one file.
 class RecordWriter {
  public:
-  enum class Start {
-    kContinue,  // appends to what is there; a torn last line of a killed run is cut off
-    kNew,       // a file that already holds something is an error
-  };
-  // Creates the file and its folder where they are missing. Throws RecordError.
-  RecordWriter(std::filesystem::path path, std::string run_id, Start start = Start::kContinue);
+  // Appends to the file, which it creates with its folder where they are missing; a torn last line
+  // of a killed run is cut off. `known`: the bytes of the file that the caller has read, 0 for a
+  // new run; a file that holds more or less is an error, because another run has written it since.
+  // Throws RecordError.
+  RecordWriter(std::filesystem::path path, std::string run_id,
+               std::optional<uintmax_t> known = std::nullopt);
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
@@ -44,7 +45,7 @@ class RecordWriter {
 
  private:
   void lock();
-  void prepare(Start start);
+  void prepare(std::optional<uintmax_t> known);
   void append(const std::string& line);
 
   std::filesystem::path path_;

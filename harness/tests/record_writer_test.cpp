@@ -13,6 +13,7 @@
 
 #include "harness/record/declaration.h"
 #include "harness/record/environment.h"
+#include "harness/record/record_reader.h"
 #include "harness/record/run_id.h"
 #include "harness/tests/program_records.h"
 #include "harness/tests/temporary_folder.h"
@@ -93,6 +94,25 @@ TEST(RecordWriter, a_torn_last_line_is_cut_off_when_the_file_is_continued) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["a"], 1);
   EXPECT_EQ(lines[1]["record"], "end");
+}
+
+TEST(RecordWriter, a_file_that_grew_since_it_was_read_is_not_continued) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "records.jsonl";
+  RecordWriter(path, kRunId).write("end", kEnd);
+  const uintmax_t known = read_records(path).bytes;
+  RecordWriter(path, kRunId, known).write("end", kEnd);
+  EXPECT_THROW(RecordWriter(path, kRunId, known), RecordError);
+  EXPECT_THROW(RecordWriter(path, kRunId, 0), RecordError);
+  EXPECT_EQ(records_in(path).size(), 2u);
+}
+
+TEST(RecordWriter, a_torn_line_counts_as_read) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "records.jsonl";
+  std::ofstream(path) << "{\"a\":1}\n{\"b\":";
+  RecordWriter(path, kRunId, read_records(path).bytes).write("end", kEnd);
+  EXPECT_EQ(records_in(path).size(), 2u);
 }
 
 TEST(RecordWriter, a_full_disk_is_one_clear_line) {
