@@ -8,7 +8,7 @@
 #include "harness/measure/memory_figures.h"
 #include "harness/run/check.h"
 #include "harness/run/memory/convert.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 
 namespace tigon::peers {
 namespace {
@@ -104,8 +104,8 @@ Json Accuracy::without(const std::string& implementation, const std::string& ver
 }
 
 Outputs outputs_of_ours(const Problem& problem) {
-  Placed placed(problem);
-  const OutputBytes packed = placed.run(0);
+  DeviceCase on_device(problem);
+  const OutputBytes packed = on_device.run(0);
   Outputs outputs;
   for (const CaseTensor& t : problem.tensors)
     if (t.is_output) {

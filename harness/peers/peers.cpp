@@ -19,7 +19,7 @@
 #include "harness/peers/peer_request.h"
 #include "harness/record/build_info.h"
 #include "harness/run/judging/implementation_fault.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 #include "harness/spec/registry.h"
 
 namespace tigon::peers {

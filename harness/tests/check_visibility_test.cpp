@@ -11,7 +11,7 @@
 namespace tigon {
 namespace {
 
-std::vector<Sight> sights_of(const char* op, const char* pass) {
+std::vector<VisibilityCheck> checks_of(const char* op, const char* pass) {
   const OpSpec& spec = *find_op(op);
   for (const Pass& p : spec.passes)
     if (p.name == pass) return visibility_of(spec, p, DType::kBF16);
@@ -20,8 +20,8 @@ std::vector<Sight> sights_of(const char* op, const char* pass) {
 
 TEST(Visibility, names_op_pass_and_option_that_does_nothing) {
   std::vector<std::string> wrong;
-  for (const Sight& s : sights_of("relations", "centre"))
-    if (!s.right()) wrong.push_back(text_of(s));
+  for (const VisibilityCheck& check : checks_of("relations", "centre"))
+    if (!check.passed()) wrong.push_back(text_of(check));
   ASSERT_EQ(wrong.size(), 1u);
   EXPECT_EQ(wrong[0], "relations centre bf16 option unused: 0 budgets: by none of its cases");
 }
@@ -30,10 +30,11 @@ TEST(Visibility, an_option_that_is_declared_invisible_must_not_show) {
   OpSpec op = *find_op("faulty");
   op.passes[0].invisible["factor"] = "it is hidden";
   int wrong = 0;
-  for (const Sight& s : visibility_of(op, op.passes[0], DType::kF32)) {
-    if (s.right()) continue;
+  for (const VisibilityCheck& check : visibility_of(op, op.passes[0], DType::kF32)) {
+    if (check.passed()) continue;
     ++wrong;
-    EXPECT_NE(text_of(s).find("option factor: declared invisible, but moves"), std::string::npos);
+    EXPECT_NE(text_of(check).find("option factor: declared invisible, but moves"),
+              std::string::npos);
   }
   EXPECT_EQ(wrong, 1);
 }
@@ -43,8 +44,8 @@ std::set<std::string> hidden_with(Oracle oracle) {
   Pass& pass = const_cast<OpSpec*>(find_op("faulty"))->passes[0];
   std::swap(pass.oracle, oracle);
   std::set<std::string> hidden;
-  for (const Sight& s : sights_of("faulty", "forward"))
-    if (!s.right()) hidden.insert(s.what);
+  for (const VisibilityCheck& check : checks_of("faulty", "forward"))
+    if (!check.passed()) hidden.insert(check.what);
   std::swap(pass.oracle, oracle);
   return hidden;
 }
@@ -81,8 +82,10 @@ TEST(Oracle, an_output_that_it_forgets_is_nan) {
 }
 
 TEST(Visibility, of_a_sound_contract_is_complete) {
-  for (const Sight& s : sights_of("faulty", "forward")) EXPECT_TRUE(s.right()) << text_of(s);
-  for (const Sight& s : sights_of("relations", "weigh")) EXPECT_TRUE(s.right()) << text_of(s);
+  for (const VisibilityCheck& check : checks_of("faulty", "forward"))
+    EXPECT_TRUE(check.passed()) << text_of(check);
+  for (const VisibilityCheck& check : checks_of("relations", "weigh"))
+    EXPECT_TRUE(check.passed()) << text_of(check);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "harness/run/executor.h"
 #include "harness/run/memory/arena.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/stop.h"
 #include "harness/run/memory/tiled_tensor.h"
 #include "harness/spec/registry.h"
 
@@ -40,7 +40,7 @@ CheckResult huge(const OpSpec& op, const Pass& pass, DType dtype, int64_t rows,
   for (const auto& [name, value] : op.huge_options)
     for (const OptionInfo& o : pass.options)
       if (o.name == name) result.c.options[name] = value;
-  // Of linear_cross_entropy: 128 rows of 33 logits (f32: 64), a divisor of a slice.
+  // Chunks of linear_cross_entropy: 128 rows of 33 logits (f32: 64), a divisor of a slice.
   if (result.c.options.count("logits_bytes")) result.c.options["logits_bytes"] = "10240";
   const Case c = result.c;
   try {
@@ -170,11 +170,11 @@ TEST(TiledTensor, can_make_any_row_again) {
   TiledTensor t(info, DType::kBF16, binding, op.axes.front().axis.symbol);
   ASSERT_TRUE(t.row_wise());
   t.plan({info.name, "normal", {}}, 42, binding);
-  t.fill(0);
+  t.fill();
   EXPECT_EQ(t.download(4999, 1), t.planned(4999, 1));
   EXPECT_NE(t.download(0, 1), t.download(1, 1));
   EXPECT_TRUE(t.guards_hold());
-  t.keep_rows({3});
+  t.zero_rows_except({3});
   EXPECT_EQ(t.planned(2, 1), std::vector<std::byte>(10000));
   EXPECT_NE(t.planned(3, 1), std::vector<std::byte>(10000));
 }

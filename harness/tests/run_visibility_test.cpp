@@ -14,7 +14,8 @@ TEST_P(Visibility, everything_shows_beyond_its_budget) {
   const OpSpec& op = *find_op(GetParam());
   for (const Pass& pass : op.passes)
     for (const DType dtype : op.policies)
-      for (const Sight& s : visibility_of(op, pass, dtype)) EXPECT_TRUE(s.right()) << text_of(s);
+      for (const VisibilityCheck& check : visibility_of(op, pass, dtype))
+        EXPECT_TRUE(check.passed()) << text_of(check);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Visibility, testing::ValuesIn(op_names()), name_of_parameter);

@@ -12,7 +12,7 @@
 #include "harness/run/judging/implementation_fault.h"
 #include "harness/run/judging/oracle.h"
 #include "harness/run/memory/convert.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 
 namespace tigon {
 
@@ -44,24 +44,24 @@ std::string difference(const Problem& problem, const OutputBytes& now, const Out
 // Calls of one problem that differ in the order of threads or in the old contents of memory.
 class Caller {
  public:
-  explicit Caller(const Problem& problem) : placed_(problem) {}
+  explicit Caller(const Problem& problem) : device_case_(problem) {}
 
   OutputBytes call(int contents, int order) {
-    placed_.fill(contents);
+    device_case_.fill(contents);
     executor_set_order(order);
     executor_reset();
-    placed_.call(nullptr);
+    device_case_.call(nullptr);
     stream_synchronize(nullptr);
     const auto findings = executor_findings();
     if (!findings.empty()) throw Stop{findings.front().verdict, findings.front().message};
-    return placed_.collect();
+    return device_case_.collect();
   }
   const TensorRef& memory(const std::string& name) const {
-    return placed_.bound().tensors.at(name);
+    return device_case_.bound().tensors.at(name);
   }
 
  private:
-  Placed placed_;
+  DeviceCase device_case_;
 };
 
 // What the writers of all failing elements have in common and those of the others have not.

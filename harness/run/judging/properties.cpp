@@ -11,7 +11,7 @@
 #include "harness/judge/compare.h"
 #include "harness/run/executor.h"
 #include "harness/run/memory/convert.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 #include "harness/spec/experiment.h"
 #include "harness/spec/properties.h"
 #include "kernels/device/owned_stream.h"
@@ -44,8 +44,8 @@ class CaseExperiment : public Experiment {
   HostTensors run(const Call& call) override {
     const Problem problem = problem_of(call);
     try {
-      Placed placed(problem, layout_of(call));
-      return outputs_of(problem, placed.run(call.order));
+      DeviceCase on_device(problem, layout_of(call));
+      return outputs_of(problem, on_device.run(call.order));
     } catch (const Refused& refused) {
       throw Refusal(refused.reason, refused.verdict == Verdict::kUnsupported);
     }
@@ -181,19 +181,19 @@ std::vector<HostTensors> CaseExperiment::replay(const std::vector<Call>& calls) 
   require_our_stream(*problem_.implementation);
   std::vector<Problem> problems;
   for (const Call& call : calls) problems.push_back(problem_of(call));
-  Placed placed(problems.front(), layout_of(calls.front()));
-  placed.run(0);  // a library may allocate in its first call
+  DeviceCase on_device(problems.front(), layout_of(calls.front()));
+  on_device.run(0);  // a library may allocate in its first call
   const OwnedStream stream;
   Graph graph;
-  graph.capture(stream, [&](Stream s) { placed.call(s); });
+  graph.capture(stream, [&](Stream s) { on_device.call(s); });
   std::vector<HostTensors> all;
   for (size_t i = 0; i < problems.size(); ++i) {
-    placed.use(problems[i]);
-    placed.fill(static_cast<int>(i));
+    on_device.use(problems[i]);
+    on_device.fill(static_cast<int>(i));
     device_synchronize();  // uploads are in the default stream's order
     graph.replay(stream);
     stream_synchronize(stream);
-    all.push_back(outputs_of(problems[i], placed.collect()));
+    all.push_back(outputs_of(problems[i], on_device.collect()));
   }
   return all;
 }
@@ -201,11 +201,11 @@ std::vector<HostTensors> CaseExperiment::replay(const std::vector<Call>& calls) 
 // A problem on a stream of its own. Inputs wait elsewhere in device memory, behind a delay.
 class Streamed {
  public:
-  explicit Streamed(const Problem& problem) : problem_(problem), placed_(problem) {
-    placed_.run(0);
-    placed_.fill(0);
+  explicit Streamed(const Problem& problem) : problem_(problem), device_case_(problem) {
+    device_case_.run(0);
+    device_case_.fill(0);
     for (const CaseTensor& t : problem.tensors) {
-      const TensorRef& ref = placed_.bound().tensors.at(t.info->name);
+      const TensorRef& ref = device_case_.bound().tensors.at(t.info->name);
       const size_t bytes = t.input.size() * size_of(t.dtype);
       if (!t.is_input || bytes == 0) continue;
       waiting_.push_back({ref.data, DeviceBuffer(bytes)});
@@ -218,12 +218,12 @@ class Streamed {
     // Keeps the stream busy for so long that work on another stream would see poison.
     device_fill(delay_.data(), 0, delay_.bytes(), stream_);
     for (const Waiting& w : waiting_) device_copy(w.to, w.copy.data(), w.copy.bytes(), stream_);
-    placed_.call(stream_);
+    device_case_.call(stream_);
   }
 
   HostTensors outputs() {
     stream_synchronize(stream_);
-    return outputs_of(problem_, placed_.collect());
+    return outputs_of(problem_, device_case_.collect());
   }
 
  private:
@@ -232,7 +232,7 @@ class Streamed {
     DeviceBuffer copy;
   };
   const Problem& problem_;
-  Placed placed_;
+  DeviceCase device_case_;
   OwnedStream stream_;
   std::vector<Waiting> waiting_;
   DeviceBuffer delay_{size_t{256} << 20};

@@ -16,7 +16,7 @@
 #include "harness/run/judging/properties.h"
 #include "harness/run/judging/save.h"
 #include "harness/run/memory/convert.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 
 namespace tigon {
 
@@ -79,12 +79,12 @@ bool supports(const Problem& problem) {
 void run_problem(const Problem& problem, const std::string& save_folder, CheckResult* result) {
   if (!supports(problem)) throw Stop{Verdict::kUnsupported, "not built for this dtype"};
   if (!problem.c.property.empty()) return check_property(problem, result);
-  Placed placed(problem);
-  const OutputBytes first = placed.run(0, &result->seconds);
+  DeviceCase on_device(problem);
+  const OutputBytes first = on_device.run(0, &result->seconds);
   const auto expected = run_oracle(problem);
   judge(problem, expected, first, result);
   if (!save_folder.empty()) save_case(save_folder, problem, expected, first, *result);
-  const OutputBytes second = placed.run(1);
+  const OutputBytes second = on_device.run(1);
   const bool right = result->verdict == Verdict::kPassed;
   try {
     require_same(problem, first, second);
@@ -137,8 +137,8 @@ TraceResult trace_case(const Case& c) {
   try {
     const Problem problem = make_problem(c);
     if (!supports(problem)) throw Stop{Verdict::kUnsupported, "not built for this dtype"};
-    Placed placed(problem);
-    placed.run(0);
+    DeviceCase on_device(problem);
+    on_device.run(0);
     trace.kernels = executor_counters();
     trace.lines = executor_line_counters();
     trace.verdict = Verdict::kPassed;

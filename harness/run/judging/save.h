@@ -7,7 +7,7 @@
 
 #include "harness/run/check.h"
 #include "harness/run/judging/oracle.h"
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 
 namespace tigon {
 

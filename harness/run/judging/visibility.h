@@ -9,21 +9,22 @@
 
 namespace tigon {
 
-struct Sight {
+// One thing that must show in the outputs of a pass, or must not, and how far it does.
+struct VisibilityCheck {
   std::string op, pass;
   DType dtype = DType::kF32;
-  std::string what;    // "option eps", "tensor w left out", "input x", "y is not all zeros", ...
+  std::string what;    // "option eps", "tensor w left out", "input x", "output y is not zeros", ...
   std::string seen;    // where it shows best, or why it must not show
   double budgets = 0;  // largest change of an output element over its budget
   bool must_show = true;
-  bool right() const { return must_show == (budgets > 1); }
+  bool passed() const { return must_show == (budgets > 1); }
 };
 
 // Everything that must show in a pass, over the input sets, option sets and small shapes of its
 // contract. An option that the pass declares invisible must not show.
-std::vector<Sight> visibility_of(const OpSpec& op, const Pass& pass, DType dtype);
+std::vector<VisibilityCheck> visibility_of(const OpSpec& op, const Pass& pass, DType dtype);
 
 // One line.
-std::string text_of(const Sight& sight);
+std::string text_of(const VisibilityCheck& check);
 
 }  // namespace tigon

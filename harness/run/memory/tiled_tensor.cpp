@@ -64,7 +64,9 @@ std::vector<std::byte> TiledTensor::planned(int64_t first, int64_t count) const 
   const size_t bytes = row_bytes();
   std::vector<std::byte> packed(static_cast<size_t>(count) * bytes);
   for (int64_t r = 0; r < count; ++r) {
-    if (!kept_.empty() && !std::binary_search(kept_.begin(), kept_.end(), first + r)) continue;
+    if (!nonzero_rows_.empty() &&
+        !std::binary_search(nonzero_rows_.begin(), nonzero_rows_.end(), first + r))
+      continue;
     std::memcpy(packed.data() + static_cast<size_t>(r) * bytes,
                 tile_.data() + static_cast<size_t>((first + r) % tile_rows_) * bytes, bytes);
   }
@@ -72,11 +74,11 @@ std::vector<std::byte> TiledTensor::planned(int64_t first, int64_t count) const 
 }
 
 // In steps of a tile, so that the host holds no more than that.
-void TiledTensor::fill(int64_t first) {
+void TiledTensor::fill() {
   const int64_t step = std::max<int64_t>(tile_rows_, 1);
   for (int64_t r = 0; r < rows_; r += step) {
     const int64_t count = std::min(step, rows_ - r);
-    upload(r, planned(first + r, count));
+    upload(r, planned(r, count));
   }
 }
 

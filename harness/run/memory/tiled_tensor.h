@@ -31,13 +31,13 @@ class TiledTensor {
 
   // The values that inputs have: a distribution, given to a tile of rows.
   void plan(const InputPlan& plan, uint64_t seed, const Binding& binding);
-  // Rows that keep their values; all others become 0.
-  void keep_rows(std::vector<int64_t> kept) { kept_ = std::move(kept); }
+  // Plans zeros for all rows but these, which are sorted.
+  void zero_rows_except(std::vector<int64_t> rows) { nonzero_rows_ = std::move(rows); }
   // Packed bytes of planned rows [first, first + count).
   std::vector<std::byte> planned(int64_t first, int64_t count) const;
 
-  // Writes the planned rows from `first` on, all rows of this tensor.
-  void fill(int64_t first);
+  // Writes the planned rows.
+  void fill();
   void poison(unsigned char byte);
   // Packed bytes of rows in memory.
   std::vector<std::byte> download(int64_t first, int64_t count) const;
@@ -54,7 +54,7 @@ class TiledTensor {
   bool row_wise_ = false;
   int64_t rows_ = 1, row_elements_ = 1, tile_rows_ = 0;
   std::vector<std::byte> tile_;
-  std::vector<int64_t> kept_;  // sorted; empty: all
+  std::vector<int64_t> nonzero_rows_;  // sorted; empty: all
   DeviceBuffer memory_;
 };
 

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 #include "kernels/simt/simt.h"
 
 namespace {
@@ -27,8 +27,8 @@ int run(const char* id, const char* block, const char* thread) {
   parse_block(block, config.stop_block);
   config.stop_thread = static_cast<unsigned>(std::strtoul(thread, nullptr, 10));
   const tigon::Problem problem = tigon::make_problem(tigon::parse_case(id));
-  tigon::Placed placed(problem);
-  placed.run(0);
+  tigon::DeviceCase on_device(problem);
+  on_device.run(0);
   return tigon::kExitOk;
 }
 

@@ -1,24 +1,15 @@
-// A case in device memory: guarded tensors and workspace, ready to be called.
+// A case in device memory: its tensors and workspace, guarded, and calls on them.
 #pragma once
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "harness/judge/verdict.h"
 #include "harness/run/judging/oracle.h"
 #include "harness/run/memory/arena.h"
+#include "harness/run/memory/stop.h"
 
 namespace tigon {
-
-// A verdict that ends the case early.
-struct Stop {
-  Verdict verdict;
-  std::string reason;
-};
-
-// The same, from a status of the implementation instead of what it did.
-struct Refused : Stop {};
 
 // An implementation's outputs by tensor name, packed.
 using OutputBytes = std::map<std::string, std::vector<std::byte>>;
@@ -33,18 +24,17 @@ struct Layout {
   std::map<std::string, std::string> memory_of = {};
 };
 
-class Placed {
+class DeviceCase {
  public:
   // Allocates, asks for the workspace and prepares the implementation. `problem` must outlive it.
-  // Throws Stop,
-  // and Refused for a status.
-  explicit Placed(const Problem& problem, Layout layout = {});
+  // Throws Stop, and Refused for a status.
+  explicit DeviceCase(const Problem& problem, Layout layout = {});
 
   // Another problem of the same shapes and options, whose inputs the next calls take.
   void use(const Problem& problem) { problem_ = &problem; }
 
-  // One call over poisoned outputs; returns the outputs. Of `round`, the lowest bit chooses poison
-  // and guards and the whole the executor's order. Throws Stop.
+  // One call over poisoned outputs; returns the outputs. The lowest bit of `round` chooses poison
+  // and guards, all of it the executor's order. Throws Stop.
   OutputBytes run(int round, double* seconds = nullptr);
 
   // The same in steps. fill() uploads inputs and poisons the rest, call() only enqueues.

@@ -1,5 +1,5 @@
 // Cases in device memory.
-#include "harness/run/memory/placed.h"
+#include "harness/run/memory/device_case.h"
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ std::string index_text(const std::vector<int64_t>& shape, size_t element) {
   return text;
 }
 
-Placed::Placed(const Problem& problem, Layout layout)
+DeviceCase::DeviceCase(const Problem& problem, Layout layout)
     : problem_(&problem), layout_(std::move(layout)) {
   for (const CaseTensor& t : problem.tensors) {
     const std::string& name = t.info->name;
@@ -76,17 +76,17 @@ Placed::Placed(const Problem& problem, Layout layout)
   if (impl.prepare) require(impl.prepare(problem.c.dtype, bound_));
 }
 
-ArenaTensor& Placed::memory(const CaseTensor& t) {
+ArenaTensor& DeviceCase::memory(const CaseTensor& t) {
   const auto shared = layout_.memory_of.find(t.info->name);
   return tensors_.at(shared == layout_.memory_of.end() ? t.info->name : shared->second);
 }
 
-bool Placed::is_overwritten(const CaseTensor& t) const {
+bool DeviceCase::is_overwritten(const CaseTensor& t) const {
   return t.is_output || std::any_of(layout_.memory_of.begin(), layout_.memory_of.end(),
                                     [&](const auto& pair) { return pair.second == t.info->name; });
 }
 
-void Placed::fill(int round) {
+void DeviceCase::fill(int round) {
   for (auto& [name, tensor] : tensors_) tensor.set_round(round % 2);
   for (const CaseTensor& t : problem_->tensors)
     if (t.is_input)
@@ -99,11 +99,11 @@ void Placed::fill(int round) {
   }
 }
 
-void Placed::call(Stream stream) {
+void DeviceCase::call(Stream stream) {
   require(problem_->implementation->run(problem_->c.dtype, bound_, stream));
 }
 
-OutputBytes Placed::run(int round, double* seconds) {
+OutputBytes DeviceCase::run(int round, double* seconds) {
   fill(round);
   executor_set_order(round);
   executor_reset();
@@ -116,7 +116,7 @@ OutputBytes Placed::run(int round, double* seconds) {
   return collect();
 }
 
-OutputBytes Placed::collect() {
+OutputBytes DeviceCase::collect() {
   OutputBytes outputs;
   std::optional<std::string> damage, modified;
   for (const CaseTensor& t : problem_->tensors) {
