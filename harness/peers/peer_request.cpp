@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <set>
 
 #include "harness/run/inputs/inputs.h"
 #include "harness/run/memory/convert.h"
@@ -53,6 +54,30 @@ bool is_made_by(const Pass* before, const std::string& name) {
   });
 }
 
+bool writes(const TensorInfo& t) { return t.role == Role::kOut || t.role == Role::kInOut; }
+
+// How a peer differentiates the op: what forward returns, in its order, the gradient that is given
+// for each of that, and the gradient of each input.
+Json autograd_of(const OpSpec& op) {
+  Json autograd = {{"outputs", Json::array()}, {"upstream", Json::object()}};
+  Json& gradients = autograd["gradients"] = Json::object();
+  std::set<std::string> read, returned;
+  for (const TensorInfo& t : find_pass(op, "forward")->tensors) {
+    if (is_input(t)) read.insert(t.name);
+    if (!writes(t) || t.is_on_request) continue;
+    returned.insert(t.name);
+    autograd["outputs"].push_back(t.name);
+  }
+  for (const Pass& pass : op.passes)
+    for (const TensorInfo& t : pass.tensors) {
+      if (t.is_on_request) continue;
+      if (is_input(t) && returned.count(t.gradient_of))
+        autograd["upstream"][t.gradient_of] = t.name;
+      if (writes(t) && read.count(t.gradient_of)) gradients[t.gradient_of] = t.name;
+    }
+  return autograd;
+}
+
 class Request {
  public:
   Request(const Case& c, const std::filesystem::path& folder, const Problem* problem)
@@ -64,6 +89,7 @@ class Request {
              {"pass", c.pass},
              {"dtype", tigon::name_of(c.dtype)},
              {"seed", c.seed},
+             {"autograd", autograd_of(*find_op(c.op))},
              {"folder", folder.string()}};
     json_["tensors"] = json_["signature"] = json_["required"] = Json::array();
     json_["options"] = Json::object();

@@ -62,7 +62,8 @@ std::vector<TensorInfo> tensors_of() {
                        field.is_on_request,
                        {},
                        field.is_strided,
-                       {field.may_alias.begin(), field.may_alias.end()}});
+                       {field.may_alias.begin(), field.may_alias.end()},
+                       field.gradient_of != nullptr ? field.gradient_of : ""});
   });
   bind_detail::add_dtypes<Args<F64>>(DType::kF64, &tensors);
   bind_detail::add_dtypes<Args<F32>>(DType::kF32, &tensors);

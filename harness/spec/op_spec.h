@@ -23,6 +23,7 @@ struct TensorInfo {
   std::map<DType, DType> dtype;             // storage type by policy (kF64, kF32, kBF16, kF16)
   bool is_strided = false;                  // its rows may lie apart
   std::vector<std::string> may_alias = {};  // inputs whose memory this output may be
+  std::string gradient_of = {};             // the tensor whose gradient it holds, or nothing
 };
 
 struct OptionInfo {

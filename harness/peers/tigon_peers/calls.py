@@ -10,25 +10,15 @@ class Unsupported(Exception):
 
 @dataclasses.dataclass
 class Op:
-    """Outputs in the order in which functions return them; the upstream gradient of each; gradient of each input."""
+    """What the contract says of its gradients: outputs in the order in which functions return them; the upstream gradient of
+    each; the gradient of each input."""
 
-    outputs: tuple
+    outputs: list
     upstream: dict
     gradients: dict
 
 
-OPS = {
-    "rms_norm": Op(("y",), {"y": "dy"}, {"x": "dx", "w": "dw"}),
-    "add_rms_norm": Op(("h", "y"), {"h": "dh", "y": "dy"}, {"x": "dx", "w": "dw"}),
-    "layer_norm": Op(("y",), {"y": "dy"}, {"x": "dx", "w": "dw", "b": "db"}),
-    "rope": Op(("q", "k"), {"q": "dq", "k": "dk"}, {"q": "dq", "k": "dk"}),
-    "swiglu": Op(("y",), {"y": "dy"}, {"a": "da", "b": "db"}),
-    "geglu": Op(("y",), {"y": "dy"}, {"a": "da", "b": "db"}),
-    "softmax": Op(("y",), {"y": "dy"}, {"x": "dx"}),
-    "cross_entropy": Op(("loss",), {"loss": "dloss"}, {"logits": "logits"}),
-    "linear_cross_entropy": Op(("loss",), {"loss": "dloss"}, {"x": "dx", "w": "dw"}),
-}
-OUT_OF_PLACE = {"q_out": "q", "k_out": "k", "dq_out": "dq", "dk_out": "dk"}
+APART = "_out"  # "q_out" is what is else written over "q"
 BY_FUNCTION, BY_GRADIENT = "the function", "torch.autograd.grad with retain_graph"
 BY_BOTH = "the function and torch.autograd.grad"
 
@@ -71,24 +61,24 @@ def _require_known(request, given, made):
 
 def _renamed(results, wanted):
     """Results under the names of outputs that were asked for beside the tensors that are else changed in place."""
-    apart = {old: new for new, old in OUT_OF_PLACE.items() if new in wanted}
+    apart = {name.removesuffix(APART): name for name in wanted if name.endswith(APART)}
     return {apart.get(name, name): value for name, value in results.items()}
 
 
 def prepared(module, backend, request, tensors):
     """The Call of a request's pass. `tensors`: {name: tensor} of the signature's inputs. Raises Unsupported."""
-    op, one_pass = OPS.get(request["op"]), request["pass"]
+    op, one_pass = Op(**request["autograd"]), request["pass"]
     explicit = getattr(module, f"{request['op']}_{one_pass}", None)
     function = explicit or getattr(module, request["op"], None)
-    if op is None or function is None:
+    if function is None:
         raise Unsupported(f"has nothing for {request['op']} {one_pass}")
     wanted = {t["name"] for t in request["tensors"] if t["role"] != "in"}
     try:
         words = _words(function, request, tensors)
     except NotImplementedError as error:
         raise Unsupported(str(error)) from error
-    made = {*op.outputs, *op.gradients.values(), *OUT_OF_PLACE}
-    _require_known(request, words, made)
+    made = {*op.outputs, *op.gradients.values()}
+    _require_known(request, words, made | {name + APART for name in made})
     absent = sorted(name for name in _parameters(function) & set(request["required"]) if words.get(name) is None)
     if absent:
         raise Unsupported(f"needs {', '.join(absent)}")

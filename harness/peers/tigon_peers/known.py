@@ -1,8 +1,8 @@
 """Which peers there are: a file NAME_peer.py in harness/peers, or in a folder of TIGON_PEERS, each.
 
 Such a file has functions of the ops' names. Each takes tensors and options of its op's forward signature by the names of
-its parameters and returns the outputs in the order of calls.OPS, differentiable unless a function OP_PASS beside it says
-what the pass is; that one takes the upstream gradient too and returns {output: value}. Attributes of a function:
+its parameters. It returns the outputs in the order of that signature, differentiable unless a function OP_PASS beside it
+says what the pass is; that one takes the upstream gradient too and returns {output: value}. Attributes of a function:
   prepare              makes the words of a call from those of the signature, before anything is timed
   gradient_in_forward  the gradient is made in forward, so that only forward_backward compares
   waits                the host waits for the GPU in the middle, so that no graph captures it
