@@ -31,7 +31,7 @@ class FrameTest(CommandTest):
     def test_the_launcher_lists_them_and_needs_no_compiler(self):
         tools = self.folder / "bin"
         tools.mkdir()
-        for tool in ("bash", "dirname", "cat"):
+        for tool in ("bash", "dirname", "cat", "grep"):
             (tools / tool).symlink_to(shutil.which(tool))
         environment = {"PATH": str(tools), "TIGON_PYTHON": sys.executable, "HOME": str(self.folder)}
 
