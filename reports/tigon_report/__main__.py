@@ -17,6 +17,7 @@ COMMANDS = {
     "export": ("exporters", "records in other tools' formats"),
     "compare": ("compare", "two runs, case by case"),
     "dashboard": ("dashboard", "a static site of a history of runs"),
+    "figures": ("cited", "the measured figures of the pages, each from a record"),
     "simulate": ("simulate", "a seeded made-up history, for tests of what reads histories"),
 }
 

@@ -1,0 +1,167 @@
+"""Tests of tigon figures, in a small tree of its own. Run: python3 reports/tests/test_cited.py"""
+import json
+import os
+import subprocess
+import unittest
+
+import sample
+from command_test import CommandTest, full
+from tigon_report import cited_chart
+
+PAGE = "# A page\n\n<!-- figures: {words} -->\n<!-- end figures -->\n\nThe end.\n"
+RECORD = "reports/recorded/peers.jsonl"
+TABLE = f"peers {RECORD}"
+CHART = f"chart charts/peers {RECORD}"
+
+
+class FiguresTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.file("kernels/cross_entropy/cross_entropy.cu", '#include "kernels/loss/row.h"\n')
+        self.file("kernels/loss/row.h", '#include "kernels/device/vec.h"\n')
+        self.file("kernels/device/vec.h", "#pragma once\n")
+        self.file("kernels/rope/rope.cu", '#include "kernels/device/vec.h"\n')
+        self.git("init", "-q")
+        self.commit = self.committed()
+        self.record()
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def git(self, *words):
+        names = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        return subprocess.run(["git", "-C", self.folder, *words], check=True, capture_output=True, text=True, env={**os.environ, **names}).stdout
+
+    def committed(self):
+        self.git("add", "-A")
+        self.git("commit", "-qm", "kernels")
+        return self.git("rev-parse", "HEAD").strip()
+
+    def record(self, quack=1.5e-3, commit=None):
+        header = sample.header("cuda", "NVIDIA H200")
+        header["tool"]["commit"] = commit or self.commit
+        times = {"fused": 1e-3, "torch": 4e-3, "compile": 2e-3, "liger": 1.8e-3, "quack": quack}
+        timed = [{**sample.bench(impl, 1024, 32000, seconds), "samples_s": [seconds * (1 + 0.001 * (i % 5)) for i in range(30)]}
+                 for impl, seconds in times.items()]
+        return self.write(RECORD, [full(record) for record in (header, *timed)])
+
+    def figures(self, *words):
+        return self.tigon("figures", "--root", self.folder, *words)
+
+    def written(self, words):
+        """The page, after tigon figures wrote it."""
+        page = self.file("PAGE.md", PAGE.format(words=words))
+        code, _, errors = self.figures()
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(self.figures("--check")[0], 0)
+        return page
+
+    def wrong(self, code, says):
+        got, _, errors = self.figures("--check")
+        self.assertEqual((got, errors.count("\n")), (code, 1), errors)
+        self.assertIn(says, errors)
+
+    def test_a_table_names_device_date_commit_and_record(self):
+        text = self.written(TABLE).read_text()
+        self.assertIn("| cross_entropy forward + backward | T=1024 V=32000 | 1.000 ms | 3 % | QuACK 1.50 | 2.00 | 4.00 |", text)
+        self.assertIn(f"Measured on NVIDIA H200: 2026-01-01, commit {self.commit[:7]}, [record]({RECORD}).\nThese kernels have not changed since.", text)
+        self.assertTrue(text.startswith("# A page\n") and text.endswith("\nThe end.\n"))
+        self.assertIn("every figure was that of its record", self.figures()[1])
+
+    def test_a_page_in_a_folder_links_the_record_from_there(self):
+        page = self.file("harness/README.md", PAGE.format(words=TABLE))
+        self.figures()
+        self.assertIn(f"[record](../{RECORD})", page.read_text())
+
+    def test_a_changed_figure_fails(self):
+        page = self.written(TABLE)
+        page.write_text(page.read_text().replace("QuACK 1.50", "QuACK 1.60"))
+        self.wrong(1, f"PAGE.md: block '{TABLE}' is not what its records and kernels say")
+
+    def test_another_measurement_fails(self):
+        self.written(TABLE)
+        self.record(quack=1.6e-3)
+        self.wrong(1, f"PAGE.md: block '{TABLE}'")
+
+    def test_a_record_that_is_missing_or_of_no_commit_here(self):
+        self.written(TABLE)
+        self.record(commit="0123456789abcdef")
+        self.wrong(4, "commit 0123456 is not in this history")
+        (self.folder / RECORD).unlink()
+        self.wrong(4, "PAGE.md: block")
+
+    def test_a_shallow_clone_cannot_tell(self):
+        self.written(TABLE)
+        self.file("kernels/rope/rope.cu", "\n")
+        self.committed()
+        shallow = self.folder / "shallow"
+        subprocess.run(["git", "clone", "-q", "--depth", "1", self.folder.as_uri(), shallow], check=True, capture_output=True)
+        self.refused(5, "shallow clone; git fetch --unshallow", "figures", "--root", shallow, "--check")
+
+    def test_a_figure_older_than_its_kernel_fails_until_the_page_says_so(self):
+        for name in ("cross_entropy/cross_entropy.cu", "loss/row.h", "device/vec.h"):
+            page = self.written(TABLE)
+            before = self.file(f"kernels/{name}", (self.folder / "kernels" / name).read_text() + "// faster\n")
+            self.wrong(1, "PAGE.md: block")
+            self.assertEqual(self.figures()[0], 0)
+            self.assertIn("\nThe kernels' sources have changed since.\n", page.read_text())
+            self.assertEqual(self.figures("--check")[0], 0)
+            before.write_text(before.read_text().replace("// faster\n", ""))
+
+    def test_the_kernel_of_another_op_and_tests_do_not_age_it(self):
+        self.written(TABLE)
+        self.file("kernels/rope/rope.cu", "// faster\n")
+        self.file("kernels/loss/tests/row_test.cpp", "\n")
+        self.file("kernels/loss/README.md", "\n")
+        self.committed()
+        self.assertEqual(self.figures("--check")[0], 0)
+
+    def test_a_figure_outside_of_blocks_fails_unless_it_is_code_or_marked(self):
+        for text in ("It takes 3.1 ms.", "40% faster", "faster by 12 %", "in 1.5 GiB", "1.7 times as fast", "17 of 17 caught", "87.9 us", "4 TB/s"):
+            self.file("PAGE.md", f"One.\n{text}\n")
+            self.wrong(1, "PAGE.md:2: '")
+        for text in ("T = 4,096 rows", "`--memory 80GiB`", "```sh\nx --memory 80 GiB\n```", "    at most 3 ms", "at most 3 ms <!-- not measured -->",
+                     "<!-- 3 ms -->", "sm_90, CUDA 13", "two of five"):
+            self.file("PAGE.md", f"One.\n{text}\n")
+            self.assertEqual(self.figures("--check")[0], 0, text)
+
+    def test_what_a_block_says_wrongly_is_one_line(self):
+        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, peers"), ("peers", "names no record"),
+                            (f"claims {RECORD}", "no claim in these records"), (f"baseline naive {RECORD}", "no kernel beside naive")):
+            self.file("PAGE.md", PAGE.format(words=words))
+            self.wrong(1, says)
+        self.file("PAGE.md", f"<!-- figures: {TABLE} -->\n")
+        self.wrong(1, "a block is not closed")
+        self.refused(2, "no page of", "figures", "--root", self.folder, "NONE.md")
+
+    def test_a_chart_is_compared_by_its_data(self):
+        self.written(CHART)
+        files = cited_chart.files(self.folder / "charts/peers")
+        first = [file.read_bytes() for file in files]
+        points = {point["impl"]: point["ratio"] for point in cited_chart.data_in(files[0])[0]["points"]}
+        self.assertEqual(points, {"torch": 4.0, "compile": 2.0, "quack": 1.5})  # of the other packages the fastest
+        files[0].write_bytes(first[0].replace(b"<svg ", b"<svg  "))  # another matplotlib draws it otherwise
+        self.assertEqual(self.figures("--check")[0], 0)
+        files[1].write_bytes(first[1].replace(b'"ratio": 1.5', b'"ratio": 2.5'))
+        self.wrong(1, f"PAGE.md: block '{CHART}'")
+        self.assertEqual(self.figures()[0], 0)
+        self.assertEqual([file.read_bytes() for file in files], first)
+        files[0].unlink()
+        self.wrong(1, f"PAGE.md: block '{CHART}'")
+
+    def test_the_data_of_a_chart_are_json(self):
+        self.written(CHART)
+        text = cited_chart.files(self.folder / "charts/peers")[0].read_text()
+        self.assertEqual(json.loads(cited_chart.DATA.search(text)[1])[0]["case"], "cross_entropy forward + backward")
+
+    def test_no_git_no_answer(self):
+        self.written(TABLE)
+        subprocess.run(["rm", "-rf", self.folder / ".git"], check=True)
+        self.refused(5, "git", "figures", "--root", self.folder, "--check")
+
+
+if __name__ == "__main__":
+    unittest.main()

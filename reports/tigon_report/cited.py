@@ -1,0 +1,162 @@
+"""tigon figures: the measured figures of the pages, each from a record. README.md of reports/ has the rules."""
+import os
+import pathlib
+import re
+import shlex
+import textwrap
+
+from . import cited_chart, load
+from .cited_tables import TABLES
+from .command import EXIT_NOTHING, EXIT_OK, EXIT_WRONG, Parser, say
+from .errors import DataError, UsageError
+from .kernel_age import Kernels
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BEGIN, END = "<!-- figures: ", "<!-- end figures -->"
+BLOCK = re.compile(rf"^{BEGIN}(?P<words>[^>]+?) -->\n(?P<text>.*?)^{END}$", re.M | re.S)
+UNMEASURED = "<!-- not measured -->"
+CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*|`[^`\n]*`|<!--.*?-->", re.M | re.S)
+FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*\s?(?:(?:ns|us|µs|ms|times|[KMGT]i?B|[KMGT]B/s|TFLOP/s)\b|%)|\b\d[\d,]* of \d[\d,]*\b")
+# Pages whose figures have another keeper: what runs wrote, what `describe` writes, what a test compares with `try`.
+KEPT_ELSEWHERE = ("reports/recorded/", "reference/OPS.md", "harness/try/examples/")
+
+
+def name_of(words):
+    return textwrap.shorten(words, 90, placeholder=" ...")
+
+
+class Block:
+    """A block of a page: what it must say, and whether its chart is that of the records."""
+
+    def __init__(self, kernels, page, words):
+        self.words, self.records = [], []
+        for word in shlex.split(words):
+            (self.records if ".jsonl" in word else self.words).append(word)
+        self.folder = page.parent
+        self.kernels = kernels
+        self.runs = [(path, run) for path in self.records for run in self._load(path)]
+        runs = [run for _, run in self.runs]
+        if not runs:
+            raise ValueError("names no record")
+        self.chart = None
+        if self.words[0] == "chart":
+            self.chart = (kernels.root / self.words[1], cited_chart.data_of(runs))
+            body = cited_chart.markup(self._from_page(self.words[1]), self.chart[1])
+        elif self.words[0] in TABLES:
+            body = TABLES[self.words[0]](runs, self.words[1:])
+        else:
+            raise ValueError(f"no generator of that name; there are chart, {', '.join(TABLES)}")
+        self.text = f"{body}\n{self._source()}\n"
+
+    def _load(self, path):
+        file, _, run_id = path.partition(":")
+        return load.load_runs(self.kernels.root / file, run_id or None)
+
+    def _from_page(self, path):
+        return pathlib.Path(os.path.relpath(self.kernels.root / path, self.folder))
+
+    def _source(self):
+        """Where and when this was measured, of what commit, and which kernels have changed since."""
+        sources, changed, spoken_of = {}, set(), set()  # sources: an ordered set for each device
+        for path, run in self.runs:
+            tool = run.header["tool"]
+            commit = f"{tool['commit'][:7]}{' with changes' if tool.get('dirty') else ''}"
+            link = f"[record]({self._from_page(path.partition(':')[0]).as_posix()})"
+            sources.setdefault(run.device, {})[f"{run.date}, commit {commit}, {link}"] = None
+            ops = {record["op"] for kind in run.records.values() for record in kind if record.get("op")} or set(self.kernels.ops)
+            spoken_of |= ops
+            changed |= ops & self.kernels.changed_since(tool["commit"])
+        if not changed:
+            age = "These kernels have not changed since."
+        elif changed == spoken_of:
+            age = "The kernels' sources have changed since."
+        else:
+            age = f"Sources that have changed since: {', '.join(op for op in self.kernels.ops if op in changed)}."
+        measured = [f"Measured on {device}: {'; '.join(places)}." for device, places in sources.items()]
+        return "\n".join([*measured, age])
+
+    def is_in(self, text):
+        drawn = self.chart is None or all(cited_chart.data_in(file) == self.chart[1] for file in cited_chart.files(self.chart[0]))
+        return drawn and text == self.text
+
+
+def blocks_of(kernels, page, problems):
+    """[(match, Block)] of a page; what is wrong with one is added to `problems` as (exit code, line)."""
+    text, found = page.read_text(encoding="utf-8"), []
+    for match in BLOCK.finditer(text):
+        where = f"{page.relative_to(kernels.root)}: block '{name_of(match['words'])}'"
+        try:
+            found.append((match, Block(kernels, page, match["words"])))
+        except ValueError as error:
+            problems.append((EXIT_WRONG, f"{where}: {error}"))
+        except DataError as error:
+            problems.append((EXIT_NOTHING, f"{where}: {error}"))
+    if not len(BLOCK.findall(text)) == len(re.findall(f"^{BEGIN}", text, re.M)) == len(re.findall(f"^{END}", text, re.M)):
+        problems.append((EXIT_WRONG, f"{page.relative_to(kernels.root)}: a block is not closed by a line '{END}'"))
+    return found
+
+
+def stray_figures(page, name):
+    """'file:line: ...' for every number with a unit that stands outside of blocks and of code and is not marked."""
+    if name.startswith(KEPT_ELSEWHERE):
+        return []
+    text = page.read_text(encoding="utf-8")
+    marked = {number for number, line in enumerate(text.split("\n"), 1) if UNMEASURED in line}
+    for hidden in (BLOCK, CODE):
+        text = hidden.sub(lambda match: "\n" * match[0].count("\n"), text)
+    return [f"{name}:{number}: '{found[0]}' comes from no record: put it into a block, or end the line with {UNMEASURED}"
+            for number, line in enumerate(text.split("\n"), 1) if number not in marked for found in FIGURE.finditer(line)]
+
+
+def check(kernels, pages):
+    """(exit code, line) for everything that is wrong with the figures of the pages."""
+    problems = []
+    for page in pages:
+        name = page.relative_to(kernels.root).as_posix()
+        for match, block in blocks_of(kernels, page, problems):
+            if not block.is_in(match["text"]):
+                problems.append((EXIT_WRONG, f"{name}: block '{name_of(match['words'])}' is not what its records and kernels say; run ./tigon figures"))
+        problems += [(EXIT_WRONG, line) for line in stray_figures(page, name)]
+    return problems
+
+
+def write(kernels, pages):
+    """Writes the blocks and charts that differ; the names of what was written, and the problems of the others."""
+    problems, written = [], []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for match, block in blocks_of(kernels, page, problems):
+            if block.is_in(match["text"]):
+                continue
+            if block.chart:
+                cited_chart.draw(*block.chart)
+            text = text.replace(match[0], f"{BEGIN}{match['words']} -->\n{block.text}{END}")
+            written.append(f"{page.relative_to(kernels.root)}: block '{name_of(match['words'])}'")
+        page.write_text(text, encoding="utf-8")
+    return written, problems
+
+
+def main(argv):
+    p = Parser("figures", "Writes the measured figures of the tree's pages from records; --check only compares.\n"
+               "Exit codes: 0 all are those of their records, 1 one is not, 4 a record is missing, 5 no git history.",
+               ["             after a change of a record, a kernel or a page", "--check     what CI runs", "--check README.md"])
+    p.add_argument("pages", nargs="*", help="Markdown files, as paths from the root (default: all of the tree)")
+    p.add_argument("--check", action="store_true", help="change nothing")
+    p.add_argument("--root", type=pathlib.Path, default=ROOT, help="another tree")
+    args = p.parse_args(argv)
+    kernels = Kernels(args.root.resolve())
+    names = args.pages or kernels.git("ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "*.md").splitlines()
+    pages = [kernels.root / name for name in names]
+    for page in pages:
+        if not page.is_file() or kernels.root not in page.resolve().parents:
+            raise UsageError(f"{page}: no page of {kernels.root}")
+    if args.check:
+        problems = check(kernels, pages)
+    else:
+        written, problems = write(kernels, pages)
+        print("\n".join(f"wrote {name}" for name in written) or "every figure was that of its record")
+    for _, text in problems:
+        say("figures", text)
+    if args.check and not problems:
+        print("figures: every figure is that of its record")
+    return min((code for code, _ in problems), default=EXIT_OK)

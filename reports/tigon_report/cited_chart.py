@@ -1,0 +1,78 @@
+"""The chart of a page: the time of peers over that of the kernels. Its data stand at the end of its SVG."""
+import json
+import math
+import re
+
+from .cited_tables import NAMES, PYTORCH, best_of_others, case, cells
+
+DATA = re.compile(r"^<!-- data: (.*) -->$", re.M)
+THEMES = ("light", "dark")
+
+
+def data_of(runs):
+    """[{case, points: [{impl, ratio, low, high}]}]: PyTorch eager and compiled, and the fastest other package."""
+    found = cells(runs)
+    names = [case(cell["ours"]) for cell in found]
+    rows = []
+    for cell, name in zip(found, names):
+        shown = [cell["peers"].get(impl) for impl in PYTORCH] + [best_of_others(cell)]
+        size = f", {cell['ours']['where'].split()[-1]}" if names.count(name) > 1 else ""
+        rows.append({"case": name + size, "points": [_point(row) for row in shown if row]})
+    return rows
+
+
+def _point(row):
+    low, high = (row["against"][key] for key in ("low", "high"))
+    known = math.isfinite(low) and math.isfinite(high)  # too few samples give no interval
+    return {"impl": row["impl"], "ratio": round(row["against"]["ratio"], 3), "low": round(low, 3) if known else None,
+            "high": round(high, 3) if known else None}
+
+
+def files(stem):
+    return [stem.with_name(f"{stem.name}-{theme}.svg") for theme in THEMES]
+
+
+def data_in(file):
+    """The data of a chart that was drawn; None where there is no such file, or no data in it."""
+    found = DATA.search(file.read_text(encoding="utf-8")) if file.is_file() else None
+    return json.loads(found[1]) if found else None
+
+
+def draw(stem, rows):
+    """Draws the light and the dark chart."""
+    from . import figures  # with matplotlib, which a check does without
+
+    def drawing(ax, theme):
+        for impl in _shown(rows):
+            side = -0.2 if impl == "compile" else 0 if impl == "torch" else 0.2  # of the middle of a row
+            mine = [(at + side, point) for at, row in enumerate(rows) for point in row["points"] if point["impl"] == impl]
+            ends = [[abs(point["ratio"] - (point[end] or point["ratio"])) for _, point in mine] for end in ("low", "high")]
+            ax.errorbar([point["ratio"] for _, point in mine], [at for at, _ in mine], xerr=ends,
+                        fmt=figures.MARKERS.get(impl, "v"), markersize=6, linewidth=1.2, color=figures.colour(theme, impl),
+                        label=NAMES[impl])
+        ax.axvline(1, color=theme["limit"], linewidth=1.4)
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_formatter(figures.FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_yticks(range(len(rows)), [row["case"] for row in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xlabel("time / time of Tigon; right of the line Tigon is faster")
+        ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+    figures.Figures(stem.parent).draw(stem.name, "", drawing, size=(9.6, 1.2 + 0.32 * len(rows)))
+    for file in files(stem):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(f"{text.rstrip()}\n<!-- data: {json.dumps(rows)} -->\n", encoding="utf-8")
+
+
+def _shown(rows):
+    """The implementations, in the order of NAMES."""
+    have = {point["impl"] for row in rows for point in row["points"]}
+    return [impl for impl in NAMES if impl in have]
+
+
+def markup(stem, rows):
+    """The chart in a page, where `stem` is its path from the page's folder."""
+    light, dark = files(stem)
+    alt = f"Time over that of Tigon in {len(rows)} cases: {', '.join(NAMES[impl] for impl in _shown(rows))}"
+    return (f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark.as_posix()}">\n'
+            f'<img alt="{alt}" src="{light.as_posix()}"></picture>\n')

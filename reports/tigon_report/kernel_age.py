@@ -1,0 +1,59 @@
+"""Which kernels changed since a commit: a figure speaks of the kernel that it was measured with."""
+import functools
+import pathlib
+import re
+import subprocess
+
+from .errors import DataError, InfrastructureError
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"(kernels/[^/"]+)/', re.M)
+SOURCES = {".h", ".cu", ".cuh", ".cpp"}
+ON_THE_HOST = "kernels/simt"  # runs the kernels on a processor; no part of them
+
+
+class Kernels:
+    """The kernels of the tree in folder `root`, and its git history."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.folders = {file.stem: self._folders(file.parent) for file in sorted(self.root.glob("kernels/*/*.cu")) if file.stem == file.parent.name}
+
+    @property
+    def ops(self):
+        return list(self.folders)
+
+    def changed_since(self, commit):
+        """The ops with a source that differs from `commit`: their own, those of their family and of kernels/device."""
+        changed = self._changed_folders(commit)
+        return {op for op, folders in self.folders.items() if folders & changed}
+
+    def git(self, *words):
+        done = self._git(*words)
+        if done.returncode:
+            raise InfrastructureError(f"{self.root}: git {words[0]} failed; figures are compared with the history of a git clone")
+        return done.stdout
+
+    def _folders(self, own):
+        found, rest = set(), {own.relative_to(self.root).as_posix()}
+        while rest:
+            folder = rest.pop()
+            found.add(folder)
+            for file in self.root.joinpath(folder).glob("*"):
+                if file.suffix in SOURCES:
+                    rest |= set(INCLUDE.findall(file.read_text(encoding="utf-8"))) - found - {ON_THE_HOST}
+        return found
+
+    @functools.lru_cache  # noqa: B019 - one object in the life of a command
+    def _changed_folders(self, commit):
+        if self._git("cat-file", "-e", f"{commit}^{{commit}}").returncode:
+            if self.git("rev-parse", "--is-shallow-repository").strip() == "true":
+                raise InfrastructureError(f"commit {commit[:7]} is not in this shallow clone; git fetch --unshallow")
+            raise DataError(f"commit {commit[:7]} is not in this history, so nobody can tell what was measured")
+        names = self.git("diff", "--name-only", "--no-renames", commit, "--", "kernels").splitlines()
+        return {"/".join(name.split("/")[:2]) for name in names if pathlib.Path(name).suffix in SOURCES and "/tests/" not in name}
+
+    def _git(self, *words):
+        try:
+            return subprocess.run(["git", "-C", self.root, *words], capture_output=True, text=True)
+        except FileNotFoundError as error:
+            raise InfrastructureError("git is missing; figures are compared with the history of a git clone") from error
