@@ -53,7 +53,7 @@ class FiguresTest(CommandTest):
 
     def written(self, words):
         """The page, after tigon figures wrote it."""
-        page = self.file("PAGE.md", PAGE.format(words=words))
+        page = self.file("page.md", PAGE.format(words=words))
         code, _, errors = self.figures()
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(self.figures("--check")[0], 0)
@@ -72,26 +72,26 @@ class FiguresTest(CommandTest):
         self.assertIn("every figure was that of its record", self.figures()[1])
 
     def test_a_page_in_a_folder_links_the_record_from_there(self):
-        page = self.file("harness/README.md", PAGE.format(words=TABLE))
+        page = self.file("harness/page.md", PAGE.format(words=TABLE))
         self.figures()
         self.assertIn(f"[record](../{RECORD})", page.read_text())
 
     def test_a_changed_figure_fails(self):
         page = self.written(TABLE)
         page.write_text(page.read_text().replace("QuACK 1.50", "QuACK 1.60"))
-        self.wrong(1, f"PAGE.md: block '{TABLE}' is not what its records and kernels say")
+        self.wrong(1, f"page.md: block '{TABLE}' is not what its records and kernels say")
 
     def test_another_measurement_fails(self):
         self.written(TABLE)
         self.record(quack=1.6e-3)
-        self.wrong(1, f"PAGE.md: block '{TABLE}'")
+        self.wrong(1, f"page.md: block '{TABLE}'")
 
     def test_a_record_that_is_missing_or_of_no_commit_here(self):
         self.written(TABLE)
         self.record(commit="0123456789abcdef")
         self.wrong(4, "commit 0123456 is not in this history")
         (self.folder / RECORD).unlink()
-        self.wrong(4, "PAGE.md: block")
+        self.wrong(4, "page.md: block")
 
     def test_a_shallow_clone_cannot_tell(self):
         self.written(TABLE)
@@ -105,7 +105,7 @@ class FiguresTest(CommandTest):
         for name in ("cross_entropy/cross_entropy.cu", "loss/row.h", "device/vec.h"):
             page = self.written(TABLE)
             before = self.file(f"kernels/{name}", (self.folder / "kernels" / name).read_text() + "// faster\n")
-            self.wrong(1, "PAGE.md: block")
+            self.wrong(1, "page.md: block")
             self.assertEqual(self.figures()[0], 0)
             self.assertIn("\nThe kernels' sources have changed since.\n", page.read_text())
             self.assertEqual(self.figures("--check")[0], 0)
@@ -115,27 +115,27 @@ class FiguresTest(CommandTest):
         self.written(TABLE)
         self.file("kernels/rope/rope.cu", "// faster\n")
         self.file("kernels/loss/tests/row_test.cpp", "\n")
-        self.file("kernels/loss/README.md", "\n")
+        self.file("kernels/loss/notes.md", "\n")
         self.committed()
         self.assertEqual(self.figures("--check")[0], 0)
 
     def test_a_figure_outside_of_blocks_fails_unless_it_is_code_or_marked(self):
         for text in ("It takes 3.1 ms.", "40% faster", "faster by 12 %", "in 1.5 GiB", "1.7 times as fast", "17 of 17 caught", "87.9 us", "4 TB/s"):
-            self.file("PAGE.md", f"One.\n{text}\n")
-            self.wrong(1, "PAGE.md:2: '")
-        for text in ("T = 4,096 rows", "`--memory 80GiB`", "```sh\nx --memory 80 GiB\n```", "    at most 3 ms", "at most 3 ms <!-- not measured -->",
+            self.file("page.md", f"One.\n{text}\n")
+            self.wrong(1, "page.md:2: '")
+        for text in ("T = 4,096 rows", "`--memory 80GiB`", "```sh\nx --memory 80 GiB\n```", "    at most 3 ms", "at most 3 ms <!-- no record -->",
                      "<!-- 3 ms -->", "sm_90, CUDA 13", "two of five"):
-            self.file("PAGE.md", f"One.\n{text}\n")
+            self.file("page.md", f"One.\n{text}\n")
             self.assertEqual(self.figures("--check")[0], 0, text)
 
     def test_what_a_block_says_wrongly_is_one_line(self):
         for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, peers"), ("peers", "names no record"),
                             (f"claims {RECORD}", "no claim in these records"), (f"baseline naive {RECORD}", "no kernel beside naive")):
-            self.file("PAGE.md", PAGE.format(words=words))
+            self.file("page.md", PAGE.format(words=words))
             self.wrong(1, says)
-        self.file("PAGE.md", f"<!-- figures: {TABLE} -->\n")
+        self.file("page.md", f"<!-- figures: {TABLE} -->\n")
         self.wrong(1, "a block is not closed")
-        self.refused(2, "no page of", "figures", "--root", self.folder, "NONE.md")
+        self.refused(2, "no page of", "figures", "--root", self.folder, "none.md")
 
     def test_a_chart_is_compared_by_its_data(self):
         self.written(CHART)
@@ -146,11 +146,11 @@ class FiguresTest(CommandTest):
         files[0].write_bytes(first[0].replace(b"<svg ", b"<svg  "))  # another matplotlib draws it otherwise
         self.assertEqual(self.figures("--check")[0], 0)
         files[1].write_bytes(first[1].replace(b'"ratio": 1.5', b'"ratio": 2.5'))
-        self.wrong(1, f"PAGE.md: block '{CHART}'")
+        self.wrong(1, f"page.md: block '{CHART}'")
         self.assertEqual(self.figures()[0], 0)
         self.assertEqual([file.read_bytes() for file in files], first)
         files[0].unlink()
-        self.wrong(1, f"PAGE.md: block '{CHART}'")
+        self.wrong(1, f"page.md: block '{CHART}'")
 
     def test_the_data_of_a_chart_are_json(self):
         self.written(CHART)

@@ -14,7 +14,7 @@ from .kernel_age import Kernels
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- figures: ", "<!-- end figures -->"
 BLOCK = re.compile(rf"^{BEGIN}(?P<words>[^>]+?) -->\n(?P<text>.*?)^{END}$", re.M | re.S)
-UNMEASURED = "<!-- not measured -->"
+UNRECORDED = "<!-- no record -->"
 CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*|`[^`\n]*`|<!--.*?-->", re.M | re.S)
 FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*\s?(?:(?:ns|us|µs|ms|times|[KMGT]i?B|[KMGT]B/s|TFLOP/s)\b|%)|\b\d[\d,]* of \d[\d,]*\b")
 # Pages whose figures have another keeper: what runs wrote, what `describe` writes, what a test compares with `try`.
@@ -101,10 +101,10 @@ def stray_figures(page, name):
     if name.startswith(KEPT_ELSEWHERE):
         return []
     text = page.read_text(encoding="utf-8")
-    marked = {number for number, line in enumerate(text.split("\n"), 1) if UNMEASURED in line}
+    marked = {number for number, line in enumerate(text.split("\n"), 1) if UNRECORDED in line}
     for hidden in (BLOCK, CODE):
         text = hidden.sub(lambda match: "\n" * match[0].count("\n"), text)
-    return [f"{name}:{number}: '{found[0]}' comes from no record: put it into a block, or end the line with {UNMEASURED}"
+    return [f"{name}:{number}: '{found[0]}' comes from no record: put it into a block, or mark the line with {UNRECORDED}"
             for number, line in enumerate(text.split("\n"), 1) if number not in marked for found in FIGURE.finditer(line)]
 
 

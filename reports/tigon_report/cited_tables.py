@@ -169,8 +169,8 @@ def claims_table(runs, words):
     newest = {record["claim"]: record for run in runs for record in run.of("claim") if record["quantity"] not in ("share", "points")}
     if not newest:
         raise ValueError("no claim in these records")
-    return table(["claim", "published:", "measured:", "", "how"],
-                 [[r["claim"], r["paper"], r["measured"], r["verdict"], f"{r['size']}; {r['basis']}"] for r in newest.values()])
+    return table(["claim", "published:", "measured:", "", "how", "published in"],
+                 [[r["claim"], r["paper"], r["measured"], r["verdict"], f"{r['size']}; {r['basis']}", r["source"]] for r in newest.values()])
 
 
 def next_action_table(runs, words):
