@@ -122,7 +122,7 @@ void add_converge(Command root, Program* program) {
       fmt::format("Configs: {}\n"
                   "Examples:\n"
                   "  ./tigon converge\n"
-                  "  ./tigon converge --dtype f32 --steps 50 --data README.md\n"
+                  "  ./tigon converge --dtype f32 --steps 50 --data kernels\n"
                   "  ./tigon converge --untied --seed 7\n"
                   "  ./tigon converge --data alpaca.jsonl --pad --tokenizer tokenizer.json "
                   "--vocabulary 50257\n"
