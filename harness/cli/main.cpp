@@ -29,7 +29,10 @@ int run_program(int argc, char** argv) {
   CommandLine line("tigon: fused GPU kernels for LLM training and the harness that proves them",
                    "./tigon");
   line.require_command();
-  line.set_version("tigon " + build_info().version);
+  const BuildInfo build = build_info();
+  line.set_version(build.commit.empty()
+                       ? "tigon " + build.version
+                       : fmt::format("tigon {} ({:.12})", build.version, build.commit));
   const Command root = line.program();
   root.footer(
       "Examples:\n"
