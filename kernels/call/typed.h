@@ -61,10 +61,13 @@ const tigon_op* op_of() {
   return op;
 }
 
-static_assert(Status::kOk == TIGON_OK && Status::kInvalidArgument == TIGON_INVALID &&
-              Status::kUnsupported == TIGON_UNSUPPORTED &&
-              Status::kLaunchFailed == TIGON_LAUNCH_FAILED &&
-              Status::kOutOfMemory == TIGON_OUT_OF_MEMORY);
+constexpr bool is_code(Status::Code code, int32_t of_call) {
+  return static_cast<int32_t>(code) == of_call;
+}
+static_assert(is_code(Status::kOk, TIGON_OK) && is_code(Status::kInvalidArgument, TIGON_INVALID) &&
+              is_code(Status::kUnsupported, TIGON_UNSUPPORTED) &&
+              is_code(Status::kLaunchFailed, TIGON_LAUNCH_FAILED) &&
+              is_code(Status::kOutOfMemory, TIGON_OUT_OF_MEMORY));
 inline Status status_of(const tigon_status& status) {
   return {static_cast<Status::Code>(status.code), status.message};
 }
