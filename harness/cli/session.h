@@ -47,6 +47,7 @@ class Session {
   // A verdict that counts in the last line and the exit code.
   void count(Verdict verdict) { tally_.add(verdict); }
   void junit(JUnitCase c) { junit_.push_back(std::move(c)); }
+  const std::vector<JUnitCase>& junit() const { return junit_; }
 
   const Tally& tally() const { return tally_; }
   std::filesystem::path folder() const;  // where the report of this run goes

@@ -22,6 +22,7 @@ struct CheckOptions {
   int jobs = 0;
   double shrink_s = 5;  // most time to look at a failing case again; 0: none
   bool quick = false, trace = false, verbose = false, headroom = false;
+  bool part = false;  // each kind of case once (kinds.h) instead of all
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };
 struct MutantOptions {

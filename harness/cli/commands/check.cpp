@@ -16,6 +16,7 @@
 #include "harness/cli/text/failure.h"
 #include "harness/cli/text/left_out.h"
 #include "harness/cli/text/terminal.h"
+#include "harness/run/cases/kinds.h"
 #include "harness/run/cases/known_names.h"
 #include "harness/run/judging/properties.h"
 #include "harness/run/memory/headroom.h"
@@ -148,6 +149,7 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   return suite_of(request, options.select, [&](const CheckRequest& r) {
     const bool covering = budget_of(options.select) > 0 && r.cases.empty();
     std::vector<Case> cases = covering ? budgeted_cases(r) : select_cases(r);
+    if (options.part) cases = each_kind_once(cases);
     if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &cases);
     return cases;
   });

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/converge_options.h"
 #include "harness/cli/stages.h"
+#include "harness/cli/text/output_file.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/run/cases/known_names.h"
 #include "harness/run/check.h"
@@ -15,6 +17,9 @@ namespace tigon::cli {
 namespace {
 
 constexpr const char* kLargeConfig = "350m";
+constexpr const char* kMainType = "bf16";
+
+constexpr size_t kMostShown = 3;  // failures of a stage on the terminal; the log has all
 
 struct RunOptions {
   CheckOptions check;
@@ -24,7 +29,7 @@ struct RunOptions {
   std::vector<std::string> ops;
   std::string shard;
   uint64_t seed = 42;
-  bool quick = false;
+  bool full = false, verbose = false;
 
   bool has(const std::string& stage) const {
     return stages.empty() || std::find(stages.begin(), stages.end(), stage) != stages.end();
@@ -34,9 +39,6 @@ struct RunOptions {
 // A stage's failure is its exit code and never ends the run, but for a record that cannot be
 // written.
 int guarded(const char* stage, const std::function<int()>& body) {
-  if (interrupted()) return kExitInterrupted;
-  fmt::print("{}\n", colored(fmt::format("== {} ==", stage), Color::kDim));
-  std::fflush(stdout);
   try {
     return body();
   } catch (const RecordError&) {
@@ -47,26 +49,95 @@ int guarded(const char* stage, const std::function<int()>& body) {
   }
 }
 
+// What the terminal shows of a stage: one line, and the first failures.
+class StageLines {
+ public:
+  StageLines(const Session& session, const char* stage)
+      : session_(session),
+        stage_(stage),
+        before_(session.tally()),
+        judged_(session.junit().size()) {
+    fmt::print(stderr, "tigon: {}\n", stage);
+  }
+  void print(int code) const {
+    const Tally& now = session_.tally();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+    fmt::print("{} {:<9} {} passed, {} failed, {} skipped, {:.0f} s\n",
+               code == kExitOk ? colored("ok    ", Color::kGreen) : colored("FAILED", Color::kRed),
+               stage_, now.passed() - before_.passed(), now.failed() - before_.failed(),
+               now.skipped() - before_.skipped(), took.count());
+    size_t shown = 0;
+    for (size_t i = judged_; i < session_.junit().size() && shown < kMostShown; ++i) {
+      const JUnitCase& c = session_.junit()[i];
+      if (c.outcome != JUnitCase::kFailure && c.outcome != JUnitCase::kError) continue;
+      fmt::print("       {} {}: {}\n", c.classname, c.name, c.reason);
+      ++shown;
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  const Session& session_;
+  const char* stage_;
+  Tally before_;
+  size_t judged_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Runs the stages that are asked for, one after the other.
+class Stages {
+ public:
+  Stages(Session& session, const RunOptions& options)
+      : session_(session), options_(options), log_(session.folder() / "run.log") {}
+
+  void run(const char* name, const std::function<int()>& body) {
+    if (!options_.has(name) || interrupted()) return;
+    const StageLines lines(session_, name);
+    const int code = quietly([&] { return guarded(name, body); });
+    lines.print(code);
+    code_ = combined(code_, code);
+  }
+  // The exit code of all.
+  int end() const {
+    if (!options_.verbose) fmt::print("what the stages printed: {}\n", log_.string());
+    return interrupted() ? kExitInterrupted : code_;
+  }
+
+ private:
+  int quietly(const std::function<int()>& body) const {
+    if (options_.verbose) return body();
+    const OutputFile log(log_);
+    return body();
+  }
+
+  Session& session_;
+  const RunOptions& options_;
+  std::filesystem::path log_;
+  int code_ = kExitOk;
+};
+
+int mutants_of(Session& session, const RunOptions& options) {
+  MutantOptions mutants{.ops = options.ops};
+  if (!options.full) mutants.dtypes = {kMainType};
+  return mutants_stage(session, mutants);
+}
+
 int run_stages(Session& session, const RunOptions& options,
                const convergence::ConvergeRequest& training) {
-  int code = kExitOk;
-  const auto stage = [&](const char* name, const std::function<int()>& body) {
-    if (options.has(name)) code = combined(code, guarded(name, body));
-  };
-  stage("check", [&] { return check_stage(session, options.check); });
-  if (!options.quick && shard_of(options.shard).index == 0)
-    stage("mutants", [&] { return mutants_stage(session, {.ops = options.ops}); });
-  stage("bench", [&] { return bench_stage(session, options.bench); });
-  if (shard_of(options.shard).index > 0) return code;  // a training cannot be divided: shard 0's
-  stage("converge", [&] { return converge_stage(session, training); });
-  if (default_executor() == "cuda" && !options.quick) {
+  const bool is_first = shard_of(options.shard).index == 0;  // faults and trainings have no shards
+  Stages stages(session, options);
+  stages.run("check", [&] { return check_stage(session, options.check); });
+  if (is_first) stages.run("mutants", [&] { return mutants_of(session, options); });
+  stages.run("bench", [&] { return bench_stage(session, options.bench); });
+  if (is_first) stages.run("converge", [&] { return converge_stage(session, training); });
+  if (is_first && default_executor() == "cuda" && options.full) {
     convergence::ConvergeRequest large = training;  // a GPU trains the large preset, too
     large.config = kLargeConfig;
     large.dtypes.clear();
     large.quick = true;
-    stage("converge", [&] { return converge_stage(session, large); });
+    stages.run("converge", [&] { return converge_stage(session, large); });
   }
-  return code;
+  return stages.end();
 }
 
 void prepare(RunOptions* options) {
@@ -77,9 +148,9 @@ void prepare(RunOptions* options) {
     select->shard = options->shard;
     request_of(*select);
   }
-  options->check.quick = options->quick;
-  if (options->quick) options->bench.size = SweepSize::kQuick;
-  options->converge.request.quick = options->quick;
+  options->check.part = !options->full;
+  if (!options->full) options->bench.size = SweepSize::kQuick;
+  options->converge.request.quick = !options->full;
 }
 
 }  // namespace
@@ -90,11 +161,13 @@ void add_run(Command root, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon run\n"
-      "  ./tigon run --quick\n"
+      "  ./tigon run --full      all cases, faults, sizes and types; takes hours, --resume goes "
+      "on\n"
       "  ./tigon run --out /tmp/results --data book.txt\n"
       "  ./tigon run --stages check,report --op rope\n"
-      "A stage that fails does not stop the next. The exit code is the lowest of those that are\n"
-      "not 0.");
+      "Each promise is shown on a part: every kind of case, the faults in bf16, the middle of\n"
+      "every sweep, a short training. A stage that fails does not stop the next. The exit code is\n"
+      "the lowest of those that are not 0.");
   const auto options = std::make_shared<RunOptions>();
   const auto output = std::make_shared<Output>();
   command.list("--op", &options->ops, "ops of check and bench (default: all)");
@@ -108,7 +181,9 @@ void add_run(Command root, Program* program) {
   command.option("--data", &options->converge.request.data,
                  "text for the training (default: licence texts of this system)");
   command.option("--steps", &options->converge.request.steps, "training steps");
-  command.flag("--quick", &options->quick, "tiny cases, few cells, a short training");
+  command.flag("--full", &options->full, "all cases, planted faults, sizes, types and steps");
+  command.flag("-v,--verbose", &options->verbose,
+               "what the stages print goes to the terminal instead of run.log");
   add_output(command, output.get());
   add_resume(command);
   command.run([=] {

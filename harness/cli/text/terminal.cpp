@@ -34,8 +34,7 @@ std::string in_units(double value, double base, std::initializer_list<const char
 }  // namespace
 
 std::string colored(std::string_view text, Color color) {
-  static const bool enabled = use_color();
-  if (!enabled || color == Color::kNone) return std::string(text);
+  if (color == Color::kNone || !use_color()) return std::string(text);
   const int code = color == Color::kGreen    ? 32
                    : color == Color::kRed    ? 31
                    : color == Color::kYellow ? 33
@@ -52,19 +51,32 @@ void print_error(std::string text) {
   fmt::print(stderr, "tigon: {}\n", text);
 }
 
+// How often a bar moves, and a line is written where there is none.
+constexpr std::chrono::milliseconds kDrawn{100}, kSaid{10'000};
+
 Progress::Progress(std::string title, int total)
     : title_(std::move(title)),
       total_(total),
-      bar_(total > 0 && isatty(STDERR_FILENO) != 0 && !is_set("CI")) {}
+      bar_(total > 0 && isatty(STDERR_FILENO) != 0 && !is_set("CI")) {
+  if (bar_) draw("");
+}
 
 Progress::~Progress() { erase(); }
 
 void Progress::step(std::string_view label) {
   ++done_;
   const auto now = std::chrono::steady_clock::now();
-  if (!bar_ || (now - drawn_ < std::chrono::milliseconds(100) && done_ < total_)) return;
+  if (total_ == 0 || now - drawn_ < (bar_ ? kDrawn : kSaid)) return;
   drawn_ = now;
-  draw(label);
+  if (bar_)
+    draw(label);
+  else
+    fmt::print(stderr, "tigon: {}: {} of {}, about {:.0f} s left\n", title_, done_, total_, left());
+}
+
+double Progress::left() const {
+  const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begun_;
+  return done_ == 0 ? 0 : so_far.count() * std::max(0, total_ - done_) / done_;
 }
 
 void Progress::line(std::string_view text) {
@@ -78,10 +90,8 @@ void Progress::line(std::string_view text) {
 void Progress::draw(std::string_view label) {
   constexpr int kWidth = 24;
   const int filled = kWidth * std::min(done_, total_) / total_;
-  const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begun_;
-  const double left = so_far.count() * std::max(0, total_ - done_) / done_;
   fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {}/{} {:.0f} s left, {}", title_, "", filled, "",
-             kWidth - filled, done_, total_, left, label.substr(0, 60));
+             kWidth - filled, done_, total_, left(), label.substr(0, 60));
   std::fflush(stderr);
   shown_ = true;
 }

@@ -16,8 +16,8 @@ std::string colored(std::string_view text, Color color);
 // spaces, and of a text without end the middle is left out.
 void print_error(std::string text);
 
-// A bar on stderr when that is a terminal and CI is not set; else nothing. Lines for stdout go
-// through line(), which keeps the bar below them.
+// A bar on stderr when that is a terminal and CI is not set; else a line every ten seconds. Lines
+// for stdout go through line(), which keeps the bar below them.
 class Progress {
  public:
   // `total` steps; 0: not known, no bar.
@@ -33,11 +33,13 @@ class Progress {
  private:
   void draw(std::string_view label);
   void erase();
+  double left() const;  // seconds
 
   std::string title_;
   int total_, done_ = 0;
   bool shown_ = false, bar_;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now(), drawn_{};
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point drawn_ = begun_;
 };
 
 // Bytes as text, binary units: "1.5 GiB". Seconds: "12.3 µs". A rate in decimal units: "3.2 TB/s".

@@ -1,0 +1,14 @@
+// A small part of many cases in which every kind of case is met.
+#pragma once
+#include <vector>
+
+#include "harness/run/cases/case.h"
+
+namespace tigon {
+
+// Of each op, pass and implementation: every size of each axis, and in each element type every
+// input set, value of an option, layout and exact property, at least once; in the order given.
+// Greedy, so that few cases do (Chvatal 1979). Deterministic.
+std::vector<Case> each_kind_once(const std::vector<Case>& cases);
+
+}  // namespace tigon
