@@ -19,7 +19,7 @@ keep() {
   cp "$file" "$history/.$id.part" && mv "$history/.$id.part" "$history/$id.jsonl"
 }
 
-stage run "$TIGON" --device cuda run --out "$out/run"
+stage run "$TIGON" --device cuda run --full --out "$out/run"
 stage keep-run keep run
 stage aa "$TIGON" --device cuda gate --aa --out "$out/aa"
 stage keep-aa keep aa

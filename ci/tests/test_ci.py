@@ -272,37 +272,6 @@ class Scripts(unittest.TestCase):
         self.assertIn("not a record", summary)
 
 
-class Launcher(unittest.TestCase):
-    def programs(self, *command):
-        """What ./tigon builds before the command."""
-        text = (ROOT / "tigon").read_text()
-        self.assertTrue(text.endswith('main "$@"\n'))
-        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
-            file.write(text.removesuffix('main "$@"\n') + 'programs host "$@"\n')
-            file.flush()
-            done = subprocess.run(["bash", file.name, *command], capture_output=True, text=True, check=True)
-        return done.stdout.split()
-
-    def test_what_a_command_starts_is_built(self):
-        base = ["tigon", "tigon-checked"]
-        mutants = [*base, "tigon-mutants", "judge_faults", "tigon-cheats"]
-        for command, wanted in (
-            ("check --quick", base),
-            ("converge --quick", base),
-            ("converge --all", [*base, "tigon-controls"]),
-            ("converge --quick --all --out x", [*base, "tigon-controls"]),
-            ("converge --controls", [*base, "tigon-controls"]),
-            ("run", mutants),
-            ("run --quick", base),
-            ("run --tag a=b", mutants),
-            ("mutants", mutants),
-            ("mutants --quick", mutants),
-            ("mutants --faults my.faults", [*base, "tigon-own-mutants"]),
-        ):
-            with self.subTest(command):
-                self.assertEqual(self.programs(*command.split()), wanted)
-
-
 class Templates(unittest.TestCase):
     """The templates call what exists; lint.sh checks their shape."""
 

@@ -150,6 +150,30 @@ class LauncherTest(unittest.TestCase):
         out, _ = second.communicate(timeout=60)
         self.assertEqual((second.returncode, out), (0, "program list\n"))
 
+    def test_a_command_builds_what_it_starts(self):
+        (self.root / "programs").write_text((self.root / "tigon").read_text().replace('\nmain "$@"', '\nprograms host "$@"'))
+        base = ["tigon", "tigon-checked"]
+        planted = [*base, "tigon-mutants", "judge_faults", "tigon-cheats"]
+        for command, wanted in (
+            ("check --quick", base),
+            ("converge --quick", base),
+            ("converge --all", [*base, "tigon-controls"]),
+            ("converge --quick --all --out x", [*base, "tigon-controls"]),
+            ("converge --controls", [*base, "tigon-controls"]),
+            ("run", [*base, "tigon-mutants"]),
+            ("run --tag a=b", [*base, "tigon-mutants"]),
+            ("run --full", planted),
+            ("run --stages check,mutants", [*base, "tigon-mutants"]),
+            ("run --op rope --stages=check,report --full", base),
+            ("mutants", planted),
+            ("mutants --quick", planted),
+            ("mutants --faults my.faults", [*base, "tigon-own-mutants"]),
+        ):
+            with self.subTest(command):
+                done = subprocess.run(["bash", self.root / "programs", *command.split()], env=self.environment(),
+                                      capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.split(), wanted)
+
     def test_every_command_of_the_help_is_one(self):
         _, out, _ = self.run_tigon("--help")
         commands = set(re.findall(r"^  ([a-z-]+)  +\S|   ([a-z-]+)  +\S", out, re.M))

@@ -115,6 +115,30 @@ TEST(TigonProgram, list_and_describe_show_every_op) {
   }
 }
 
+TEST(TigonProgram, run_shows_a_line_for_each_stage_and_keeps_the_rest_in_a_file) {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = {"run",
+                                    "--op",
+                                    "softmax",
+                                    "--stages",
+                                    "check,bench",
+                                    "--out",
+                                    (folder.path() / "run").string()};
+  const ProgramRun run = run_tigon(words);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_LE(std::count(run.out.begin(), run.out.end(), '\n'), 8) << run.out;
+  EXPECT_NE(run.out.find("ok     check "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("ok     bench "), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("softmax forward"), std::string::npos) << run.out;
+  std::ifstream log(folder.path() / "run" / "run.log");
+  const std::string kept{std::istreambuf_iterator<char>(log), {}};
+  EXPECT_NE(kept.find("softmax forward fused"), std::string::npos) << kept;
+  words.back() = (folder.path() / "again").string();
+  words.push_back("--verbose");
+  EXPECT_NE(run_tigon(words).out.find("softmax forward fused"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "again" / "run.log"));
+}
+
 TEST(TigonProgram, a_check_leaves_valid_records_and_counts_in_its_last_line) {
   const TemporaryFolder folder;
   auto arguments = small_check(folder.path());

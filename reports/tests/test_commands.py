@@ -53,21 +53,6 @@ class FrameTest(CommandTest):
         for name in names:
             self.assertNotIn("no command", run(name, "--help").stderr, name)
 
-    def test_a_command_builds_what_it_starts(self):
-        def programs(*words):
-            with_functions = LAUNCHER.read_text().replace('\nmain "$@"', '\nprograms host "$@"')
-            done = subprocess.run(["bash", "-c", with_functions, str(LAUNCHER), *words], text=True, capture_output=True)
-            return set(done.stdout.split())
-
-        usual = {"tigon", "tigon-checked"}
-        self.assertEqual(programs("check", "rope"), usual)
-        planted = usual | {"tigon-mutants", "judge_faults", "tigon-cheats"}
-        self.assertEqual(programs("mutants"), planted)
-        self.assertEqual(programs("run"), planted)
-        self.assertEqual(programs("run", "--stages", "check,mutants"), planted)
-        self.assertEqual(programs("run", "--quick"), usual)
-        self.assertEqual(programs("run", "--op", "rope", "--stages=check,report"), usual)
-
     def test_a_full_disk_and_a_closed_pipe(self):
         path = self.write("a.jsonl", full_run())
         if os.path.exists("/dev/full"):

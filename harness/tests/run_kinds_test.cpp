@@ -1,0 +1,63 @@
+// A part of the cases in which every kind is met.
+#include "harness/run/cases/kinds.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/run/check.h"
+
+namespace tigon {
+namespace {
+
+// What is met, told otherwise than kinds.cpp tells it: from the words of the ids.
+std::set<std::string> words_of(const std::vector<Case>& cases) {
+  std::set<std::string> words;
+  for (const Case& c : cases) {
+    const std::string id = case_id(c);
+    const std::string kernel = c.op + "/" + c.pass + "/" + c.impl + "/";
+    size_t begin = id.find('/', kernel.size()) + 1;
+    for (size_t end; begin <= id.size(); begin = end + 1) {
+      end = std::min(id.find(',', begin), id.size());
+      std::string word = id.substr(begin, end - begin);
+      if (word.rfind("shift=", 0) == 0 || word.rfind("gap=", 0) == 0)
+        word.resize(word.find('='));  // how far does not matter
+      const bool is_size = c.axes.count(word.substr(0, word.find('='))) > 0;
+      words.insert(kernel + (is_size ? "" : std::string(name_of(c.dtype)) + "/") + word);
+    }
+  }
+  return words;
+}
+
+std::vector<Case> all_cases(const std::string& op) {
+  CheckRequest request;
+  request.ops = {op};
+  return select_cases(request);
+}
+
+TEST(EachKindOnce, every_word_of_the_cases_is_met_by_few) {
+  for (const OpSpec& op : all_ops()) {
+    const std::vector<Case> all = all_cases(op.name), part = each_kind_once(all);
+    EXPECT_EQ(words_of(part), words_of(all)) << op.name;
+    EXPECT_LT(2 * part.size(), all.size()) << op.name;
+  }
+}
+
+TEST(EachKindOnce, cases_stay_in_order_and_come_once) {
+  const std::vector<Case> all = all_cases("rope"), part = each_kind_once(all);
+  size_t next = 0;
+  for (const Case& c : part) {
+    while (next < all.size() && case_id(all[next]) != case_id(c)) ++next;
+    ASSERT_LT(next++, all.size()) << case_id(c);
+  }
+}
+
+TEST(EachKindOnce, nothing_is_left_out_of_one_and_of_none) {
+  EXPECT_TRUE(each_kind_once({}).empty());
+  const std::vector<Case> one = {all_cases("softmax").front()};
+  EXPECT_EQ(each_kind_once(one).size(), 1u);
+}
+
+}  // namespace
+}  // namespace tigon
