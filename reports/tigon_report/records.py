@@ -163,8 +163,11 @@ def files_of(paths):
     return files
 
 
-def read_file(file, notice=lambda text: None):
-    """Yields the Lines of one file. `notice` is called with a sentence about each thing that was left out."""
+def read_file(file, notice=lambda text: None, skip_damaged=False):
+    """Yields the Lines of one file. `notice` is called with a sentence about each thing that was left out.
+
+    Damage is an error, or with `skip_damaged` one more thing that is left out.
+    """
     name, damaged, count = str(file), [], 0
     with open(file, "rb") as stream:
         for number, line in enumerate(stream, 1):
@@ -187,9 +190,16 @@ def read_file(file, notice=lambda text: None):
     if damaged:
         number, error = damaged[0]
         more = f" ({len(damaged)} such lines)" if len(damaged) > 1 else ""
-        raise DataError(f"{name}:{number}: not a record: {error}{more}")
-    if count == 0:
+        _leave_out(f"{name}:{number}: not a record: {error}{more}", notice if skip_damaged else None)
+    elif count == 0:
         raise DataError(f"{name}: no record in it")
+
+
+def _leave_out(text, notice):
+    """Says `text` to `notice`; without one it is an error."""
+    if notice is None:
+        raise DataError(text)
+    notice(f"{text}; left out")
 
 
 def read(paths, notice):

@@ -1,6 +1,6 @@
 """tigon dashboard: a static site of many runs over time, from records alone; needs neither server nor script.
 
-Exit codes: 0 written, 2 usage, 4 records missing or damaged, 5 the site cannot be written.
+Exit codes: 0 written, 2 usage, 4 no records, or some that contradict each other, 5 the site cannot be written.
 """
 
 import concurrent.futures
@@ -40,7 +40,7 @@ def main(argv):
         nargs="*",
         help=f"results folders, folders of them, or records.jsonl files (default: {' and '.join(DEFAULT_RUNS[:2])})",
     )
-    parser.add_argument("--out", required=True, help="folder of the site; its pages are replaced")
+    parser.add_argument("--out", required=True, help="folder of the site: new, empty or an earlier site, whose pages are replaced")
     parser.add_argument(
         "--anchor",
         help="part of the id of one timed case: histories are ratios to it "
@@ -52,6 +52,7 @@ def main(argv):
         raise UsageError("--commit-url must hold {commit}, e.g. https://example.org/commit/{commit}")
     from . import history, scan, site  # matplotlib takes a second; --help does not need it
 
+    site.require_own(arguments.out)
     files = records.files_of(arguments.runs or default_runs())
     store = scan.scan(files, lambda text: say("dashboard", text))
     try:

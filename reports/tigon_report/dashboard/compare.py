@@ -3,7 +3,7 @@
 import json
 import math
 
-from . import history
+from . import history, state
 
 BAND_OF_TWO = math.sqrt(2)  # a ratio of two runs is noisier than one run by this factor
 
@@ -42,8 +42,8 @@ def _row(series, before, after):
 
 
 def newest_pair(store, every):
-    """{before, after, rows} of the newest GPU run and the newest before it of the same device and another commit."""
-    timed = [run for run in store.runs if run.timed]
+    """{before, after, rows} of the newest complete GPU run and the one before it of its device and another commit."""
+    timed = [run for run in store.runs if run.timed and state.counts(run)]
     for after in reversed(timed):
         earlier = [run for run in timed if run.device == after.device and run.started < after.started]
         if earlier:

@@ -5,10 +5,10 @@ import math
 import re
 
 from .. import records, units
-from . import changepoints, draw, history
+from . import changepoints, draw, history, state
 from .scan import stable_id
 
-HISTORY_OF_MISSING = 5  # a cell is missing when most of so many earlier runs of the same command timed it
+HISTORY_OF_MISSING = 5  # a cell is missing when most of so many earlier runs of the same kind timed it
 WATCH = 0.012  # newest points closer to their level than this are not worth a look, however narrow the band
 
 
@@ -20,52 +20,39 @@ def repro(record):
 
 
 def newest_runs(store):
-    """The newest run of each device, one that timed or checked where there is any, GPUs first."""
-    newest = {run.device: run for run in store.runs}
-    newest.update({run.device: run for run in store.runs if run.timed or run.checks.cases})
+    """The newest run of each device, one that says how main is where there is any, GPUs first."""
+    newest = {run.device: run for run in sorted(store.runs, key=state.counts)}
     return sorted(newest.values(), key=lambda run: (not run.on_gpu, run.device))
 
 
 def newest_checked(store):
-    """{device: its newest run that checked anything}."""
-    return {run.device: run for run in store.runs if run.checks.cases}
-
-
-def newest_timed(store):
-    """{device: its newest run that timed anything}."""
-    return {run.device: run for run in store.runs if run.timed or run.bad_cells}
-
-
-def _same_work(run, other):
-    return (
-        run.device == other.device and (run.header.get("command") or [])[1:] == (other.header.get("command") or [])[1:]
-    )
+    """{device: its newest run that checked anything and says how main is}."""
+    return {run.device: run for run in store.runs if run.checks.cases and state.counts(run)}
 
 
 def missing(store, every):
-    """[(series, run)] of cells that the newest timed run of a device lacks although its earlier runs had them."""
+    """[(series, run)] of cells that a run of the state of main lacks although earlier ones of its kind had them."""
     found = []
-    for device, newest in newest_timed(store).items():
+    for newest in state.newest(store):
         earlier = [
             run
             for run in store.runs
-            if run.timed and run is not newest and _same_work(run, newest) and run.started <= newest.started
+            if run.timed and run is not newest and state.counts(run) and state.scope(run) == state.scope(newest)
         ][-HISTORY_OF_MISSING:]
-        for series in every:
-            if series.cell.device == device and newest.id not in series.cell.points and earlier:
+        for series in every if newest.timed or newest.bad_cells else ():
+            is_mine = series.cell.counts and series.cell.device == newest.device
+            if is_mine and newest.id not in series.cell.points and earlier:
                 if 2 * sum(run.id in series.cell.points for run in earlier) > len(earlier):
                     found.append((series, newest))
     return found
 
 
 def failures(store, every):
-    """Rows of everything that failed or is missing in the newest run of each device."""
+    """Rows of everything that failed or is missing in the state of main; what a peer cannot do is not among it."""
     slugs = {(series.name, series.cell.basis, series.cell.device): series.slug for series in every}
     rows, told = [], set()
-    checked, timed = newest_checked(store), newest_timed(store)
-    for run in {run.id: run for run in [*checked.values(), *timed.values(), *newest_runs(store)]}.values():
-        counted = run.checks.failures if checked.get(run.device) is run else []
-        for record in [*counted, *(run.bad_cells if timed.get(run.device) is run else [])]:
+    for run in state.newest(store):
+        for record in [*run.checks.failures, *run.bad_cells]:
             slug = slugs.get((stable_id(record["case_id"]), record.get("basis"), run.device))
             rows.append(
                 {
@@ -105,18 +92,18 @@ def failures(store, every):
     return gone + rows
 
 
-def recent_steps(every, days):
-    """(worse, moved): steps of the last `days` days that are still there and that code explains; and all others."""
+def steps(every, days):
+    """(worse, moved): steps to slower that code explains and that are still there, however old; others of `days` days."""
     worse, moved = [], []
     for series in every:
         newest = history.days(series.runs[-1])
         for change, label in zip(series.changes, series.labels):
-            if not history.days(label.after) > newest - days:
-                continue
-            step = (series, change, label)
             before = series.centre[change.index - 1]
             stays = series.centre[-1] - before > changepoints.LEAST_STEP / 2
-            (worse if label.cause == "code" and change.change > 0 and stays else moved).append(step)
+            if series.cell.counts and label.cause == "code" and change.change > 0 and stays:
+                worse.append((series, change, label))
+            elif history.days(label.after) > newest - days:
+                moved.append((series, change, label))
     return (sorted(worse, key=lambda step: -step[1].change), sorted(moved, key=lambda step: -abs(step[1].change)))
 
 
@@ -136,12 +123,12 @@ def watch(every):
     found = []
     for series in every:
         series.above = math.expm1(float(series.ratio[-1] - series.centre[-1]))
-        if series.outside > 0 and series.above > WATCH and len(series.runs) >= 2 * changepoints.MINIMUM:
+        if series.cell.counts and series.outside > 0 and series.above > WATCH and len(series.runs) >= 2 * changepoints.MINIMUM:
             found.append(series)
     return sorted(found, key=lambda series: -series.above)
 
 
-def summary(store, every, failed, worse, days):
+def summary(store, every, failed, worse):
     """{bad, sentence, detail}: the answer in one sentence."""
     parts = []
     counts = collections.Counter("missing" if row["verdict"] == "missing" else "failed" for row in failed)
@@ -149,16 +136,23 @@ def summary(store, every, failed, worse, days):
         parts.append(f"{counts['failed']} failed")
     if counts["missing"]:
         parts.append(f"{counts['missing']} cells are missing")
+    every = [series for series in every if series.cell.counts]
     cases = {series.slug for series, _, _ in worse}
     if worse:
-        top, change, _ = worse[0]
+        top, change, label = worse[0]
         parts.append(
-            f"{len(cases)} of {len(every)} cases got slower by code in the last {days} days, "
-            f"most of all {top.name} by {100 * change.change:.1f} %"
+            f"{len(cases)} of {len(every)} cases are slower by code, "
+            f"most of all {top.name} by {100 * change.change:.1f} % since {label.after.started[:10]}"
         )
     long_enough = [series for series in every if len(series.runs) >= 2 * changepoints.MINIMUM]
     if parts:
         return {"bad": True, "sentence": "Yes: " + "; ".join(parts) + ".", "detail": _history_note(every, long_enough)}
+    if not state.newest(store):
+        return {
+            "bad": False,
+            "sentence": "Nobody knows: no complete run of a committed tree is among the records.",
+            "detail": f"The newest run: {newest_runs(store)[0].why_not}.",
+        }
     if not every:
         return {
             "bad": False,
@@ -173,8 +167,7 @@ def summary(store, every, failed, worse, days):
         }
     return {
         "bad": False,
-        "sentence": f"No: nothing failed or is missing, and none of {len(long_enough)} cases got slower by "
-        f"code in the last {days} days.",
+        "sentence": f"No: nothing failed or is missing, and none of {len(long_enough)} cases is slower by code.",
         "detail": _history_note(every, long_enough),
     }
 
@@ -207,7 +200,7 @@ def map_cells(every, value, worst):
     devices = collections.defaultdict(dict)
     for series in every:
         record = series.cell.record
-        if not record["impl"].startswith("fused") or value(series) is None:
+        if not (series.cell.counts and record["impl"].startswith("fused")) or value(series) is None:
             continue
         axes = dict(record["axes"])
         column = f"T={axes.pop('T')}" if "T" in axes else "other"

@@ -3,6 +3,7 @@
 import json
 
 from .. import load
+from . import state
 
 
 def as_run(run, records):
@@ -11,8 +12,8 @@ def as_run(run, records):
 
 
 def newest_with(store, wanted):
-    """{device: newest run for which wanted(run) holds}, GPUs first."""
-    found = {run.device: run for run in store.runs if wanted(run)}
+    """{device: newest run for which wanted(run) holds}, a complete one where there is any, GPUs first."""
+    found = {run.device: run for run in sorted(store.runs, key=state.counts) if wanted(run)}
     return dict(sorted(found.items(), key=lambda item: (not item[1].on_gpu, item[0])))
 
 

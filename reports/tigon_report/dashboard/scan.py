@@ -7,6 +7,8 @@ import re
 
 from .. import records
 from ..errors import DataError
+from ..peers import is_peer
+from . import state
 
 # Kinds with few records: kept whole, by run. Timings (bench) are kept as Point, checks as counts (see Checks).
 WHOLE = {"memory", "trace", "converge", "converge_verdict", "static", "aa", "gate", "mutant", "soak", "fault"}
@@ -33,10 +35,17 @@ class Cell:
     record: dict  # the newest record, for axes, bytes, flop and bound
     device: str
     points: dict = dataclasses.field(default_factory=dict)
+    counts: bool = False  # whether it is a case of main: what a peer takes, or only a part of a run timed, is not
 
     @property
     def basis(self):
         return self.record["basis"]
+
+    def keep_state(self, runs):
+        """Leaves the points of `runs`, the ids of those that say how main is, where there are any."""
+        kept = {run_id: point for run_id, point in self.points.items() if run_id in runs}
+        self.points = kept or self.points
+        self.counts = bool(kept) and not is_peer(self.record["impl"])
 
 
 @dataclasses.dataclass
@@ -89,6 +98,10 @@ class RunInfo:
     def device(self):
         return (self.header.get("device") or {}).get("name") or "host"
 
+    @property
+    def why_not(self):
+        return state.why_not(self)
+
     def environment(self):
         """{machine, driver, build: {name: value}} of what can move a number without a change of the code."""
         header = self.header
@@ -112,6 +125,7 @@ class Store:
     runs: list
     cells: dict
     records: int
+    left_out: list  # sentences about what is damaged
 
     def run(self, run_id):
         return self._by_id[run_id]
@@ -135,7 +149,7 @@ def _origin(file, header):
 def _take_check(checks, record):
     outcome = records.outcome_of(record["verdict"])
     setattr(checks, outcome, getattr(checks, outcome) + 1)
-    if outcome == "failed":
+    if outcome == "failed" and not is_peer(record["impl"]):
         checks.failures.append(record)
     key = tuple(record.get(name) for name in ("op", "pass", "impl", "dtype", "executor"))
     checks.cases[key] += 1
@@ -148,6 +162,7 @@ def _take_check(checks, record):
 class _Reader:
     def __init__(self):
         self.runs, self.cells, self.records, self._checked = {}, {}, 0, set()
+        self.homeless = collections.Counter()  # records by file and run, of runs whose own record is not there
 
     def take(self, line, number):
         """Files one record away; `number` is that of its file."""
@@ -159,10 +174,8 @@ class _Reader:
             return
         run = self.runs.get(record["run_id"])
         if run is None:
-            raise DataError(
-                f"{line.where}: no run record of {record['run_id']} before it; it says where this was measured"
-            )
-        if kind == "bench":
+            self.homeless[line.file, record["run_id"]] += 1
+        elif kind == "bench":
             self._bench(run, record, number, line)
         elif kind == "check":
             self._check(run, record)
@@ -183,7 +196,7 @@ class _Reader:
         if not run.on_gpu or record["executor"] != "cuda" or record["basis"] == "wall":
             return  # times of the host executor are no kernel speed and appear nowhere
         if record["verdict"] != "passed" or not record["median_s"]:
-            if record not in run.bad_cells:
+            if record not in run.bad_cells and not is_peer(record["impl"]):
                 run.bad_cells.append(record)
             return
         key = (stable_id(record["case_id"]), record["basis"], run.device)
@@ -199,23 +212,36 @@ class _Reader:
             )
         run.timed += known is None
         cell.points[run.id] = point  # of a resumed run the last counts
-        if record.get("time", "") >= cell.record.get("time", ""):
+        if self._rank(record) >= self._rank(cell.record):
             cell.record = record
+
+    def _rank(self, record):
+        """What the newest record of a case is chosen by; whether its run ended is not known yet."""
+        return not state.partial(self.runs[record["run_id"]]), record.get("time", "")
 
 
 def scan(files, notice):
-    """Reads `files` into a Store. Raises DataError for damage, contradictions, or when there is no run."""
-    reader = _Reader()
+    """Reads `files` into a Store. Damage is left out and said. Raises DataError for contradictions, or without a run."""
+    reader, left_out = _Reader(), []
+
+    def leave_out(text):
+        notice(text)
+        left_out.append(text)
+
     for number, path in enumerate(files):
-        for line in records.read_file(path, notice):
+        for line in records.read_file(path, leave_out, skip_damaged=True):
             reader.take(line, number)
+    for (file, run_id), count in reader.homeless.items():
+        leave_out(f"{file}: {count} records of {run_id} have no run record, which says where they were measured; left out")
     if not reader.runs:
         raise DataError("no run in " + ", ".join(map(str, files[:3])) + "; give results folders or records.jsonl files")
     runs = sorted(reader.runs.values(), key=lambda run: (run.started, run.id))
+    counting = {run.id for run in runs if state.counts(run)}
     for cell in reader.cells.values():
+        cell.keep_state(counting)
         cell.record.pop("samples_s", None)
         cell.record.setdefault("axes", records.axes_of(cell.record))
-    return Store(runs, reader.cells, reader.records)
+    return Store(runs, reader.cells, reader.records, left_out)
 
 
 def raw_lines(files, wanted):

@@ -11,6 +11,7 @@ import markupsafe
 import numpy
 
 from .. import units
+from ..errors import UsageError
 from . import compare, downloads, draw, history, landing, scan, sizes, views
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
@@ -54,6 +55,22 @@ FIGURE_COLOURS = {
 }
 
 
+MARK = "/* A site of tigon dashboard: it may replace what is in this folder. */\n"
+
+
+def require_own(folder):
+    """Raises UsageError unless `folder` is new, empty but for hidden files, or a site that this program wrote."""
+    folder = pathlib.Path(folder)
+    if folder.is_dir():
+        style = folder / "dashboard.css"
+        is_own = style.is_file() and style.read_bytes().startswith(MARK.encode())
+        is_free = all(path.name.startswith(".") for path in folder.iterdir())
+    else:
+        is_own, is_free = False, not folder.exists()
+    if not (is_own or is_free):
+        raise UsageError(f"--out {folder}: holds what tigon dashboard did not write; name a new folder")
+
+
 def style_sheet():
     """The report's style with the theme button's rules added: the same variables by system setting and by choice."""
     text = REPORT_STYLE.read_text(encoding="utf-8")
@@ -65,7 +82,7 @@ def style_sheet():
         f":root[data-theme=light] {{{light}{colours[0]} color-scheme: light; }}\n"
         f":root[data-theme=dark] {{{dark}{colours[1]} color-scheme: dark; }}\n"
     )
-    return text + rules + (TEMPLATES / "dashboard.css").read_text(encoding="utf-8")
+    return MARK + text + rules + (TEMPLATES / "dashboard.css").read_text(encoding="utf-8")
 
 
 def _absent_is_none(shown):
@@ -238,7 +255,7 @@ def write(folder, store, files, every, commit_url):
     site.text("dashboard.css", style_sheet())
     site.text("dashboard.js", (TEMPLATES / "dashboard.js").read_text(encoding="utf-8"))
     failed = landing.failures(store, every)
-    worse, moved = landing.recent_steps(every, history.RECENT_DAYS)
+    worse, moved = landing.steps(every, history.RECENT_DAYS)
     site.page(
         "index.html",
         "landing.html.j2",
@@ -246,7 +263,7 @@ def write(folder, store, files, every, commit_url):
         worse=worse,
         moved=moved,
         watch=landing.watch(every),
-        summary=landing.summary(store, every, failed, worse, history.RECENT_DAYS),
+        summary=landing.summary(store, every, failed, worse),
         aa=views.aa_sentence(store),
         newest=landing.newest_runs(store),
         checked=landing.newest_checked(store),
