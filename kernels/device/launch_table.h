@@ -1,6 +1,5 @@
-// Shapes that a kernel can be launched in, and which one a launch takes where that has been
-// measured on this machine (`tigon tune`). Host side. Nothing is chosen unless a tool does: then a
-// launch takes the shape that its kernel's own rule says.
+// Shapes that a kernel can be launched in, and which of them a launch takes. Without a tuned table
+// (`tigon tune`) a launch takes the kernel's default shape. Host side.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -8,9 +8,8 @@
 
 namespace tigon {
 
-// The shapes of one kernel, smallest rows first; those that are there for `tigon tune` only stand
-// behind one that holds as long a row. A piece is 16 bytes, or one element where rows are not
-// aligned.
+// The shapes of one kernel, smallest rows first. Shapes for `tigon tune` only stand behind one that
+// holds as long a row.
 template <size_t kCount>
 using RowTable = ShapeTable<kCount>;
 
@@ -19,8 +18,8 @@ inline constexpr int kRowThreads = kLanes < 128 ? 128 : kLanes;
 template <int kLanes>
 inline constexpr int kRowsPerBlock = kRowThreads<kLanes> / kLanes;
 
-// The kernel of the last shape of a table reads what registers cannot hold twice: no row is too
-// long.
+// The kernel of a table's last shape takes rows of any length: it reads twice what registers cannot
+// hold.
 template <const auto& kTable>
 constexpr bool takes_long_rows(const LaunchShape& shape) {
   LaunchShape last = kTable.shapes[std::size(kTable.shapes) - 1];

@@ -87,18 +87,18 @@ constexpr RowTable<4> kBackwardElements = {
         },
 };
 
-// A value near the mean of the row's part that a warp has: the mean of its first pieces. What the
-// sums about it lose is a factor of at most 1 + kPieces, where all of the variance is in those.
+// A value near the mean of the elements that a warp has of a row: the mean of its first pieces. The
+// sums about it lose a factor of at most 1 + kPieces, when those pieces have all of the variance.
 template <int kLanes, class T, int kWidth, class Count>
 TIGON_DEVICE float centre_of(const Piece<T, kWidth>& first, int mine, Count pieces) {
   constexpr int kGroup = kLanes < 32 ? kLanes : 32;
   float f[kWidth] = {};
   if (mine > 0) unpack_piece(first, f);
   const int before = kLanes > 32 ? static_cast<int>(threadIdx.x) % kLanes / 32 * 32 : 0;
-  const Count left = pieces - before;
-  const auto count = static_cast<float>(left < 1        ? 1
-                                        : left < kGroup ? left
-                                                        : Count{kGroup}) *
+  const Count remaining = pieces - before;
+  const auto count = static_cast<float>(remaining < 1        ? 1
+                                        : remaining < kGroup ? remaining
+                                                             : Count{kGroup}) *
                      static_cast<float>(kWidth);
   const float centre = fast_div(warp_reduce<kGroup>(sum_of(f), Sum{}), count);
   // An infinite one would make every difference infinite or a NaN.
@@ -118,8 +118,9 @@ TIGON_DEVICE void add_centred(const Piece<T, kWidth>& piece, float centre, float
   }
 }
 
-// sum / h, exact where it is a float: 14 times 1000 by sum * (1 / h) alone is 1000.00006. A
-// division needs registers that kernels here do not have. An infinite sum has no residual.
+// sum / h, exact where the quotient is a float. sum * (1 / h) alone is not: of 14 elements of 1000
+// it makes 1000.00006. A division needs more registers than these kernels have free. An infinite
+// sum has no residual.
 TIGON_DEVICE float mean_of(float sum, float h, float inverse_h) {
   const float quotient = sum * inverse_h, residual = fmaf(-quotient, h, sum);
   return fabsf(residual) <= fabsf(sum) ? fmaf(residual, inverse_h, quotient) : quotient;

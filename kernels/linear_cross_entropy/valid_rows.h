@@ -1,7 +1,7 @@
-// Leaves ignored rows out of the products: what belongs to the rows that are not ignored is
-// gathered in front of the chunks and spread behind them. Their number is known on the device
-// alone, so the caller gives a bound to which the products are cut; places behind the last row hold
-// an ignored row of zeros. With more rows than the bound every result is NaN.
+// Leaves ignored rows out of the products. The valid rows are gathered into places before the
+// chunks are computed, and their results are spread to their rows afterwards. Only the device knows
+// their number, so the caller gives a bound, and the products are cut to it. Places behind the last
+// valid row hold an ignored row of zeros. With more valid rows than the bound every result is NaN.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -57,8 +57,8 @@ list_rows_kernel(const int64_t* target, int64_t rows, int64_t ignore_index, RowL
 
 TIGON_DEVICE bool too_many(const RowList& list) { return load(list.count) > list.most; }
 
-// to [columns] = from, or `otherwise` where that is null; the first `vectors` pieces of 16 bytes
-// whole.
+// to [columns] = from, or `otherwise` where that is null. The first `vectors` 16-byte vectors are
+// moved whole.
 template <class T>
 TIGON_DEVICE void move_row(const T* from, T* to, int columns, int vectors, float otherwise) {
   constexpr int kWidth = kVec<T>;
@@ -166,7 +166,7 @@ Gathered<Args> gathered(const Args& a, void* data) {
   c.target = view(static_cast<const int64_t*>(parts.take<int64_t>(most)), most);
   c.lse = view(parts.take<float>(most), most);
   const bool none = a.reduction == Reduction::kNone;
-  // Without memory, what is given stays given: sizes depend on that.
+  // Without memory a tensor that is given stays given: sizes depend on that.
   const auto per_row = [&](auto& v) {
     if (!v) return;
     float* const part = parts.take<float>(most);

@@ -33,7 +33,7 @@ int64_t chunk_rows(const Args& a) {
   return std::clamp<int64_t>(chunk, 1, std::max<int64_t>(1, rows));
 }
 
-// Memory that is written when all logits are there, and may hold some of them until then.
+// The memory of dw, which is written late and may hold logits until then.
 struct Spare {
   void* data = nullptr;   // nullptr also where only sizes are asked for
   int64_t row_bytes = 0;  // of a row for each column of the logits; 0: no such memory
@@ -41,7 +41,7 @@ struct Spare {
 
 template <class T>
 Spare spare_of(const View<T, 2>& dw) {
-  if (!dw || dw.stride[0] != dw.shape[1]) return {};  // what is between its rows is not ours
+  if (!dw || dw.stride[0] != dw.shape[1]) return {};  // the gaps between rows are the caller's
   return {dw.data, dw.shape[1] * static_cast<int64_t>(sizeof(T))};
 }
 
@@ -51,7 +51,7 @@ Spare spare_memory(const Args& a) {
   return {};
 }
 
-// nullptr stays that.
+// Where segments start in that memory; null for null.
 template <class Elem>
 Elem* first_segment(void* memory) {
   return reinterpret_cast<Elem*>(round_up(reinterpret_cast<intptr_t>(memory), kSegmentAlignment));
@@ -81,7 +81,7 @@ struct Plan {
   LogitsRoom room = {};      // where the vocabulary is cut
   Elem* logits = nullptr;    // the chunk in the scratch
   Elem* segments = nullptr;  // where segments start in the memory of dw
-  // Where it is summed over chunks and is not fp32 itself.
+  // For a gradient that is summed over chunks and is not fp32 itself.
   float* dw_sum = nullptr;  // [V, H]
   float* dx_sum = nullptr;  // [T, H]
   bool sums_dw = false, sums_dx = false;

@@ -15,10 +15,10 @@ enum class Split : int { kRows, kVocabulary };
 // logits_bytes: most bytes of logits in the scratch; at least one row, or eight columns, are always
 // held there.
 //
-// max_valid_rows: at least as many as rows are not ignored, so that ignored ones cost nothing: the
-// products are cut to that many rows. Only the caller knows it, because nothing here waits for the
-// device: the data loader counts. Should more rows not be ignored, every result of the call is NaN,
-// dw_accum too. -1: not known, ignored rows are computed like others.
+// max_valid_rows: a bound on the rows that are not ignored. The products are cut to that many rows,
+// so that ignored rows cost nothing. Only the caller can know it, e.g. from its data loader:
+// nothing here waits for the device. With more valid rows than the bound every result of the call
+// is NaN, dw_accum too. -1: not known, ignored rows are computed like others.
 struct ChunkOptions {
   int64_t logits_bytes = int64_t{1} << 30;
   Split split = Split::kRows;

@@ -11,7 +11,7 @@ inline constexpr int kRoundThreads = 256;
 inline constexpr int64_t kMaxRoundBlocks = 4096;  // some rows each
 
 // to = from rounded to T, or 0 where `from` is null. One block per row at a time; the first
-// `vectors` pieces of 16 bytes of a row of `to` are written whole.
+// `vectors` 16-byte vectors of a row of `to` are written whole.
 template <class T>
 TIGON_KERNEL(kRoundThreads)
 round_kernel(const float* from,  // [rows, columns]

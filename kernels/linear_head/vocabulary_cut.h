@@ -1,26 +1,26 @@
 // Where logits [T, V] lie when the vocabulary is cut into chunks of columns: plain arithmetic.
 //
-// The memory of dw [V, H] is not written before all logits were looked at once, so some of them may
-// lie there. Rounds go from the right to the left; one holds as many columns as there is room for:
-// on the left a chunk in the scratch, behind it segments in dw's memory, packed from its start.
-// Gradients go from the right to the left, too: when those of a segment are taken, its rows of dw
-// and all behind them are written, so that it and the segments before it must end where its rows
-// begin.
+// The memory of dw [V, H] is not written before all logits have been read once, so some of them may
+// lie there. A round is as many columns as there is room for at a time. Its left columns are a
+// chunk in the scratch; the others are segments in dw's memory, packed from its start. Rounds go
+// from the right to the left, and so do the gradients of a round. Those of a segment overwrite its
+// rows of dw; the rows behind them are written already. So this segment and those before it must
+// end where its rows begin.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
 namespace tigon::linear_head {
 
-// Columns start, and rows of logits are apart, by a multiple of this: 16 bytes of a 16-bit type,
-// without which the GEMM and the row sweep cannot use wide accesses.
+// First columns and strides of logits are multiples of this, 16 bytes of a 16-bit type: the GEMM
+// and the row sweep need that for wide accesses.
 inline constexpr int64_t kPadding = 8;
 inline constexpr int64_t kColumnTile = 256;  // of the GEMM
 // Where segments start in the memory of dw: sweeps over logits take 16 bytes at a time.
 inline constexpr int64_t kSegmentAlignment = 16;
-// The more columns lie in dw's memory, the fewer of its rows are free behind them, and these are
-// what the last segment of a round may have. It gets a 16th of the columns, lest its products be
-// narrow; what has no room then is left to the next round.
+// The last segment of a round can have the columns whose rows of dw are free: the more columns lie
+// in dw's memory, the fewer. It gets a 16th of the columns, lest its products be narrow; columns
+// that then find no room go to the next round.
 inline constexpr int64_t kLastSegmentPart = 16;
 
 inline int64_t round_up(int64_t n, int64_t multiple) {

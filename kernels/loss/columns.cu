@@ -1,6 +1,7 @@
-// The formulas of rows.cu for rows of which some columns are held at a time. Two sweeps of a
-// block per row and part: one reads the logits once and joins their statistics, online and in fp32,
-// to those of the parts before; the other reads them once and writes their gradient over them.
+// The formulas of rows.cu where memory holds a part of each row at a time: some of its columns. A
+// block sweeps over the part of one row. The first sweep reads the logits once and joins their
+// statistics, online and in fp32, to those of the parts before. The second reads them once and
+// writes their gradient over them.
 #include "kernels/loss/columns.h"
 
 #include <climits>
@@ -39,8 +40,8 @@ TIGON_DEVICE void store_statistics(Statistics<LossForm::kGeneral>* to, const Sta
   }
 }
 
-// Where the row's target is among the held columns: negative, or their number and more, where it is
-// not. A target that is no class is in no part.
+// The target's column in this part; -1 where it is in another one. A target that is no class is in
+// no part.
 template <class T>
 TIGON_DEVICE int held_target(const LossRows<T>& a, int64_t target) {
   const int64_t y = target - a.first_column;

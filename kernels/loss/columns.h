@@ -1,5 +1,5 @@
-// Cross entropy of rows of logits that come in parts, some columns at a time: add every part,
-// finish, then take the gradient of every part, whose logits must be there again.
+// Cross entropy of rows of logits that come in parts, some columns at a time. Add every part and
+// finish; then take the gradient of every part, whose logits must be in memory again.
 #pragma once
 #include "kernels/loss/forms.h"
 #include "kernels/loss/rows.h"

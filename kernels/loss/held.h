@@ -9,8 +9,8 @@
 
 namespace tigon {
 
-// The thread that will overwrite the target's logit, which it reads before; the first one where
-// there is none. -1: it is in another block.
+// The thread that reads the target's logit and later overwrites it; thread 0 of the first block
+// where there is no such logit. -1: it is in another block.
 template <class Row>
 TIGON_DEVICE int target_holder(int y, const Slice& s) {
   if (y >= s.head && y < s.tail) return Row::holder_of(y, s);

@@ -29,8 +29,8 @@ TIGON_DEVICE void gradient(const Args& args, const Piece<typename Args::Elem, kW
   for (int j = 0; j < kWidth; ++j) dx[j] = rstd * (dx[j] - x[j] * pull);
 }
 
-// What a thread has in registers. Apart from its counters: nvcc leaves those of an object with
-// arrays in memory until it unrolls loops, and optimises them less.
+// A thread's arrays in registers. Its counters are in another object: nvcc leaves an object with
+// arrays in memory until it unrolls loops, and until then optimises its other members less.
 template <class T, int kWidth, int kPieces, int kRowPieces>
 struct BackwardRegisters {
   Piece<T, kWidth> x[kRowPieces] = {}, dy[kRowPieces] = {}, weight[kPieces] = {};
@@ -45,9 +45,9 @@ class BackwardRows {
   using RowPiece = Piece<T, kWidth>;
   static constexpr bool kCopies = RowQueue<T, kWidth, kLanes, kPieces, kStages>::kCopies;
   static constexpr bool kInShared = kCopies && Upstream::kRowInShared;
-  // Where a row goes to the registers of more than a warp, every row's addresses are computed from
-  // its number: slower with pointers that advance from row to row, though these take fewer
-  // instructions. The cause is not known; other kernels are faster with pointers.
+  // Where more than a warp takes a row to registers, each row's addresses are computed from its
+  // number. Pointers that advance from row to row take fewer instructions and are slower here; the
+  // cause is not known. Other kernels are faster with pointers.
   static constexpr bool kAddressPerRow = kCopies && !Upstream::kRowInShared && kLanes > 32;
 
  public:

@@ -42,9 +42,9 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
 //   start(row, column)      called first; the thread's first piece begins at `column`, and the row
 //                           may be beyond the last
 //   load(at, p, piece)      starts to read the thread's p-th piece, `at` elements behind its first
-//   finish(at, p, piece, f) turns it into the piece to normalise, with the values f
-//   read(at, f)             both, for a piece that registers do not hold; args.x holds it
-//   afterwards prefetch(row)           prefetches a row into L2; one lane calls it
+//   finish(at, p, piece, f) makes it the piece to normalise, with the values f
+//   read(at, f)             both, for a piece beyond those in registers; afterwards args.x holds it
+//   prefetch(row)           prefetches a row into L2; one lane calls it
 template <int kWidth, int kLanes, int kPieces, bool kLongRows, class Args, class Input>
 TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   using T = typename Args::Elem;

@@ -141,10 +141,10 @@ void async_wait(int pending_groups) {
 }
 
 void Worker::check_no_copies_left() {
-  const auto left = std::find_if(thread_copies.begin(), thread_copies.end(),
-                                 [](const auto& copies) { return !copies.empty(); });
-  if (bulk_copies.empty() && left == thread_copies.end()) return;
-  const void* pc = bulk_copies.empty() ? left->front().pc : bulk_copies.front().pc;
+  const auto in_flight = std::find_if(thread_copies.begin(), thread_copies.end(),
+                                      [](const auto& copies) { return !copies.empty(); });
+  if (bulk_copies.empty() && in_flight == thread_copies.end()) return;
+  const void* pc = bulk_copies.empty() ? in_flight->front().pc : bulk_copies.front().pc;
   add_finding(Kind::kAsyncCopy, pc, "asynchronous copies are still in flight when the block ends");
   bulk_copies.clear();
   thread_copies.clear();

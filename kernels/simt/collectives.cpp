@@ -236,10 +236,10 @@ uint32_t active_mask() { return lane_bit(current_thread()); }
 // A lane has exited: groups that waited for nobody else can go on.
 void Worker::warp_thread_left(Warp& w, unsigned lane) {
   if (w.uniform) spread(w);
-  for (uint32_t left = w.pending; left != 0;) {
-    const auto l = static_cast<unsigned>(std::countr_zero(left));
+  for (uint32_t waiting = w.pending; waiting != 0;) {
+    const auto l = static_cast<unsigned>(std::countr_zero(waiting));
     const uint32_t mask = w.call[l].mask;
-    left &= ~mask & ~(1u << l);
+    waiting &= ~mask & ~(1u << l);
     if ((mask >> lane) & 1u) try_complete(*this, w, mask, nullptr);
   }
 }

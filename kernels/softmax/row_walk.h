@@ -116,8 +116,9 @@ TIGON_DEVICE void request_first(const LanePart& part, const RowFeed<T, kWidth, k
   }
 }
 
-// f(a piece of each feed) for all of a row that the thread has: pieces that arrive, in whose place
-// the next row's are requested, then, in long rows, those that registers cannot hold.
+// f(a piece of each feed) for all pieces of a row that the thread has. Those that arrive come
+// first, and the next row's are requested to their slots. In long rows those that registers cannot
+// hold follow.
 template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Feeds>
 TIGON_DEVICE void receive_row(const LanePart& part, const LanePart& next, const F& f,
                               const RowFeed<T, kWidth, kLanes, kPieces>& a, const Feeds&... more) {

@@ -48,9 +48,9 @@ constexpr RowTable<6> element_shapes(const char* name, int blocks) {
 }
 constexpr RowTable<6> kForwardElements = element_shapes("softmax.forward.elements", 8);
 constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
-// For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken;
-// two blocks and more per multiprocessor hide each other's reductions, so that one block of 1024
-// threads is left to devices without clusters.
+// For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken.
+// Two or more blocks per multiprocessor hide each other's reductions; one block of 1024 threads is
+// for devices without clusters.
 constexpr ShapeTable<9> kForwardHeld = {
     .name = "softmax.forward.held",
     .shapes =

@@ -27,13 +27,13 @@ std::vector<Columns> chunks_of(const Round& round, const LogitsRoom& room) {
 }
 
 // Where a segment lies in the memory of dw.
-Bytes piece_bytes(const Columns& c, const Round& round, const LogitsRoom& room) {
+Bytes segment_bytes(const Columns& c, const Round& round, const LogitsRoom& room) {
   const int64_t first = kSegmentAlignment + (c.first - round.in_dw) * room.column_bytes;
   return {first, first + round_up(c.count, kPadding) * room.column_bytes};
 }
 
 // Chunks follow each other without a gap from aligned columns, and none is over the budget. No
-// segment meets rows of dw that are written before its turn is over, or another segment.
+// segment overlaps another, or rows of dw that are written before its gradient has been taken.
 void expect_right(const Round& round, const LogitsRoom& room) {
   EXPECT_LT(round.first, round.end);
   EXPECT_GE(round.first, 0);
@@ -50,14 +50,14 @@ void expect_right(const Round& round, const LogitsRoom& room) {
       EXPECT_LE(c.count, room.scratch_columns);
       continue;
     }
-    const Bytes here = piece_bytes(c, round, room);
+    const Bytes here = segment_bytes(c, round, room);
     EXPECT_EQ(here.first % kSegmentAlignment, 0);
     for (size_t j = 0; j <= i; ++j) {  // itself and those on its right
       const Columns& other = chunks[j];
       const Bytes rows = {other.first * room.dw_row_bytes,
                           (other.first + other.count) * room.dw_row_bytes};
       EXPECT_FALSE(here.meets(rows)) << "column " << c.first << ", rows " << other.first;
-      EXPECT_TRUE(i == j || !here.meets(piece_bytes(other, round, room)));
+      EXPECT_TRUE(i == j || !here.meets(segment_bytes(other, round, room)));
     }
   }
   EXPECT_EQ(end, round.first);
