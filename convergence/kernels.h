@@ -1,8 +1,7 @@
-// The trainer's small kernels: residual add, embedding, Medusa's
-// activation, gradient norm and accumulation, AdamW. Both sides of a
-// comparison use them; sums run in a fixed order, so results do not depend on timing. Pointers are
-// 16-byte aligned device memory and row lengths multiples of 8, as MemoryPlan and problem_with()
-// see to.
+// The trainer's small kernels: residual add, embedding, Medusa's activation, gradient norm and
+// accumulation, AdamW. Both sides of a comparison use them. Sums run in a fixed order, so results
+// do not depend on timing. Pointers are 16-byte aligned device memory and row lengths multiples of
+// 8, as MemoryPlan and problem_with() see to.
 #pragma once
 #include <cstdint>
 

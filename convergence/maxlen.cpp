@@ -77,7 +77,8 @@ int64_t measure(const ModelConfig& config, Side side) {
 // and that of the logits, which in fp32 takes the place of the logits.
 int64_t planned_intermediates(const ModelConfig& c, DType dtype,
                               const std::vector<std::string>& kernels) {
-  if (std::find(kernels.begin(), kernels.end(), "linear_cross_entropy") != kernels.end()) return 0;
+  const std::string head = op_name<linear_cross_entropy::Forward>();
+  if (std::find(kernels.begin(), kernels.end(), head) != kernels.end()) return 0;
   const int64_t each = dtype == DType::kF32 ? 3 * 4 : 2 + 3 * 4;
   return each * c.tokens_per_pass() * c.vocabulary;
 }

@@ -158,11 +158,12 @@ PartsReport measure_parts(const PartsRequest& request) {
 
 std::vector<std::string> ops_of(const ModelConfig& c) {
   std::vector<std::string> ops;
-  if (c.norm == NormKind::kRmsNorm || c.qk_norm) ops.push_back("rms_norm");
-  if (c.norm == NormKind::kLayerNorm) ops.push_back("layer_norm");
-  ops.push_back("rope");
-  ops.push_back(c.activation == Activation::kSwiglu ? "swiglu" : "geglu");
-  ops.push_back("linear_cross_entropy");
+  if (c.norm == NormKind::kRmsNorm || c.qk_norm) ops.push_back(op_name<rms_norm::Forward>());
+  if (c.norm == NormKind::kLayerNorm) ops.push_back(op_name<layer_norm::Forward>());
+  ops.push_back(op_name<rope::Forward>());
+  ops.push_back(c.activation == Activation::kSwiglu ? op_name<swiglu::Forward>()
+                                                    : op_name<geglu::Forward>());
+  ops.push_back(op_name<linear_cross_entropy::Forward>());
   return ops;
 }
 

@@ -29,10 +29,10 @@ struct ModelConfig {
   NormKind norm = NormKind::kRmsNorm;
   float norm_offset = 0.0f;  // of RMSNorm's weights; with one, rounding is Gemma's
   float norm_eps = 1e-5f;
-  bool qk_norm = false;  // RMSNorm of each head of q and k before they are turned
+  bool qk_norm = false;  // RMSNorm of each head of q and k before they are rotated
   Activation activation = Activation::kSwiglu;
   double rope_theta = 10000.0;
-  int rotary = 0;  // columns of a head that are turned; 0: all
+  int rotary = 0;  // columns of a head that are rotated; 0: all
   bool rotary_interleaved = false;
   float softcap = 0.0f;            // of the final logits; 0: none
   float attention_softcap = 0.0f;  // of the scores of attention; 0: none

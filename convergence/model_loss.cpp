@@ -1,8 +1,10 @@
-// The losses: of the backbone's head and of Medusa heads, each over the full vocabulary.
+// Losses with their gradients.
+#include "convergence/model_loss.h"
+
+#include <algorithm>
 #include <cmath>
 
 #include "convergence/kernels.h"
-#include "convergence/model.h"
 #include "convergence/require.h"
 
 namespace tigon::convergence {
@@ -13,27 +15,27 @@ double medusa_scale(int head) { return std::pow(0.8, head + 1); }
 }  // namespace
 
 template <class P>
-linear_cross_entropy::Forward<P> Model<P>::loss_args(const Buffers& b, int head) const {
-  linear_cross_entropy::Forward<P> args;
+linear_cross_entropy::Forward<P> ModelLosses<P>::args(int head) const {
+  const ModelBuffers<Elem>& b = c_.b;
   const auto k = static_cast<size_t>(head);
   const Elem* const x = head < 0 ? b.normed : b.medusa.x;
-  const Elem* const w = b.weight + (head < 0 ? layout_.head : layout_.medusa[k].head);
+  const Elem* const w = c_.weight(head < 0 ? c_.layout.head : c_.layout.medusa[k].head);
   const int64_t* const target = head < 0 ? b.target : b.medusa.target[k];
-  args.x = view(x, tokens(), hidden());
-  args.w = view(w, config_.vocabulary, hidden());
-  args.target = view(target, tokens());
+  linear_cross_entropy::Forward<P> args;
+  args.x = view(x, c_.tokens(), c_.hidden());
+  args.w = view(w, c_.config.vocabulary, c_.hidden());
+  args.target = view(target, c_.tokens());
   args.loss = view(b.loss + head + 1, 1);
-  args.lse = view(b.row_lse, tokens());
-  args.softcap = config_.softcap;
-  args.logits_bytes = config_.logits_bytes;
+  args.lse = view(b.row_lse, c_.tokens());
+  args.softcap = c_.config.softcap;
+  args.logits_bytes = c_.config.logits_bytes;
   args.scratch = b.loss_scratch;
   return args;
 }
 
 template <class P>
-linear_cross_entropy::ForwardBackward<P> Model<P>::loss_gradient_args(const Buffers& b,
-                                                                      int head) const {
-  const linear_cross_entropy::Forward<P> forward = loss_args(b, head);
+linear_cross_entropy::ForwardBackward<P> ModelLosses<P>::gradient_args(int head) const {
+  const linear_cross_entropy::Forward<P> forward = args(head);
   linear_cross_entropy::ForwardBackward<P> args;
   args.x = forward.x;
   args.w = forward.w;
@@ -43,112 +45,126 @@ linear_cross_entropy::ForwardBackward<P> Model<P>::loss_gradient_args(const Buff
   args.softcap = forward.softcap;
   args.logits_bytes = forward.logits_bytes;
   args.scratch = forward.scratch;
-  Elem* dw = nullptr;
-  if (head < 0) {
-    args.dx = view(b.dnormed, tokens(), hidden());
-    dw = b.gradient + layout_.head;
-  } else {
-    const float* const scale = b.medusa.scale + head;
+  int64_t weight = c_.layout.head;
+  Elem* dx = c_.b.dnormed;
+  if (head >= 0) {
+    const float* const scale = c_.b.medusa.scale + head;
     args.dloss = view(scale, 1);
-    args.dx = view(b.medusa.dx, tokens(), hidden());
-    dw = b.gradient + layout_.medusa[static_cast<size_t>(head)].head;
+    dx = c_.b.medusa.dx;
+    weight = c_.layout.medusa[static_cast<size_t>(head)].head;
   }
-  args.dw = view(dw, config_.vocabulary, hidden());
+  args.dx = view(dx, c_.tokens(), c_.hidden());
+  args.dw = view(c_.gradient(weight), c_.config.vocabulary, c_.hidden());
   return args;
 }
 
 template <class P>
-void Model<P>::upload_medusa_scales() {
+size_t ModelLosses<P>::workspace() const {
+  size_t bytes = 0;
+  for (int head = first_head(); head < c_.config.medusa; ++head)
+    bytes = std::max({bytes, c_.ops.workspace(args(head)), c_.ops.workspace(gradient_args(head))});
+  return bytes;
+}
+
+template <class P>
+void ModelLosses<P>::tune() const {
+  require(c_.ops.prepare(gradient_args(first_head())), "choice of a matrix product");
+}
+
+template <class P>
+void ModelLosses<P>::upload_scales() const {
   std::vector<float> scales;
-  for (int k = 0; k < config_.medusa; ++k) scales.push_back(static_cast<float>(medusa_scale(k)));
-  device_upload(b_.medusa.scale, scales.data(), scales.size() * sizeof(float), stream_);
+  for (int k = 0; k < c_.config.medusa; ++k) scales.push_back(static_cast<float>(medusa_scale(k)));
+  device_upload(c_.b.medusa.scale, scales.data(), scales.size() * sizeof(float), c_.stream);
 }
 
 // Head k learns what the backbone's head learns k + 1 places on; what lies beyond the sequence is
 // ignored.
 template <class P>
-void Model<P>::upload_medusa_targets(const Batch& batch) {
-  const auto sequence = static_cast<size_t>(config_.sequence);
-  for (int k = 0; k < config_.medusa; ++k) {
+void ModelLosses<P>::upload_targets(const Batch& batch) const {
+  const auto sequence = static_cast<size_t>(c_.config.sequence);
+  for (int k = 0; k < c_.config.medusa; ++k) {
     std::vector<int64_t> target(batch.target.size(), kIgnored);
     const auto ahead = static_cast<size_t>(k) + 1;
     for (size_t i = 0; i < target.size(); ++i)
       if (i % sequence + ahead < sequence) target[i] = batch.target[i + ahead];
-    device_upload(b_.medusa.target[static_cast<size_t>(k)], target.data(),
-                  target.size() * sizeof(int64_t), stream_);
+    device_upload(c_.b.medusa.target[static_cast<size_t>(k)], target.data(),
+                  target.size() * sizeof(int64_t), c_.stream);
   }
 }
 
 template <class P>
-void Model<P>::medusa_input(int head) {
-  const ParameterLayout::MedusaHead& w = layout_.medusa[static_cast<size_t>(head)];
-  const MedusaBuffers& m = b_.medusa;
-  multiply(product(hidden(), hidden(), b_.normed, weight(w.residual), m.before));
-  const PartRange range = part(Part::kActivation);
-  const Elem *const x = b_.normed, *const before = m.before;
-  require(add_silu(x, before, m.x, tokens() * hidden(), stream_), "activation of a Medusa head");
+void ModelLosses<P>::medusa_input(int head) const {
+  const ParameterLayout::MedusaHead& w = c_.layout.medusa[static_cast<size_t>(head)];
+  const MedusaBuffers<Elem>& m = c_.b.medusa;
+  products_.forward(c_.hidden(), c_.hidden(), c_.b.normed, w.residual, m.before);
+  const PartRange range = c_.part(Part::kActivation);
+  const Elem *const x = c_.b.normed, *const before = m.before;
+  require(add_silu(x, before, m.x, c_.tokens() * c_.hidden(), c_.stream),
+          "activation of a Medusa head");
 }
 
 template <class P>
-void Model<P>::loss_gradient(int head) {
-  const PartRange range = part(Part::kLoss);
-  require(ops_.run(loss_gradient_args(b_, head), stream_), "linear_cross_entropy forward_backward");
+void ModelLosses<P>::gradient(int head) const {
+  const PartRange range = c_.part(Part::kLoss);
+  require(c_.ops.run(gradient_args(head), c_.stream), "linear_cross_entropy forward_backward");
 }
 
 template <class P>
-void Model<P>::medusa_gradient(int head) {
-  const ParameterLayout::MedusaHead& w = layout_.medusa[static_cast<size_t>(head)];
-  const MedusaBuffers& m = b_.medusa;
-  const int64_t size = tokens() * hidden();
-  loss_gradient(head);
+void ModelLosses<P>::medusa_activation_gradient() const {
+  const PartRange range = c_.part(Part::kActivation);
+  const MedusaBuffers<Elem>& m = c_.b.medusa;
   const Elem *const dx = m.dx, *const before = m.before;
-  {
-    const PartRange range = part(Part::kActivation);
-    require(silu_gradient(dx, before, m.dbefore, size, stream_), "activation of a Medusa head");
-  }
-  multiply(weight_gradient(hidden(), hidden(), m.dbefore, b_.normed, gradient(w.residual)));
-  if (config_.frozen) return;
-  add_residual(b_.dnormed, dx, b_.dnormed);
-  Gemm sum = input_gradient(hidden(), hidden(), m.dbefore, weight(w.residual), b_.dnormed);
-  sum.beta = 1.0f;
-  multiply(sum);
+  require(silu_gradient(dx, before, m.dbefore, c_.tokens() * c_.hidden(), c_.stream),
+          "activation of a Medusa head");
 }
 
 template <class P>
-void Model<P>::loss_and_head_gradient() {
-  if (!config_.frozen) loss_gradient(-1);
-  for (int k = 0; k < config_.medusa; ++k) {
+void ModelLosses<P>::medusa_gradient(int head) const {
+  const int64_t hidden = c_.hidden(), w = c_.layout.medusa[static_cast<size_t>(head)].residual;
+  const MedusaBuffers<Elem>& m = c_.b.medusa;
+  Elem *const normed = c_.b.normed, *const dnormed = c_.b.dnormed;
+  gradient(head);
+  medusa_activation_gradient();
+  products_.run(products_.weight_gradient(hidden, hidden, m.dbefore, normed, c_.gradient(w)));
+  if (c_.config.frozen) return;
+  ops_.add_residual(dnormed, m.dx, dnormed);
+  Gemm sum = products_.input_gradient(hidden, hidden, m.dbefore, c_.weight(w), dnormed);
+  sum.beta = 1.0f;
+  products_.run(sum);
+}
+
+template <class P>
+void ModelLosses<P>::run_with_gradients() const {
+  if (!c_.config.frozen) gradient(-1);
+  for (int k = 0; k < c_.config.medusa; ++k) {
     medusa_input(k);
     medusa_gradient(k);
   }
-  if (!config_.frozen)
-    norm_backward(b_.dnormed, b_.x.back(), layout_.final_norm, b_.final_norm, b_.dx);
+  if (!c_.config.frozen)
+    norms_.backward(c_.b.dnormed, c_.b.x.back(), c_.layout.final_norm, c_.b.final_norm, c_.b.dx);
 }
 
 template <class P>
-double Model<P>::total_loss() {
-  const PartRange range = part(Part::kOther);
-  std::vector<float> losses(static_cast<size_t>(config_.medusa) + 1);
-  device_download(losses.data(), b_.loss, losses.size() * sizeof(float), stream_);
-  double sum = config_.frozen ? 0.0 : static_cast<double>(losses[0]);
-  for (int k = 0; k < config_.medusa; ++k)
+void ModelLosses<P>::evaluate() const {
+  for (int head = first_head(); head < c_.config.medusa; ++head) {
+    if (head >= 0) medusa_input(head);
+    require(c_.ops.run(args(head), c_.stream), "linear_cross_entropy forward");
+  }
+}
+
+template <class P>
+double ModelLosses<P>::total() const {
+  const PartRange range = c_.part(Part::kOther);
+  std::vector<float> losses(static_cast<size_t>(c_.config.medusa) + 1);
+  device_download(losses.data(), c_.b.loss, losses.size() * sizeof(float), c_.stream);
+  double sum = c_.config.frozen ? 0.0 : static_cast<double>(losses[0]);
+  for (int k = 0; k < c_.config.medusa; ++k)
     sum += medusa_scale(k) * static_cast<double>(losses[static_cast<size_t>(k) + 1]);
   return sum;
 }
 
-template <class P>
-double Model<P>::evaluate(const Batch& batch) {
-  graphs_.release();
-  upload(batch);
-  forward();
-  for (int head = first_head(); head < config_.medusa; ++head) {
-    if (head >= 0) medusa_input(head);
-    require(ops_.run(loss_args(b_, head), stream_), "linear_cross_entropy forward");
-  }
-  return total_loss();
-}
-
-template class Model<F32>;
-template class Model<BF16>;
+template class ModelLosses<F32>;
+template class ModelLosses<BF16>;
 
 }  // namespace tigon::convergence

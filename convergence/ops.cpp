@@ -13,9 +13,6 @@ namespace tigon::convergence {
 
 namespace {
 
-// "rms_norm" of "rms_norm.forward".
-std::string_view op_of_pass(std::string_view name) { return name.substr(0, name.find('.')); }
-
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -23,7 +20,9 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
 }  // namespace
 
 std::vector<std::string> op_names() {
-  return {"rms_norm", "layer_norm", "rope", "swiglu", "geglu", "linear_cross_entropy"};
+  return {op_name<rms_norm::Forward>(), op_name<layer_norm::Forward>(),
+          op_name<rope::Forward>(),     op_name<swiglu::Forward>(),
+          op_name<geglu::Forward>(),    op_name<linear_cross_entropy::Forward>()};
 }
 
 template <class P>

@@ -87,6 +87,17 @@ Ops<P> naive_ops();
 template <class P>
 Ops<P> mixed_ops(const std::vector<std::string>& fused);
 
+// "rms_norm" of "rms_norm.forward".
+constexpr std::string_view op_of_pass(std::string_view name) {
+  return name.substr(0, name.find('.'));
+}
+
+// op_name<rms_norm::Forward>() is "rms_norm".
+template <template <class> class Args>
+std::string op_name() {
+  return std::string(op_of_pass(Args<F32>::kName));
+}
+
 // What models call.
 std::vector<std::string> op_names();
 
