@@ -50,16 +50,16 @@ inline std::pair<int64_t, int64_t> columns_of(int64_t j, int64_t half, Pairing p
 // x1' = x1 cos + x2 across, x2' = x2 cos + x1 back for every pair of every head of x [T, N, D],
 // into `out` where that is given.
 template <class S>
-void turn(const View<S, 3>& x, const View<S, 3>& out, const Rows<S>& cos, const Rows<S>& across,
-          const Rows<S>& back, Pairing pairing) {
+void rotate(const View<S, 3>& x, const View<S, 3>& out, const Rows<S>& cos, const Rows<S>& across,
+            const Rows<S>& back, Pairing pairing) {
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     const Rows<S> heads = slice(x, t);  // [N, D]
-    auto turned = slice(out ? out : x, t);
-    turned = heads;
+    auto rotated = slice(out ? out : x, t);
+    rotated = heads;
     for (int64_t j = 0; j < cos.cols(); ++j) {
       const auto [a, b] = columns_of(j, cos.cols(), pairing);
-      turned.col(a) = heads.col(a) * cos(t, j) + heads.col(b) * across(t, j);
-      turned.col(b) = heads.col(b) * cos(t, j) + heads.col(a) * back(t, j);
+      rotated.col(a) = heads.col(a) * cos(t, j) + heads.col(b) * across(t, j);
+      rotated.col(b) = heads.col(b) * cos(t, j) + heads.col(a) * back(t, j);
     }
   }
 }
@@ -69,8 +69,8 @@ void forward(const Forward<P>& a) {
   using S = typename P::Elem;
   const Rows<S> cos = angles_of(a.cos, a.positions, a.q.shape[0], a),
                 sin = angles_of(a.sin, a.positions, a.q.shape[0], a);
-  turn<S>(a.q, a.q_out, cos, -sin, sin, a.pairing);
-  turn<S>(a.k, a.k_out, cos, -sin, sin, a.pairing);
+  rotate<S>(a.q, a.q_out, cos, -sin, sin, a.pairing);
+  rotate<S>(a.k, a.k_out, cos, -sin, sin, a.pairing);
 }
 
 template <class P>
@@ -78,16 +78,16 @@ void backward(const Backward<P>& a) {
   using S = typename P::Elem;
   const Rows<S> cos = angles_of(a.cos, a.positions, a.dq.shape[0], a),
                 sin = angles_of(a.sin, a.positions, a.dq.shape[0], a);
-  turn<S>(a.dq, a.dq_out, cos, sin, -sin, a.pairing);
-  turn<S>(a.dk, a.dk_out, cos, sin, -sin, a.pairing);
+  rotate<S>(a.dq, a.dq_out, cos, sin, -sin, a.pairing);
+  rotate<S>(a.dk, a.dk_out, cos, sin, -sin, a.pairing);
 }
 
 // Of an input that is only read it is |x|.
 template <class S>
-void turn_scale(const View<S, 3>& x, const View<S, 3>& out, const Rows<S>& cos, const Rows<S>& sin,
-                Pairing pairing) {
+void rotate_scale(const View<S, 3>& x, const View<S, 3>& out, const Rows<S>& cos,
+                  const Rows<S>& sin, Pairing pairing) {
   for (int64_t t = 0; t < x.shape[0]; ++t) slice(x, t) = slice(x, t).abs().eval();
-  turn<S>(x, out, cos.abs(), sin.abs(), sin.abs(), pairing);
+  rotate<S>(x, out, cos.abs(), sin.abs(), sin.abs(), pairing);
 }
 
 template <class P>
@@ -95,8 +95,8 @@ void forward_scale(const Forward<P>& a) {
   using S = typename P::Elem;
   const Rows<S> cos = angles_of(a.cos, a.positions, a.q.shape[0], a),
                 sin = angles_of(a.sin, a.positions, a.q.shape[0], a);
-  turn_scale<S>(a.q, a.q_out, cos, sin, a.pairing);
-  turn_scale<S>(a.k, a.k_out, cos, sin, a.pairing);
+  rotate_scale<S>(a.q, a.q_out, cos, sin, a.pairing);
+  rotate_scale<S>(a.k, a.k_out, cos, sin, a.pairing);
 }
 
 template <class P>
@@ -104,8 +104,8 @@ void backward_scale(const Backward<P>& a) {
   using S = typename P::Elem;
   const Rows<S> cos = angles_of(a.cos, a.positions, a.dq.shape[0], a),
                 sin = angles_of(a.sin, a.positions, a.dq.shape[0], a);
-  turn_scale<S>(a.dq, a.dq_out, cos, sin, a.pairing);
-  turn_scale<S>(a.dk, a.dk_out, cos, sin, a.pairing);
+  rotate_scale<S>(a.dq, a.dq_out, cos, sin, a.pairing);
+  rotate_scale<S>(a.dk, a.dk_out, cos, sin, a.pairing);
 }
 
 }  // namespace tigon::reference::rope

@@ -64,18 +64,18 @@ std::vector<OptionSet> option_sets() {
            {"dk_out", "given"}}};
 }
 
-// The columns of a head that are turned.
+// The columns of a head that are rotated.
 double rotary_of(const Binding& b) { return b.at("rotary") > 0 ? b.at("rotary") : b.at("D"); }
 
 int64_t partner_of(const Binding& options, int64_t columns, int64_t column) {
   const auto rotary = static_cast<int64_t>(options.at("rotary"));
-  const int64_t turned = rotary > 0 ? rotary : columns;
-  if (column >= turned) return column;
+  const int64_t rotated = rotary > 0 ? rotary : columns;
+  if (column >= rotated) return column;
   const bool interleaved = options.at("pairing") == static_cast<double>(Pairing::kInterleaved);
-  return interleaved ? column ^ 1 : (column + turned / 2) % turned;
+  return interleaved ? column ^ 1 : (column + rotated / 2) % rotated;
 }
 
-// Columns that are not turned stay where they are, or are copied.
+// Columns that are not rotated stay where they are, or are copied.
 Expr bytes_of(const std::string& q_out, const std::string& k_out) {
   return {fmt::format("2*T*(Q*({} ? D : R)+K*({} ? D : R))*elem+4*T*R+(positions ? 8*P*T : 0)",
                       q_out, k_out),
@@ -117,7 +117,7 @@ std::vector<Property> with(std::vector<Property> all, std::vector<Property> more
 }  // namespace
 
 OpSpec contract() {
-  const std::vector<OptionSet> turns = {{}, kInterleaved, kPartial, kSections};
+  const std::vector<OptionSet> rotations = {{}, kInterleaved, kPartial, kSections};
   return {
       .name = "rope",
       .summary = kFormula,
@@ -173,11 +173,11 @@ OpSpec contract() {
                            {scaling("gradient_scaling",
                                     {{"dq", 1}, {"dk", 1}}, {{"dq", 1}, {"dk", 1}}, {}, true),
                             with_options(
-                                turns,
+                                rotations,
                                 same_as_pass("negated_angle", "forward", {{"dq", "q"}, {"dk", "k"}},
                                              {"sin"})),
                             with_options(
-                                turns,
+                                rotations,
                                 inverts_pass("inverse", "forward", {{"dq", "q"}, {"dk", "k"}},
                                              partner_of))})}),
           },

@@ -57,12 +57,12 @@ Tensor both_members(const Eager& e, Tensor angles, DType type, Pairing pairing) 
   return {type, both.data, {tokens, 1, 2 * half}, {2 * half, 2 * half, 1}, both.memory};
 }
 
-enum class Turn { kForward, kBackward };
+enum class Direction { kForward, kBackward };
 
 // (-x2, x1) of the pairs (x1, x2); backward, its transpose (x2, -x1).
-Tensor rotate_pairs(const Eager& e, const Tensor& x, Pairing pairing, Turn turn) {
+Tensor rotate_pairs(const Eager& e, const Tensor& x, Pairing pairing, Direction direction) {
   const Tensor y = e.empty(x.type, x.shape);
-  const bool forward = turn == Turn::kForward;
+  const bool forward = direction == Direction::kForward;
   e.unary(forward ? Unary::kNegate : Unary::kCopy, members(x, pairing, 1), members(y, pairing, 0));
   e.unary(forward ? Unary::kCopy : Unary::kNegate, members(x, pairing, 0), members(y, pairing, 1));
   return y;
@@ -71,34 +71,34 @@ Tensor rotate_pairs(const Eager& e, const Tensor& x, Pairing pairing, Turn turn)
 struct Rotation {
   Tensor cos, sin;
   Pairing pairing;
-  Turn turn;
+  Direction direction;
 };
 
-// Turns the first columns of x, as many as cos has, into y.
+// Rotates the first columns of x, as many as cos has, into y.
 void rotate(const Eager& e, const Tensor& x, const Rotation& r, const Tensor& y) {
-  const int64_t rotary = r.cos.shape[2], rest = x.shape[2] - rotary;
-  Tensor turned = x.slice(2, 0, rotary);
-  if (r.pairing == Pairing::kInterleaved) turned = e.unary(Unary::kCopy, turned);
-  const Tensor straight = e.binary(Binary::kMul, turned, r.cos);
+  const int64_t rotary = r.cos.shape[2], others = x.shape[2] - rotary;
+  Tensor rotated = x.slice(2, 0, rotary);
+  if (r.pairing == Pairing::kInterleaved) rotated = e.unary(Unary::kCopy, rotated);
+  const Tensor straight = e.binary(Binary::kMul, rotated, r.cos);
   const Tensor crossed =
-      r.turn == Turn::kForward
-          ? e.binary(Binary::kMul, rotate_pairs(e, turned, r.pairing, r.turn), r.sin)
-          : rotate_pairs(e, e.binary(Binary::kMul, turned, r.sin), r.pairing, r.turn);
+      r.direction == Direction::kForward
+          ? e.binary(Binary::kMul, rotate_pairs(e, rotated, r.pairing, r.direction), r.sin)
+          : rotate_pairs(e, e.binary(Binary::kMul, rotated, r.sin), r.pairing, r.direction);
   e.binary(Binary::kAdd, straight, crossed, y.slice(2, 0, rotary));
-  if (x.data != y.data && rest > 0)
-    e.unary(Unary::kCopy, x.slice(2, rotary, rest), y.slice(2, rotary, rest));
+  if (x.data != y.data && others > 0)
+    e.unary(Unary::kCopy, x.slice(2, rotary, others), y.slice(2, rotary, others));
 }
 
 template <class Heads, class Args>
 Status rotate_both(const Heads& q, const Heads& k, const Heads& q_out, const Heads& k_out,
-                   const Args& a, Turn turn, Stream stream) {
+                   const Args& a, Direction direction, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {
     if (q.shape[0] == 0) return;
     const DType type = dtype_of<typename Heads::Elem>;
     const auto angles = [&](const auto& table) {
       return both_members(e, angles_of(e, table, a.positions, a), type, a.pairing);
     };
-    const Rotation rotation{angles(a.cos), angles(a.sin), a.pairing, turn};
+    const Rotation rotation{angles(a.cos), angles(a.sin), a.pairing, direction};
     if (q.size() != 0) rotate(e, as_heads(q), rotation, as_heads(q_out ? q_out : q));
     if (k.size() != 0) rotate(e, as_heads(k), rotation, as_heads(k_out ? k_out : k));
   });
@@ -108,12 +108,12 @@ Status rotate_both(const Heads& q, const Heads& k, const Heads& q_out, const Hea
 
 template <class P>
 Status forward(const rope::Forward<P>& a, Stream stream) {
-  return rotate_both(a.q, a.k, a.q_out, a.k_out, a, Turn::kForward, stream);
+  return rotate_both(a.q, a.k, a.q_out, a.k_out, a, Direction::kForward, stream);
 }
 
 template <class P>
 Status backward(const rope::Backward<P>& a, Stream stream) {
-  return rotate_both(a.dq, a.dk, a.dq_out, a.dk_out, a, Turn::kBackward, stream);
+  return rotate_both(a.dq, a.dk, a.dq_out, a.dk_out, a, Direction::kBackward, stream);
 }
 
 template Status forward(const rope::Forward<F32>&, Stream);
