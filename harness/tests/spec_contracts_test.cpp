@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/run/cases/select.h"
+#include "harness/run/cases/pass_sets.h"
 #include "harness/run/check.h"
 #include "harness/run/inputs/inputs.h"
 #include "harness/tests/each_op.h"

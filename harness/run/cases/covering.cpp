@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "harness/run/cases/chosen.h"
-#include "harness/run/cases/select.h"
+#include "harness/run/cases/pass_sets.h"
 
 namespace tigon {
 

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "harness/run/cases/chosen.h"
-#include "harness/run/cases/select.h"
-#include "harness/run/inputs/inputs.h"
+#include "harness/run/cases/pass_sets.h"
 #include "harness/run/judging/huge.h"
 #include "harness/run/judging/properties.h"
 
@@ -16,8 +15,8 @@ namespace tigon {
 
 namespace {
 
-// Every value of every axis at least once, the other axes taking turns: as many shapes as there are
-// values, not their product.
+// Every value of every axis at least once, with values of the other axes one after another: as many
+// shapes as there are values, not their product.
 std::vector<Shape> each_value(const AxisValues& lists) {
   if (lists.empty()) return {{}};
   std::vector<Shape> shapes;
@@ -232,29 +231,6 @@ std::vector<Case> enumerate(const CheckRequest& request) {
 }
 
 }  // namespace
-
-std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set) {
-  OptionSet known;
-  for (const auto& [name, value] : set) {
-    const bool is_option =
-        std::any_of(pass.options.begin(), pass.options.end(),
-                    [&name = name](const OptionInfo& o) { return o.name == name; });
-    const bool is_tensor = std::any_of(
-        pass.tensors.begin(), pass.tensors.end(),
-        [&name = name](const TensorInfo& t) { return t.name == name && t.is_optional; });
-    if (is_option || is_tensor) known[name] = value;
-  }
-  if (known.empty() && !set.empty()) return std::nullopt;
-  return known;
-}
-
-bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain) {
-  return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
-    if (t.role != Role::kIn && t.role != Role::kInOut) return false;
-    const InputPlan a = plan_of(set, t.name), b = plan_of(plain, t.name);
-    return a.distribution != b.distribution || a.parameters != b.parameters;
-  });
-}
 
 std::vector<Case> select_cases(const CheckRequest& request) {
   require_possible(request);

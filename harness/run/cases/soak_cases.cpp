@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "harness/run/cases/chosen.h"
-#include "harness/run/cases/select.h"
+#include "harness/run/cases/pass_sets.h"
 #include "harness/run/inputs/inputs.h"
 
 namespace tigon {

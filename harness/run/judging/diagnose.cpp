@@ -48,7 +48,7 @@ class Examiner {
         end_(Clock::now() +
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
 
-  bool more() const { return left() > 0 && !interrupted(); }
+  bool more() const { return remaining() > 0 && !interrupted(); }
 
   CheckResult check(const Case& c) {
     const Reply reply = ask(&child_, c, "check");
@@ -103,11 +103,11 @@ class Examiner {
     return {};
   }
 
-  double left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
+  double remaining() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
 
   // A child that has just been started needs a moment even when time is short.
   Reply ask(Child* child, const Case& c, const std::string& what) {
-    return child->ask(encode(WireRequest{case_id(c), "", what}), std::max(1.0, left()));
+    return child->ask(encode(WireRequest{case_id(c), "", what}), std::max(1.0, remaining()));
   }
 
   const CheckResult& failure_;
@@ -137,7 +137,7 @@ bool can_be_looked_at(const CheckResult& r) {
 
 std::optional<Diagnosis> Diagnoser::look_at(const CheckResult& failure, const CheckRequest& like) {
   if (!can_be_looked_at(failure) || interrupted()) return std::nullopt;
-  const double seconds = std::min(each_, left_);
+  const double seconds = std::min(each_, remaining_);
   const Case& c = failure.c;
   if (!(seconds > 0) || !seen_.insert(c.op + "/" + c.pass + "/" + c.impl).second)
     return std::nullopt;
@@ -164,7 +164,7 @@ std::optional<Diagnosis> Diagnoser::look_at(const CheckResult& failure, const Ch
     d.facts.push_back(fmt::format("could not be looked at again: {}", error.what()));
   }
   d.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  left_ -= d.seconds;
+  remaining_ -= d.seconds;
   return d;
 }
 

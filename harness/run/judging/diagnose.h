@@ -26,14 +26,14 @@ Json to_json(const Diagnosis& diagnosis);
 class Diagnoser {
  public:
   // `seconds`: the most that one diagnosis takes; 0 makes none.
-  Diagnoser(double seconds, double total_seconds) : each_(seconds), left_(total_seconds) {}
+  Diagnoser(double seconds, double total_seconds) : each_(seconds), remaining_(total_seconds) {}
 
   // Nothing when the result is no failure, nothing can be learnt (a time-out, no memory), another
   // case of its kind has been looked at or the time is spent. `like`: plug-in and time limit.
   std::optional<Diagnosis> look_at(const CheckResult& failure, const CheckRequest& like);
 
  private:
-  double each_, left_;
+  double each_, remaining_;
   std::set<std::string> seen_;
 };
 
