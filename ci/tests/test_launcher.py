@@ -168,6 +168,7 @@ class LauncherTest(unittest.TestCase):
             ("mutants", planted),
             ("mutants --quick", planted),
             ("mutants --faults my.faults", [*base, "tigon-own-mutants"]),
+            ("mutants --faults my.faults --in my.cu", [*base, "tigon_simt", "tigon_simt_checked", "tigon_gemm"]),
         ):
             with self.subTest(command):
                 done = subprocess.run(["bash", self.root / "programs", *command.split()], env=self.environment(),

@@ -1,5 +1,6 @@
 // What check, bench and converge do inside a session; `run` does all of them in one.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "harness/cli/session.h"
 #include "harness/measure/measure_cell.h"
 #include "harness/measure/sweep.h"
+#include "harness/mutants/score.h"
 
 namespace tigon::cli {
 
@@ -22,7 +24,7 @@ struct CheckOptions {
   int jobs = 0;
   double shrink_s = 5;  // most time to look at a failing case again; 0: none
   bool quick = false, trace = false, verbose = false, headroom = false;
-  bool part = false;  // each kind of case once (kinds.h) instead of all
+  bool part = false;                     // each kind of case once (kinds.h) instead of all
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };
 struct MutantOptions {
@@ -32,6 +34,8 @@ struct MutantOptions {
   double timeout_s = 0;
   bool list = false, verbose = false;
   std::string faults = {};  // a fault file of the user's instead of those of the tree
+  std::string source = {};  // a source of the user's instead of the kernels of the tree
+  std::optional<MutantLibraries> libraries = {};  // built of it
 };
 struct BenchOptions {
   Selection select;

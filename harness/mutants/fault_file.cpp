@@ -153,8 +153,8 @@ class Parser {
 
   void begin_fault(const std::string& name) {
     finish_fault();
-    if (name.empty() || name.find_first_of(" \t\"\\") != std::string::npos)
-      fail(field_line_, "a fault's name is one word, such as swiglu.dy_ignored");
+    if (name.empty() || name.find_first_of(" \t\"\\/") != std::string::npos)
+      fail(field_line_, "a fault's name is one word without '/', such as swiglu.dy_ignored");
     faults_.push_back({.name = name, .source = path_, .line = field_line_});
     file_.clear();
   }

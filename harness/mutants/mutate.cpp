@@ -148,16 +148,27 @@ std::string with_switch(const NamedEdit& of, const std::string& original) {
   return original;
 }
 
+// What comes instead of the text, with as many lines.
+std::string without_switch(const NamedEdit& of, const std::string& original) {
+  const std::string replacement = on_one_line(of.edit->replacement);
+  const bool is_expression = of.edit->kind == Edit::Kind::kExpression;
+  const auto lines = static_cast<size_t>(std::count(original.begin(), original.end(), '\n'));
+  return (is_expression ? "(" + replacement + ")" : "{ " + replacement + " }") +
+         std::string(lines, '\n');
+}
+
+using Change = std::string (*)(const NamedEdit& of, const std::string& original);
+
 // Writes [begin, end) with the places from *next on that lie in it. Places are in order, an outer
 // one before those within.
 std::string written(const std::string& text, size_t begin, size_t end,
-                    const std::vector<Place>& places, size_t* next) {
+                    const std::vector<Place>& places, Change change, size_t* next) {
   std::string out;
   while (*next < places.size() && places[*next].begin < end) {
     const Place& place = places[*next];
     ++*next;
     out += text.substr(begin, place.begin - begin);
-    out += with_switch(place.of, written(text, place.begin, place.end, places, next));
+    out += change(place.of, written(text, place.begin, place.end, places, change, next));
     begin = place.end;
   }
   return out + text.substr(begin, end - begin);
@@ -176,10 +187,7 @@ void check_nesting(const std::vector<Place>& places) {
   }
 }
 
-}  // namespace
-
-std::string mutated(const std::string& text, const std::string& path,
-                    const std::vector<NamedEdit>& edits) {
+std::string edited(const std::string& text, const std::vector<NamedEdit>& edits, Change change) {
   const Source source(text);
   std::vector<Place> places;
   for (const NamedEdit& edit : edits) places.push_back(source.place_of(edit));
@@ -191,8 +199,21 @@ std::string mutated(const std::string& text, const std::string& path,
   });
   check_nesting(places);
   size_t next = 0;
+  return written(text, 0, text.size(), places, change, &next);
+}
+
+}  // namespace
+
+std::string mutated(const std::string& text, const std::string& path,
+                    const std::vector<NamedEdit>& edits) {
   const std::string include = edits.empty() ? "" : "#include \"harness/mutants/planted.h\"\n";
-  return include + "#line 1 \"" + path + "\"\n" + written(text, 0, text.size(), places, &next);
+  return include + "#line 1 \"" + path + "\"\n" + edited(text, edits, with_switch);
+}
+
+std::string with_one_fault(const std::string& text, const Mutant& fault) {
+  std::vector<NamedEdit> edits;
+  for (const Edit& edit : fault.edits) edits.push_back({&fault, &edit});
+  return edited(text, edits, without_switch);
 }
 
 void check_file(const std::string& root, const Mutant& fault, const Edit& edit) {

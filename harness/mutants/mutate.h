@@ -1,4 +1,4 @@
-// Writes faults into a source file, all behind one run-time switch (planted.h).
+// Writes faults into a source file: all behind one run-time switch (planted.h), or one for good.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,6 +18,10 @@ struct NamedEdit {
 // FaultFileError for an edit whose text is not there exactly once.
 std::string mutated(const std::string& text, const std::string& path,
                     const std::vector<NamedEdit>& edits);
+
+// `text` with all changes of this fault, whatever file they name, and without a switch: it compiles
+// with nothing of Tigon. Lines stay where they are. Throws as mutated() does.
+std::string with_one_fault(const std::string& text, const Mutant& fault);
 
 // Throws FaultFileError unless the edit's file is a source of kernels in the tree at `root`.
 void check_file(const std::string& root, const Mutant& fault, const Edit& edit);

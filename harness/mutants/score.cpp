@@ -50,12 +50,31 @@ std::string program_for(const MutantRequest& request, const std::string& executo
   return program.string();
 }
 
+// Whose kernels have the fault; of libraries those with an op of this dtype.
+std::vector<std::string> implementations_of(const MutantResult& r, const MutantRequest& request) {
+  if (!request.libraries) return {"fused"};
+  std::vector<std::string> found;
+  for (const std::string& name : request.libraries->implementations.at(r.executor)) {
+    const auto* has = find_implementation(*find_pass(*find_op(r.op), r.pass), name);
+    if (has != nullptr && contains(has->policies, r.dtype)) found.push_back(name);
+  }
+  return found;
+}
+
+// Where the fault must be caught. A library may be there for one executor alone.
+std::vector<std::string> executors_of(const Mutant& m, const MutantRequest& request) {
+  const bool chooses =
+      default_executor() == "fast" &&
+      (!request.libraries || request.libraries->implementations.contains("checked"));
+  return chooses ? m.executors : std::vector{default_executor()};
+}
+
 // Cases of one pass and element type in the order in which they are tried.
 std::vector<Case> cases_of(const MutantResult& r, Tier tier, const MutantRequest& request) {
   CheckRequest check;
   check.ops = {r.op};
   check.passes = {r.pass};
-  check.implementations = {"fused"};
+  check.implementations = implementations_of(r, request);
   check.dtypes = {r.dtype};
   check.executor = r.executor;
   check.tier = r.executor == "checked" ? Tier::kTiny : tier;
@@ -102,7 +121,7 @@ class Kernels {
  public:
   Kernels(const MutantRequest& request, const std::string& executor, std::string fault,
           double timeout_s)
-      : child_(program_for(request, executor), executor, 1),
+      : child_(child_of(request, executor, fault)),
         fault_(std::move(fault)),
         timeout_s_(timeout_s) {}
 
@@ -124,6 +143,14 @@ class Kernels {
   }
 
  private:
+  // A library brings its executor with it.
+  static Child child_of(const MutantRequest& request, const std::string& executor,
+                        const std::string& fault) {
+    if (!request.libraries) return Child(program_for(request, executor), executor, 1);
+    return Child(program_of(default_executor()), default_executor(), 1,
+                 request.libraries->library_of(fault, executor));
+  }
+
   Child child_;
   std::string fault_;
   double timeout_s_;
@@ -199,6 +226,15 @@ class Worker {
 
 }  // namespace
 
+std::filesystem::path MutantLibraries::folder_of(const std::string& fault) const {
+  return folder / (fault.empty() ? "right" : "fault-" + fault);
+}
+
+std::filesystem::path MutantLibraries::library_of(const std::string& fault,
+                                                  const std::string& executor) const {
+  return folder_of(fault) / (executor + ".so");
+}
+
 const char* name_of(MutantOutcome outcome) {
   switch (outcome) {
     case MutantOutcome::kCaught:
@@ -222,17 +258,17 @@ bool is_failure(MutantOutcome outcome) {
 std::vector<MutantResult> select_mutants(const MutantRequest& request) {
   const std::regex filter = regex_of(request.filter);
   std::vector<MutantResult> selected;
-  const bool host = default_executor() == "fast";
   for (const Mutant& m : request.faults.empty() ? all_mutants() : request.faults) {
     if (!contains(request.groups, m.group) || !std::regex_search(m.name, filter)) continue;
     for (const MutantTarget& target : m.targets) {
       if (!request.ops.empty() && !contains(request.ops, target.op)) continue;
       for (const std::string& pass : target.passes)
-        for (const std::string& executor : host ? m.executors : std::vector{default_executor()})
+        for (const std::string& executor : executors_of(m, request))
           for (const DType dtype : find_op(target.op)->policies) {
             if (!request.dtypes.empty() && !contains(request.dtypes, dtype)) continue;
             if (!m.dtypes.empty() && !contains(m.dtypes, dtype)) continue;
-            selected.push_back({&m, target.op, pass, dtype, executor});
+            MutantResult r{&m, target.op, pass, dtype, executor};
+            if (!implementations_of(r, request).empty()) selected.push_back(std::move(r));
           }
     }
   }
@@ -250,7 +286,8 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
 
 void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::vector<MutantResult> results = select_mutants(request);
-  for (const MutantResult& r : results) program_for(request, r.executor);
+  if (!request.libraries)
+    for (const MutantResult& r : results) program_for(request, r.executor);
   const bool host = default_executor() == "fast";
   std::mutex mutex;
   std::condition_variable changed;

@@ -1,7 +1,10 @@
 // Runs the planted faults against the ordinary cases of their ops, each in child processes that
 // hold the mutated kernels (tigon-mutants, tigon-mutants-checked).
 #pragma once
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,17 @@ const char* name_of(MutantOutcome outcome);
 // True for survived and invalid.
 bool is_failure(MutantOutcome outcome);
 
+// Somebody's kernels in place of the tree's: a library for each fault, loaded as a plug-in.
+struct MutantLibraries {
+  std::filesystem::path folder = {};
+  // Those of a library ("plugin:NAME"), by the executor that it is for.
+  std::map<std::string, std::vector<std::string>> implementations = {};
+
+  // What was built with this fault ("": none), and the library for an executor in it.
+  std::filesystem::path folder_of(const std::string& fault) const;
+  std::filesystem::path library_of(const std::string& fault, const std::string& executor) const;
+};
+
 struct MutantRequest {
   std::vector<std::string> ops = {};  // empty: all
   std::vector<DType> dtypes = {};     // empty: all
@@ -30,7 +44,8 @@ struct MutantRequest {
   std::string filter = {};          // regex searched in the fault's name
   std::vector<Mutant> faults = {};  // empty: those of the tree
   std::string program =
-      "tigon-mutants";   // whose kernels have them; with "-checked" for that executor
+      "tigon-mutants";  // whose kernels have them; with "-checked" for that executor
+  std::optional<MutantLibraries> libraries = {};  // which have them instead
   int jobs = 0;          // children at a time; 0: one per core, up to eight
   double timeout_s = 0;  // of one case; 0: 20 s
   uint64_t seed = 42;

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 
@@ -56,9 +59,22 @@ void check_places(const std::vector<Mutant>& faults) {
   for (const std::string& file : files) mutated_file(TIGON_SOURCE_DIR, file, faults);
 }
 
+void check_places_in(const std::string& source, const std::vector<Mutant>& faults) {
+  const std::string name = std::filesystem::path(source).filename();
+  const std::string text = source_text(source);
+  for (const Mutant& m : faults) {
+    for (const Edit& edit : m.edits)
+      if (edit.file != name)
+        throw FaultFileError(m.source, edit.line,
+                             fmt::format("{}: 'file: {}' is not that of --in; write 'file: {}'",
+                                         m.name, edit.file, name));
+    with_one_fault(text, m);
+  }
+}
+
 }  // namespace
 
-std::vector<Mutant> user_faults(const std::string& path) {
+std::vector<Mutant> user_faults(const std::string& path, const std::string& source) {
   try {
     std::vector<Mutant> faults = read_fault_files({path});
     if (faults.empty())
@@ -67,11 +83,22 @@ std::vector<Mutant> user_faults(const std::string& path) {
       check_targets(m);
       check_hint(m);
     }
-    check_places(faults);
+    source.empty() ? check_places(faults) : check_places_in(source, faults);
     return faults;
   } catch (const FaultFileError& e) {
     throw UsageError(e.what());
   }
+}
+
+std::string source_text(const std::string& source) {
+  const std::string extension = std::filesystem::path(source).extension();
+  if (extension != ".cu" && extension != ".cpp")
+    throw UsageError(
+        fmt::format("--in {}: faults are planted in CUDA and C++ (.cu, .cpp)", source));
+  std::ifstream in(source, std::ios::binary);
+  if (!in || !std::filesystem::is_regular_file(source))
+    throw UsageError(fmt::format("--in {}: no such file", source));
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace tigon

@@ -18,7 +18,7 @@ struct UsedPlugin {
 
 // Loads a library, or several with commas between them, each in a process of its own, and adds the
 // kernels. Throws UsageError (one line) when there is no such file or it is no plug-in for this
-// build; std::runtime_error when it ends its process or hangs. Once per process.
+// build; std::runtime_error when it ends its process or hangs. Once for a library.
 UsedPlugin use_plugin(const std::string& paths);
 
 // The same in a child of tigon when its arguments have --impl-from FILE.

@@ -11,6 +11,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/converge_options.h"
+#include "harness/cli/faulty_libraries.h"
 #include "harness/cli/options/selection.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/text/terminal.h"
@@ -113,8 +114,9 @@ MutantRequest request_of(const MutantOptions& options) {
                         .timeout_s = options.timeout_s};
   for (const std::string& name : options.dtypes) request.dtypes.push_back(dtype_named(name));
   if (!options.faults.empty()) {
-    request.faults = user_faults(options.faults);
+    request.faults = user_faults(options.faults, options.source);
     request.program = "tigon-own-mutants";
+    request.libraries = options.libraries;
   }
   std::vector<std::string> groups = {name_of(MutantGroup::kNumeric),
                                      name_of(MutantGroup::kMemorySync)};
@@ -222,6 +224,7 @@ void add_mutants(Command root, Program* program) {
       "  ./tigon mutants --list               what is planted and what is equivalent, with the "
       "proof\n"
       "  ./tigon mutants --faults my.faults   faults of yours: which of them do the checks miss?\n"
+      "  ./tigon mutants --faults my.faults --in my_kernel.cu   the same in a source of yours\n"
       "Faults are records in harness/ops/*.faults; harness/mutants/README.md has the format. One "
       "is "
       "caught\nwhen a case fails that passes without it. Exit code 1 when one is not.");
@@ -238,15 +241,25 @@ void add_mutants(Command root, Program* program) {
       .not_negative();
   command.option("--timeout", &options->timeout_s, "seconds that one case may take (default: 20)")
       .not_negative();
-  command.option("--faults", &options->faults,
-                 "a file with faults of yours, planted instead of the tree's");
+  const Option faults = command.option(
+      "--faults", &options->faults, "a file with faults of yours, planted instead of the tree's");
+  command
+      .option("--in", &options->source,
+              "a source of yours that gets them instead of the tree's kernels: a file for ./tigon "
+              "try, or of a plug-in")
+      .needs(faults);
   command.flag("--list", &options->list, "print the faults instead of running them");
   command.flag("-v,--verbose", &options->verbose, "a line for every fault");
   add_output(command, output.get());
   command.run([=] {
     options->ops.insert(options->ops.end(), positional->begin(), positional->end());
-    const MutantRequest request = request_of(*options);  // a wrong command line makes no results
+    MutantRequest request = request_of(*options);  // a wrong command line makes no results
     if (options->list) return print_list(request);
+    if (!options->source.empty()) {
+      program->exit_code = build_faulty_libraries(options->source, &request);
+      if (program->exit_code != kExitOk) return;
+      options->libraries = request.libraries;
+    }
     if (select_mutants(request).empty() && options->groups.empty()) {
       fmt::print("nothing to run: no fault is selected\n");
       program->exit_code = kExitNothing;

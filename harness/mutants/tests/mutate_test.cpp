@@ -53,6 +53,16 @@ TEST(Mutated, has_each_kind_of_change) {
       "f(x,\n  y);\n if (" + kA + ") { h(); } g();\n");
 }
 
+TEST(Mutated, with_one_fault_needs_no_switch_and_moves_no_line) {
+  const std::string text = "f(x,\n  y);\ng();\n";
+  const Mutant m = fault("a", {{.text = "x,\ny", .replacement = "0"},
+                               {.kind = Kind::kStatement, .text = "g();"},
+                               {.kind = Kind::kInsert, .after = "g();", .replacement = "h();"}});
+  EXPECT_EQ(with_one_fault(text, m), "f((0)\n);\n{ h(); }{  }\n");
+  EXPECT_THROW(with_one_fault(text, fault("a", {{.text = "z", .replacement = "0"}})),
+               FaultFileError);
+}
+
 TEST(Mutated, does_not_count_white_space_and_counts_words) {
   const std::string text = "int ab = a;\nint c =\n    a + ab;\n";
   EXPECT_EQ(

@@ -16,11 +16,11 @@ class UserFaults : public ::testing::Test {
  protected:
   ~UserFaults() override { std::filesystem::remove(path_); }
 
-  // What is said about a file behind its name.
-  std::string complaint(const std::string& text) const {
+  // What is said about a file behind its name; its faults are the tree's or those of a source.
+  std::string complaint(const std::string& text, const std::string& source = "") const {
     std::ofstream(path_) << text;
     try {
-      user_faults(path_);
+      user_faults(path_, source);
     } catch (const UsageError& e) {
       const std::string line = e.what();
       EXPECT_EQ(line.rfind(path_ + ":", 0), 0u) << line;
@@ -59,6 +59,20 @@ TEST_F(UserFaults, that_do_not_fit_get_one_line) {
             "kernels/rms_norm/rms_norm.cu");
   EXPECT_EQ(complaint(record("geglu forward", file, "0.5772f")),
             "5: mine.one: its text is not in kernels/geglu/geglu.cu; it must be there once");
+}
+
+TEST_F(UserFaults, of_a_source_name_it_and_are_in_it_once) {
+  const std::string tree = TIGON_SOURCE_DIR, source = tree + "/kernels/geglu/geglu.cu";
+  const std::string on = "geglu forward";
+  EXPECT_EQ(complaint(record(on, "geglu.cu", "0.044715f"), source), "nothing");
+  EXPECT_EQ(complaint(record(on, "kernels/geglu/geglu.cu", "0.044715f"), source),
+            "5: mine.one: 'file: kernels/geglu/geglu.cu' is not that of --in; write 'file: "
+            "geglu.cu'");
+  EXPECT_EQ(complaint(record(on, "geglu.cu", "0.5772f"), source),
+            "5: mine.one: its text is not in geglu.cu; it must be there once");
+  std::ofstream(path_) << record(on, "ruff.toml", "0");
+  EXPECT_THROW(user_faults(path_, tree + "/ruff.toml"), UsageError);
+  EXPECT_THROW(user_faults(path_, tree + "/no.cu"), UsageError);
 }
 
 }  // namespace
