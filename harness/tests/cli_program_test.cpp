@@ -61,7 +61,7 @@ TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
       {{"bench", "--op", "nosuch"}, 2, "no op 'nosuch'"},
       {{"describe", "nosuch"}, 2, "no op 'nosuch'"},
       {{"converge", "--config", "huge"}, 2, "no config 'huge'"},
-      {{"converge", "--steps", "-3"}, 2, "--steps -3"},
+      {{"converge", "--steps", "-3"}, 2, "--steps: must be positive, not -3"},
       {{"converge", "--data", "/no/such/file"}, 4, "no such file or folder"},
       {{"converge", "--experiment", "next_action", "--data", "/etc/passwd"},
        2,
@@ -113,6 +113,28 @@ TEST(TigonProgram, list_and_describe_show_every_op) {
     EXPECT_EQ(described.exit_code, 0);
     EXPECT_NE(described.out.find(op.summary), std::string::npos);
   }
+}
+
+TEST(TigonProgram, flags_of_googletest_choose_in_one_executor_and_listing_runs_nothing) {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "run").string();
+  const std::vector<std::string> words = {"check", "softmax", "--quick", "--dtype",
+                                          "f32",   "--out",   out};
+  const auto with = [&](const char* flag) {
+    std::vector<std::string> all = words;
+    all.push_back(flag);
+    return run_tigon(all);
+  };
+  const ProgramRun list = with("--gtest_list_tests");
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_NE(list.out.find("softmax.forward.fused."), std::string::npos) << list.out;
+  EXPECT_EQ(list.out.find("passed"), std::string::npos) << list.out;
+  EXPECT_FALSE(std::filesystem::exists(out));
+  const ProgramRun some = with("--gtest_filter=softmax.forward.fused.*inputs=normal,seed=42");
+  EXPECT_EQ(some.exit_code, 0) << some.err;
+  EXPECT_EQ(some.out.find("[checked]"), std::string::npos) << some.out;
+  EXPECT_EQ(some.out.find("backward"), std::string::npos) << some.out;
+  EXPECT_NE(some.out.find("softmax forward fused ["), std::string::npos) << some.out;
 }
 
 TEST(TigonProgram, run_shows_a_line_for_each_stage_and_keeps_the_rest_in_a_file) {

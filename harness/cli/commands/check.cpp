@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 
@@ -146,6 +148,8 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
     throw UsageError(fmt::format("--executor {}: this build has {}", options.executor,
                                  default_executor() == "cuda" ? "cuda" : "fast and checked"));
   if (options.executor == "checked") request.tier = Tier::kTiny;
+  if (!options.gtest_flags.empty() && request.executor.empty())
+    request.executor = default_executor();  // GoogleTest runs once: its flags choose in one suite
   return suite_of(request, options.select, [&](const CheckRequest& r) {
     const bool covering = budget_of(options.select) > 0 && r.cases.empty();
     std::vector<Case> cases = covering ? budgeted_cases(r) : select_cases(r);
@@ -168,6 +172,22 @@ std::vector<CheckResult> take_sealed(const Session& session, CheckRequest* reque
     return result.has_value();
   });
   return sealed;
+}
+
+// Throws RecordError when no case can be saved in the folder.
+void require_writable(const std::filesystem::path& folder) {
+  constexpr size_t kProbe = size_t{1} << 16;  // bytes; a disk that is nearly full takes a few
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::filesystem::path file = folder / ".probe";
+  std::ofstream probe(file, std::ios::binary);
+  probe << std::string(kProbe, '\0');
+  probe.close();
+  const bool written = static_cast<bool>(probe);
+  std::filesystem::remove(file, error);
+  if (!written)
+    throw RecordError(
+        fmt::format("--save: cannot write into {}; name another folder", folder.string()));
 }
 
 // Reads the --gtest_ flags. Those that make no sense for cases in child processes are not accepted.
@@ -274,7 +294,8 @@ void add_check(Command root, Program* program) {
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
       "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
       "On the host the tiny cases also run in the executor that checks every access of a kernel.\n"
-      "--gtest_filter, --gtest_output and the other flags of GoogleTest work too.");
+      "GoogleTest's --gtest_filter, --gtest_list_tests, --gtest_output, --gtest_shuffle and\n"
+      "--gtest_fail_fast choose among the cases of one executor (--executor, else the fast one).");
   const auto options = std::make_shared<CheckOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
@@ -314,7 +335,10 @@ void add_check(Command root, Program* program) {
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
     use_plugin(command, &options->plugin, &options->select);
-    requests_of(*options);  // a wrong command line makes no results folder
+    const auto requests = requests_of(*options);  // a wrong command line makes no results folder
+    if (!options->save.empty()) require_writable(options->save);
+    if (testing::GTEST_FLAG(list_tests) && !requests.empty())
+      return run_through_googletest(requests.back(), [](const CheckResult&) {});
     SessionOptions session = session_options(*program, *output, options->select.seed);
     session.shard = shard_of(options->select.shard);
     program->exit_code = run_session(session, [&](Session& s) {

@@ -24,11 +24,6 @@ namespace {
 
 namespace cv = convergence;
 
-int require_positive(const char* option, int value) {
-  if (value < 0) throw UsageError(fmt::format("{} {}: must be 1 or more", option, value));
-  return value;
-}
-
 // A log of learners' actions.
 const std::string& require_actions(const std::string& data) {
   try {
@@ -70,15 +65,11 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   require_known("config", {request.config}, cv::config_names());
   require_known("dtype", options.dtypes, {"f32", "bf16"});
   for (const std::string& name : options.dtypes) request.dtypes.push_back(*parse_dtype(name));
-  require_positive("--steps", request.steps);
-  require_positive("--checkpoint-every", request.checkpoint_every);
-  if (require_positive("--sequence", options.sequence) > 0) request.sequence = options.sequence;
-  if (require_positive("--batch", options.batch) > 0) request.batch = options.batch;
-  if (require_positive("--vocabulary", options.vocabulary) > 0)
-    request.vocabulary = options.vocabulary;
-  if (require_positive("--accumulate", options.accumulate) > 0)
-    request.accumulate = options.accumulate;
-  if (require_positive("--medusa", options.medusa) > 0) request.medusa = options.medusa;
+  if (options.sequence > 0) request.sequence = options.sequence;
+  if (options.batch > 0) request.batch = options.batch;
+  if (options.vocabulary > 0) request.vocabulary = options.vocabulary;
+  if (options.accumulate > 0) request.accumulate = options.accumulate;
+  if (options.medusa > 0) request.medusa = options.medusa;
   require_known("op", request.fused, cv::op_names());
   request.token_cache = token_cache();
   checked_config(request);
@@ -144,7 +135,8 @@ void add_converge(Command root, Program* program) {
   const auto output = std::make_shared<Output>();
   command.option("--config", &options->request.config, "model and run (default: tiny)");
   command.list("--dtype", &options->dtypes, "f32, bf16 (default: the config's)");
-  command.option("--steps", &options->request.steps, "training steps (default: the config's)");
+  command.option("--steps", &options->request.steps, "training steps (default: the config's)")
+      .positive();
   command.option("--seed", &options->request.seed, "seed of weights and batches (default: 1)")
       .not_negative();
   command.option("--data", &options->request.data,
@@ -157,15 +149,17 @@ void add_converge(Command root, Program* program) {
                  "one is trained on the data");
   command.flag("--pad", &options->request.padded,
                "each example of a .jsonl in a row of its own; else they are packed");
-  command.option("--sequence", &options->sequence, "tokens of one sequence");
-  command.option("--batch", &options->batch, "sequences per step");
-  command.option("--vocabulary", &options->vocabulary, "rows of the embedding");
+  command.option("--sequence", &options->sequence, "tokens of one sequence").positive();
+  command.option("--batch", &options->batch, "sequences per step").positive();
+  command.option("--vocabulary", &options->vocabulary, "rows of the embedding").positive();
   Option tied = command.flag("--tied", &options->tied, "the head is the embedding");
   command.flag("--untied", &options->untied, "the head has weights of its own").excludes(tied);
   command.flag("--quick", &options->request.quick, "the config's short run");
-  command.option("--checkpoint-every", &options->request.checkpoint_every,
-                 "steps between checkpoints, which are kept beside the records (safetensors); "
-                 "without, only a training that Ctrl-C ended leaves one");
+  command
+      .option("--checkpoint-every", &options->request.checkpoint_every,
+              "steps between checkpoints, which are kept beside the records (safetensors); "
+              "without, only a training that Ctrl-C ended leaves one")
+      .positive();
   Option experiment = command.list(
       "--experiment", &options->experiments,
       fmt::format("claims of the papers instead: {}", fmt::join(cv::experiment_names(), ", ")));
@@ -175,14 +169,17 @@ void add_converge(Command root, Program* program) {
                    .excludes(experiment)
                    .excludes(controls);
   add_parts(command, &options->parts).excludes(all).excludes(experiment).excludes(controls);
-  command.option("--accumulate", &options->accumulate,
-                 "forward passes per step, whose gradients are averaged");
+  command
+      .option("--accumulate", &options->accumulate,
+              "forward passes per step, whose gradients are averaged")
+      .positive();
   command.flag("--recompute", &options->request.recompute,
                "run layers again in backward instead of keeping their activations");
   command.flag("!--no-graph", &options->request.graph,
                "launch every step's kernels one by one; else a GPU's steps are captured in a "
                "CUDA graph after the first, with the same bits");
-  command.option("--medusa", &options->medusa, "Medusa heads, each with a loss of its own");
+  command.option("--medusa", &options->medusa, "Medusa heads, each with a loss of its own")
+      .positive();
   command.flag("--frozen", &options->request.frozen, "train the Medusa heads only");
   command.list("--fused", &options->request.fused,
                "only these ops as kernels on the fused side, to see their share: " +

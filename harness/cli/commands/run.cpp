@@ -180,7 +180,7 @@ void add_run(Command root, Program* program) {
       .not_negative();
   command.option("--data", &options->converge.request.data,
                  "text for the training (default: licence texts of this system)");
-  command.option("--steps", &options->converge.request.steps, "training steps");
+  command.option("--steps", &options->converge.request.steps, "training steps").positive();
   command.flag("--full", &options->full, "all cases, planted faults, sizes, types and steps");
   command.flag("-v,--verbose", &options->verbose,
                "what the stages print goes to the terminal instead of run.log");

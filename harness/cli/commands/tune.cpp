@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <ctime>
+#include <filesystem>
 #include <memory>
 
 #include "harness/cli/commands.h"
@@ -23,7 +24,7 @@ namespace {
 struct TuneOptions {
   Selection select;
   std::vector<std::string> ops;
-  std::string out = "launch_table.tsv";
+  std::string out = "results/launch_table.tsv";
 };
 
 std::string today() {
@@ -78,6 +79,8 @@ int tune(const TuneOptions& options) {
   std::vector<LaunchEntry> entries;
   fmt::print("launch tables for {}{}\n", machine_name(),
              on_host ? ": times of the host executor, no kernel speed" : "");
+  std::error_code ignored;  // writing says it
+  std::filesystem::create_directory(std::filesystem::path(options.out).parent_path(), ignored);
   write_launch_file(options.out + ".candidate", entries);  // a folder that is not there, now
   Tally tally;
   for (const Cell& cell : cells) {
@@ -131,7 +134,7 @@ void add_tune(Command root, Program* program) {
   const auto options = std::make_shared<TuneOptions>();
   command.option("ops", &options->ops, "ops, as --op");
   add_selection(command, &options->select);
-  command.option("--out", &options->out, "where the table goes (launch_table.tsv)");
+  command.option("--out", &options->out, "where the table goes (results/launch_table.tsv)");
   command.run([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), options->ops.begin(), options->ops.end());

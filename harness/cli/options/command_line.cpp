@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "harness/cli/text/terminal.h"
 #include "harness/judge/verdict.h"
@@ -58,7 +59,12 @@ std::string one_line(const CLI::App& app, const CLI::ParseError& error) {
 Option Option::required() const { return Option(option_->required()); }
 Option Option::excludes(Option other) const { return Option(option_->excludes(other.option_)); }
 Option Option::needs(Option other) const { return Option(option_->needs(other.option_)); }
-Option Option::positive() const { return Option(option_->check(CLI::PositiveNumber)); }
+Option Option::positive() const {
+  return Option(option_->check([](const std::string& text) {
+    return std::strtod(text.c_str(), nullptr) > 0 ? ""
+                                                  : fmt::format("must be positive, not {}", text);
+  }));
+}
 Option Option::not_negative() const { return Option(option_->check(CLI::NonNegativeNumber)); }
 Option Option::between(double least, double most) const {
   return Option(option_->check(CLI::Range(least, most)));

@@ -14,10 +14,20 @@ void add_name(std::vector<std::string>* names, const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
 }
 
-void require_sizes(const std::string& axis, const std::vector<int64_t>& sizes) {
-  if (sizes.empty()) throw UsageError(fmt::format("axis {}: no values", axis));
-  for (const int64_t size : sizes)
-    if (size < 0) throw UsageError(fmt::format("axis {}={}: a size is 0 or more", axis, size));
+// Does the contract of a chosen op plan an axis with nothing in it, as that of no tokens?
+bool may_be_zero(const CheckRequest& request, const std::string& axis) {
+  for (const OpSpec* op : chosen_ops(request))
+    for (const AxisPlan& plan : op->axes)
+      if (plan.axis.symbol == axis && std::count(plan.check.begin(), plan.check.end(), 0) > 0)
+        return true;
+  return false;
+}
+
+void require_size(const CheckRequest& request, const std::string& axis, int64_t size) {
+  if (size > 0) return;
+  const int64_t least = may_be_zero(request, axis) ? 0 : 1;
+  if (size < least)
+    throw UsageError(fmt::format("axis {}={}: a size is {} or more", axis, size, least));
 }
 
 }  // namespace
@@ -38,8 +48,11 @@ void require_possible(const CheckRequest& request) {
   require_known("property", request.properties, property_names());
   for (const auto& [axis, sizes] : request.axes) {
     require_known("axis", {axis}, axes);
-    require_sizes(axis, sizes);
+    if (sizes.empty()) throw UsageError(fmt::format("axis {}: no values", axis));
+    for (const int64_t size : sizes) require_size(request, axis, size);
   }
+  for (const Case& c : request.cases)
+    for (const auto& [axis, size] : c.axes) require_size(request, axis, size);
   if (request.shard_count < 1 || request.shard_index < 0 ||
       request.shard_index >= request.shard_count)
     throw UsageError(fmt::format("shard {}/{}: the index is 0 to count - 1", request.shard_index,
