@@ -99,6 +99,12 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("1 passed, 1 failed, 1 skipped", out)
         self.assertRegex(err, r"tigon: took: building host \d+ s; testing host \d+ s; together \d+ s\n")
 
+    def test_faults_in_a_source_build_no_kernels(self):
+        for words in (("--faults", "my.faults", "--in", "my.cu"), ("--in=my.cu", "--faults=my.faults")):
+            code, out, err = self.run_tigon("mutants", *words)
+            self.assertEqual((code, out), (0, f"program mutants {' '.join(words)}\n"), err)
+            self.assertNotIn("tigon-own-mutants", self.called)
+
     def test_jobs_that_are_no_number(self):
         for jobs in ("abc", "0", "-1", "2.5"):
             code, _, err = self.run_tigon("list", TIGON_JOBS=jobs)
