@@ -139,6 +139,12 @@ class NewOp(Tree):
             ("norm --axes T,H --inputs x --outputs y:T", "not a tensor"),
             ("rms_norm --axes T,H --inputs x:T,H --outputs y:T,H", "is there already"),
             ("nosuch --remove", "there is no op nosuch"),
+            ("double --axes T,H --inputs x:T,H --outputs y:T,H", "'double' is a word of C++; take another name, e.g. my_double"),
+            ("size_t --axes T,H --inputs x:T,H --outputs y:T,H", "'size_t' is a word of C++; take another name, e.g. my_size"),
+            ("std --axes T,H --inputs x:T,H --outputs y:T,H", "'std' is a word of C++"),
+            ("norm --axes T,H --inputs x:T,H --outputs y:T,H", "'norm' is used already in kernels/norm; take another name"),
+            ("sigmoid --axes T,H --inputs x:T,H --outputs y:T,H", "'sigmoid' is used already in kernels/device/math.h"),
+            ("my_norm --axes T,H --inputs new:T,H --outputs y:T,H", "'new' is a word of C++"),
         ):
             done = run("./tigon", "new-op", *words.split(), cwd=self.tree)
             self.assertEqual(done.returncode, 2, words)

@@ -32,6 +32,17 @@ MEANINGS = {
 ROWS = ("{1, 3}", "{0, 1, 2, 31, 33, 129, 257}", "{1024, 4096, 16384}", "{16, 64, 256}", "{525000}")
 COLUMNS = ("{1, 8, 33}", "{1, 2, 7, 8, 9, 127, 1023, 4099}", "{2048, 4096, 8192}", "{512, 2048}", "{4096}")
 MOST_AXES = 3  # of a tensor
+NAMED_FOLDERS = ("kernels", "reference", "harness/ops")
+KEYWORDS = set(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
+    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+    new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
+    short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq""".split()
+)
+# Names of the C and C++ libraries that the files of an op use.
+LIBRARY = {"std", "main", "sqrt", "sqrtf", "exp", "expf", "log", "logf", "abs", "fabsf", "min", "max", "pow", "powf", "half"}
 
 
 class UsageError(Exception):
@@ -44,6 +55,8 @@ def tensor(text, axes):
     if not match:
         raise UsageError(f"'{text}' is not a tensor; write its name and axes, e.g. x:T,H")
     name, shape = match[1], match[2].split(",")
+    if name in KEYWORDS:
+        raise UsageError(f"{text}: '{name}' is a word of C++; take another name for the tensor")
     unknown = [axis for axis in shape if axis not in axes]
     if unknown:
         raise UsageError(f"{text}: axis {unknown[0]} is not in --axes {','.join(axes)}")
@@ -76,6 +89,29 @@ def checked(arguments):
 def check_name(name):
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise UsageError(f"'{name}' is not a name of an op: small letters, digits and _, a letter first")
+
+
+def declared(root):
+    """{name: file or folder} of what this tree has given a name: types, functions, namespaces and folders."""
+    found = {path.name: path for folder in NAMED_FOLDERS for path in (root / folder).iterdir() if path.is_dir()}
+    pattern = re.compile(
+        r"^(?:template <[^>]*>\s*)?(?:namespace (?:tigon::)?(?:reference::)?|(?:struct|class|enum class|enum|using) )(\w+)"
+        r"|^(?:inline |constexpr |static |__device__ |__host__ |__forceinline__ |[\w:]+[&*]? )+(\w+)\(",
+        re.M,
+    )
+    for file in (path for folder in ("kernels", "reference", "harness") for path in sorted((root / folder).rglob("*.h"))):
+        for match in pattern.finditer(file.read_text()):
+            found.setdefault(match[1] or match[2], file)
+    return found
+
+
+def check_free(root, name):
+    """Raises UsageError for a name that C++ or this tree has given to something else."""
+    if name in KEYWORDS | LIBRARY or name.endswith("_t") or "__" in name:
+        raise UsageError(f"'{name}' is a word of C++; take another name, e.g. my_{name.replace('__', '_').removesuffix('_t')}")
+    where = declared(root).get(name)
+    if where:
+        raise UsageError(f"'{name}' is used already in {where.relative_to(root)}; take another name, e.g. my_{name}")
 
 
 def store_loop(name, shape, rows):
@@ -185,6 +221,7 @@ def write(root, name, arguments):
     there = [path for path in paths if path.exists()]
     if there:
         raise UsageError(f"{there[0].relative_to(root)} is there already; remove it with --remove or take another name")
+    check_free(root, name)
     cmake = root / "CMakeLists.txt"
     text = cmake.read_text()
     changed = re.sub(r"(set\(TIGON_OPS\n(?:  \w+\n)*)\)", rf"\g<1>  {name}\n)", text)
