@@ -34,6 +34,21 @@ class CompareTest(CommandTest):
         self.assertIn("0 missing, 0 slower", out)
         self.assertIn("geometric mean of B / A, cold: 1.0000 over 4 cells", out)
 
+    def test_a_run_and_itself_are_the_same_however_noisy(self):
+        base = full_run()
+        for record in base:
+            if record["record"] == "bench":
+                record |= {"q1_s": record["median_s"] * 0.5, "q3_s": record["median_s"] * 2}
+        path = self.write("noisy.jsonl", base)
+        code, out, _ = self.tigon("compare", path, path, "--fail-above", 0)
+        self.assertEqual(code, 0)
+        self.assertIn("A and B are the same", out)
+        self.assertIn("0 slower, 4 same, 0 faster", out)
+        other = [{**record, "run_id": "20260102T120000Z-00000001"} for record in base]
+        out = self.tigon("compare", path, self.write("other.jsonl", other))[1]
+        self.assertIn("4 unclear", out)
+        self.assertNotIn("A and B are the same", out)
+
     def test_a_slower_case_comes_first_and_fails_above_the_limit(self):
         sides = self.sides(self.faster_by(1.10))
         code, out, _ = self.tigon("compare", *sides)

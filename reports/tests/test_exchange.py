@@ -221,6 +221,21 @@ class ExchangeTest(CommandTest):
         self.assertIn('tigon_check_passed{', text)
         self.assertIn(f'tigon_memory_peak_bytes{{case="{SMALL}"', text)
 
+    def test_wall_times_of_the_host_executor_are_no_speed(self):
+        path = self.write("host.jsonl", full_run(records_of=sample.host_run))
+        seconds = next(r["median_s"] for r in self.read(path) if r["record"] == "bench")
+        for name in ("google-benchmark", "otava"):
+            code, out, errors = self.tigon("export", path, "--format", name)
+            self.assertEqual((code, out), (4, ""))
+            self.assertIn("1 wall times of the host executor are left out: they are no kernel speed", errors)
+        for name in ("github-action-benchmark", "prometheus"):  # of memory and checks
+            code, out, errors = self.tigon("export", path, "--format", name)
+            self.assertEqual(code, 0, errors)
+            self.assertIn("1 wall times of the host executor are left out", errors)
+            self.assertFalse("/wall" in out or "bench_median" in out or f"{seconds * 1e6}" in out, out)
+        rows = list(csv.DictReader(io.StringIO(self.exported("csv", path))))
+        self.assertEqual([r["metric"] for r in rows if r["value"] == repr(seconds)], ["host_wall_median_s"])
+
     def test_nothing_to_export_is_said(self):
         header = self.write("h.jsonl", full_run()[:1])
         for name in ("google-benchmark", "github-action-benchmark", "otava", "junit", "prometheus"):

@@ -193,7 +193,7 @@ class MergeTest(CommandTest):
         a = self.write("a.jsonl", full_run())
         self.refused(2, "--out", "merge", a)
         self.refused(2, "unrecognized arguments: --nosuch", "merge", a, "-o", "x", "--nosuch")
-        self.refused(4, "is a folder", "merge", a, "-o", self.folder)
+        self.refused(2, f"is a folder; name a file, e.g. {self.folder}/records.jsonl", "merge", a, "-o", self.folder)
 
 
 class SimulateTest(CommandTest):

@@ -128,7 +128,7 @@ def require_comparable(a, b, allow_machines):
         return []
     _require_same_basis(a, b)
     executors = {executor for side in (a, b) for _, executor, _ in side.bench}
-    labels = [HOST_TIMES] if executors & {"fast", "checked"} else []
+    labels = [HOST_TIMES] if executors & set(records.HOST_EXECUTORS) else []
     texts = []
     for side in (a, b):
         texts += [f"{side.name} mixes {fact}s {' and '.join(sorted(map(str, values)))}"
@@ -209,6 +209,9 @@ def outcome(low, high, seconds):
 
 
 def _speed_row(basis, a, b, confidence):
+    if a == b:  # a run and itself, or a copy: no noise lies between them
+        seconds = math.exp(statistics.median([math.log(r["median_s"]) for r in a]))
+        return Row(a[0]["case_id"], basis, "bench", "same", seconds, seconds, 1.0, 1.0, 1.0)
     ratio, interval = ratio_interval(a, b, confidence)
     seconds = [math.exp(statistics.median([math.log(r["median_s"]) for r in rows])) for rows in (a, b)]
     return Row(a[0]["case_id"], basis, "bench", outcome(*interval, min(seconds)), *seconds, ratio, *interval)
@@ -230,6 +233,8 @@ def _damage(row):
 
 def compare(a, b, confidence, labels):
     """The Comparison of two Sides. Raises DataError when they have no case in common."""
+    if a.headers == b.headers:
+        labels = [*labels, "A and B are the same: one run, or copies of it"]
     result = Comparison(a, b, [], [], [], [], [], [], labels, confidence)
     common = 0
     for kind in ("check", "bench", "memory"):

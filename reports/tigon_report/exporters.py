@@ -39,6 +39,13 @@ class Source:
     def of(self, kind):
         return [r for r in self.records if r["record"] == kind]
 
+    def leave_out_host_times(self):
+        """For formats that would show them as speed."""
+        kept = [r for r in self.records if not records.is_host_time(r)]
+        if left_out := len(self.records) - len(kept):
+            self.notice(f"{left_out} wall times of the host executor are left out: they are no kernel speed")
+        self.records = kept
+
     def header(self, record):
         return self.headers[record["run_id"]]
 
@@ -144,7 +151,7 @@ def otava(source):
 
 
 def tidy_csv(source):
-    """One row per number: which run, which case, which metric, the value and its unit."""
+    """One row per number: which run, which case, which metric, the value and its unit; wall times are named so."""
     rows = [["run_id", "run_time", "commit", "device", "driver", "simulated", "kind", "case_id", "op", "pass", "impl",
              "dtype",
              "axes", "options", "basis", "executor", "verdict", "output", "metric", "value", "unit"]]
@@ -170,7 +177,8 @@ def _numbers(record):
             [("", "error_over_budget", None, "1")]
     if kind == "ceiling":
         return [("", record["name"], record["value"], record["unit"])]
-    return [("", key, record[key], unit) for key, unit in METRICS.get(kind, {}).items() if key in record]
+    prefix = "host_wall_" if records.is_host_time(record) else ""
+    return [("", prefix + key, record[key], unit) for key, unit in METRICS.get(kind, {}).items() if key in record]
 
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -271,6 +279,7 @@ FORMATS = {
     "google-benchmark": google_benchmark, "github-action-benchmark": action_benchmark, "otava": otava, "csv": tidy_csv,
     "junit": junit, "prometheus": prometheus,
 }
+HOST_TIMES = ("csv", "junit")  # the formats that name them as what they are, or show verdicts
 
 
 def main(argv):
@@ -283,5 +292,7 @@ def main(argv):
     parser.add_argument("-o", "--out", default="-", help="file to write; - is standard output (default)")
     arguments = parser.parse_args(argv)
     source = Source(arguments.runs, lambda text: say("export", text))
+    if arguments.format not in HOST_TIMES:
+        source.leave_out_host_times()
     text = FORMATS[arguments.format](source)
     merge.write_whole(arguments.out, [text.encode("utf-8")])

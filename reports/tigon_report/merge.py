@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from . import records
 from .command import Parser, say
-from .errors import DataError
+from .errors import DataError, UsageError
 
 
 class Place(NamedTuple):
@@ -124,7 +124,7 @@ def write_whole(path, chunks):
         return
     path = pathlib.Path(path)
     if path.is_dir():
-        raise DataError(f"{path}: is a folder; name a file")
+        raise UsageError(f"{path}: is a folder; name a file, e.g. {path / 'records.jsonl'}")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

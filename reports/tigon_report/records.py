@@ -16,6 +16,7 @@ from .errors import DataError
 MAJOR_VERSION = schema.VERSION.split(".")[0]
 RUN_ID = re.compile(schema.SCHEMA["properties"]["run_id"]["pattern"])
 SUM_BYTES = len(',"sum":"01234567"}')  # at the end of a line
+HOST_EXECUTORS = ("fast", "checked")
 SKIPPED = ("unsupported", "skipped", "not_run")  # as harness/judge/verdict.cpp
 BROKEN = ("oom", "timeout", "crashed", "runtime_error", "compile_error")  # no result, where others are wrong results
 NUMBER = (int, float, type(None))  # exact: true is no 1
@@ -75,6 +76,11 @@ def peak_bytes(record):
         beside = record.get("workspace_bytes")
     tensors = record.get("tensors_bytes")
     return None if tensors is None or beside is None else tensors + beside
+
+
+def is_host_time(record):
+    """Whether a record is a wall time of the host executor, which is no kernel speed."""
+    return record["record"] == "bench" and record["executor"] in HOST_EXECUTORS
 
 
 def outcome_of(verdict):
