@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports"), str(ROOT / "ci/tests"), str(ROOT / "harness/trees")]
@@ -238,6 +239,54 @@ class PlantTest(unittest.TestCase):
         self.assertTrue(self.blocked(items, "loads_1"))
 
 
+class UntouchedTreeTest(unittest.TestCase):
+    """Without --base kernels are judged beside the last commit: only a fault that is new blocks."""
+
+    FILE = "kernels/swiglu/swiglu.cu"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name) / "tree"
+        (self.root / self.FILE).parent.mkdir(parents=True)
+        (self.root / self.FILE).write_text("split split\n")
+        (self.root / "CMakeLists.txt").touch()
+        (self.root / ".gitignore").write_text("build\n")
+        for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "all"]):
+            subprocess.run(["git", "-C", str(self.root), *words], check=True)
+
+    @staticmethod
+    def facts(unit, arch, nvcc):
+        text = (unit.root / unit.file).read_text()
+        return {"swiglu::k<8>": {"split_loads_16": text.count("split"), "code_hash": text}}
+
+    def gate(self):
+        options = program.parser().parse_args(["--static", "--only", "kernels", "--json", str(self.root.parent / "r.jsonl")])
+        out = io.StringIO()
+        with (mock.patch.object(build, "find_nvcc", lambda: "nvcc"),
+              mock.patch.object(static, "_configured", lambda tree, folder: (
+                  [sources.Unit(pathlib.Path(tree), self.FILE, (), ())], ["sm_90a"])),
+              mock.patch.object(kernel_facts, "compiler_version", lambda nvcc: "1"),
+              mock.patch.object(kernel_facts, "of_unit", self.facts), contextlib.redirect_stdout(out)):
+            return static.run(options, self.root, lambda text: None), out.getvalue()
+
+    def test_an_untouched_tree_passes_and_names_what_it_has(self):
+        code, out = self.gate()
+        self.assertEqual(code, 0, out)
+        self.assertIn("warns: 2 16-byte loads made piecemeal: swiglu::k<8> sm_90a", out)
+        self.assertIn("as in the base", out)
+
+    def test_one_more_blocks(self):
+        (self.root / self.FILE).write_text("split split split\n")
+        code, out = self.gate()
+        self.assertEqual(code, 3, out)
+        self.assertIn("blocks: 16-byte loads made piecemeal 2 -> 3", out)
+
+    def test_a_tree_without_history_has_nothing_beside_it(self):
+        shutil.rmtree(self.root / ".git")
+        self.assertEqual(self.gate()[0], 3)
+
+
 FAKE = """#!{python}
 import json, sys
 counters = dict(requests=8, sectors={sectors}, bytes_loaded_bytes={sectors} * 32, bytes_stored_bytes=0, bank_conflicts=0,
@@ -317,9 +366,12 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((code, errors.count("\n")), (5, 1))
         self.assertIn("crashed", errors)
 
-    def test_unknown_base(self):
+    def test_unknown_base_or_op(self):
         code, _, errors = self.gate("--base", "no-such-commit")
         self.assertEqual(code, 2, errors)
+        code, _, errors = self.gate("--op", "swigloo")
+        self.assertEqual((code, errors.count("\n")), (2, 1))
+        self.assertIn("--op swigloo: no such op; there are add_rms_norm, cross_entropy, ", errors)
         code, _, errors = self.gate("--base-dir", str(self.folder))
         self.assertEqual((code, "no source tree" in errors), (2, True))
 

@@ -82,6 +82,10 @@ def check_options(options):
         raise UsageError("compare with what? give --base REF, or --aa, or --static; see ./tigon gate --help")
     if options.aa and bases:
         raise UsageError("--aa runs one program against itself; it takes no base")
+    known = sorted(path.stem for path in (ROOT / "harness/ops").glob("*.cpp") if (ROOT / "kernels" / path.stem).is_dir())
+    for op in options.op:
+        if op not in known:
+            raise UsageError(f"--op {op}: no such op; there are {', '.join(known)}")
     for name in ("pairs", "samples", "suites"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise UsageError(f"--{name} must be at least 1")

@@ -23,6 +23,17 @@ def base_tree(options, root):
         raise InfrastructureError(str(error)) from error
 
 
+def last_commit(root):
+    """As base_tree, of the commit that this tree was changed from; None where there is no history."""
+    commit = build.commit_of(root)[0]
+    if commit is None or not (pathlib.Path(root) / ".git").exists():
+        return None
+    try:
+        return build.base_tree(root, commit), commit, root / "build/gate" / commit[:12]
+    except build.BuildError as error:
+        raise InfrastructureError(str(error)) from error
+
+
 def head_program(options, root, device, say):
     """The program of this tree for a device, host or cuda."""
     return options.head_program or _built(root, root / "build/gate/head", device, say, "this tree")
