@@ -69,7 +69,10 @@ RecordWriter::RecordWriter(std::filesystem::path path, std::string run_id,
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
   if (error) fail(path_.parent_path(), error.value());
-  file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+  // A pipe that is open for reading here, too, would never say that nobody else reads it.
+  const bool is_pipe = std::filesystem::is_fifo(path_, error);
+  file_ = open(path_.c_str(),
+               (is_pipe ? O_WRONLY : O_RDWR) | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
   if (file_ < 0) fail(path_, errno);
   try {
     prepare(known);

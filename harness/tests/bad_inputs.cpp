@@ -65,6 +65,7 @@ std::vector<BadInput> command_lines() {
       {{"converge", "--steps", "-1"}, 2, "--steps"},
       {{"converge", "--steps", "0"}, 2, "--steps"},
       {{"run", "--steps", "0"}, 2, "--steps"},
+      {{"run", "--json", "-"}, 2, "run needs a file"},
       {{"converge", "--steps", "many"}, 2, "--steps"},
       {{"converge", "--batch", "-4"}, 2, "--batch"},
       {{"converge", "--batch", "0"}, 2, "--batch"},

@@ -137,6 +137,28 @@ TEST(TigonProgram, flags_of_googletest_choose_in_one_executor_and_listing_runs_n
   EXPECT_NE(some.out.find("softmax forward fused ["), std::string::npos) << some.out;
 }
 
+TEST(TigonProgram, records_go_to_stdout_and_the_text_to_stderr) {
+  for (const char* command : {"check", "bench"}) {
+    const ProgramRun run =
+        run_tigon({command, "softmax", "--quick", "--dtype", "f32", "--json", "-"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    std::istringstream lines(run.out);
+    std::string line, kind;
+    while (std::getline(lines, line)) kind = Json::parse(line).at("record");
+    EXPECT_EQ(kind, "end");
+    EXPECT_NE(run.err.find(" passed, 0 failed"), std::string::npos) << run.err;
+  }
+}
+
+TEST(TigonProgram, nobody_reads_the_records_on_stdout) {
+  const std::string command = fmt::format(
+      "bash -c 'set -o pipefail; timeout 60 {} check softmax --quick --json - 2>/dev/null | head "
+      "-c 9'",
+      tigon_program().string());
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), kExitInfrastructure);
+}
+
 TEST(TigonProgram, run_shows_a_line_for_each_stage_and_keeps_the_rest_in_a_file) {
   const TemporaryFolder folder;
   std::vector<std::string> words = {"run",
