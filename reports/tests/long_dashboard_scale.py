@@ -26,7 +26,7 @@ from tigon_report import records  # noqa: E402
 from tigon_report.dashboard import changepoints, history, scan  # noqa: E402
 
 LEAST_STEP, NEAR = 0.0198, 5  # the logarithm of 1.02; points
-MOST_CPU_S, MOST_FLAGGED, MOST_OPEN_MS = 120, 0.01, 1000
+MOST_CPU_S, MOST_FLAGGED, MOST_OPEN_MS, MOST_BYTES = 120, 0.01, 1000, 25_000_000
 
 
 def cpu_seconds():
@@ -114,6 +114,9 @@ class FullSize(unittest.TestCase):
         print(f"dashboard: {spent:.0f} CPU seconds, {time.monotonic() - start:.0f} s")
         self.assertLess(spent, MOST_CPU_S)
         self.assertEqual(len(list((site / "case").glob("*.html"))), 400)
+        size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+        print(f"site: {size / 1e6:.1f} MB")
+        self.assertLess(size, MOST_BYTES)
         self.assertLess((site / "index.html").stat().st_size, 2_000_000)
         self.assertEqual(site_check.broken_links(site), [])
         chromium = browser.find()

@@ -2,10 +2,12 @@
 """Tests of the dashboard: the site's pages, links, labels and bytes."""
 
 import contextlib
+import csv
 import filecmp
 import io
 import json
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -17,7 +19,7 @@ import site_check  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
 from tigon_report import dashboard, records  # noqa: E402
 from tigon_report.errors import DataError  # noqa: E402
-from tigon_report.dashboard import history, scan  # noqa: E402
+from tigon_report.dashboard import case_figure, history, scan  # noqa: E402
 
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "recorded"
 
@@ -100,8 +102,31 @@ class Simulated(unittest.TestCase):
         self.assertIn(f'<tr id="{run_id}">', text)
         self.assertIn(series.runs[-1].commit, text)
         self.assertIn("./tigon bench --case &#39;", text)
+        self.assertIn(f"{run_id}/records.jsonl:{series.points[-1].line}", text)
         raw = (series.runs[-1].file.read_text().splitlines()[series.points[-1].line - 1]).split('"sum"')[0]
         self.assertIn(raw.replace('"', "&#34;"), text)
+
+    def test_axes_of_a_case_have_units(self):
+        series = self.every[0]
+        text = (self.site / f"case/{series.slug}.html").read_text(encoding="utf-8")
+        self.assertRegex(text, r">µs \((copy|gemm_\w+) as in the newest run\)<")
+        self.assertIn(">day of the run<", text)
+
+    def test_a_figure_of_a_case_shows_its_time_in_us(self):
+        series = next(s for s in self.every if not s.changes)
+        drawn = case_figure.case_figure(series, [0, len(series.runs) - 1])["svg"]
+        values = [float(text.replace(",", "")) for text in re.findall(r'text-anchor="end">([0-9.,]+)<', drawn)]
+        self.assertGreater(len(values), 2)
+        self.assertTrue(values[0] < 1e6 * series.last.median_s < values[-1] * 1.1, (values, series.last.median_s))
+        self.assertEqual([text for _, text in case_figure.ticks(0.98, 1.05)], ["0.98", "1.00", "1.02", "1.04"])
+        self.assertEqual([text for _, text in case_figure.ticks(900, 4100)], ["1,000", "2,000", "3,000", "4,000"])
+
+    def test_every_time_is_in_one_csv(self):
+        with open(self.site / "data/times.csv", encoding="utf-8") as stream:
+            rows = list(csv.DictReader(stream))
+        series = self.every[3]
+        self.assertEqual([row["run_id"] for row in rows if row[series.slug]], [run.id for run in series.runs])
+        self.assertAlmostEqual(float(rows[-1][series.slug]) / series.last.median_s, 1, places=5)
 
     def test_equal_records_give_equal_bytes(self):
         again = self.folder / "again"
@@ -166,7 +191,8 @@ class Recorded(unittest.TestCase):
         pages = self.site(self.write())
         self.assertIn("every run is recorded", pages["index.html"])
         self.assertIn("too few runs to see steps", pages["index.html"])
-        self.assertIn("swiglu forward", pages["speed.html"])
+        for text in ("swiglu forward", ">µs</text>", ">T (tokens)</text>", ">% of measured copy bandwidth</text>"):
+            self.assertTrue(text in pages["speed.html"], text)
         self.assertEqual(site_check.broken_links(self.folder / "site"), [])
 
     def test_missing_and_failed_cells_come_first(self):

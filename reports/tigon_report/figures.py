@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
-from matplotlib.ticker import FuncFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogFormatter  # noqa: E402
 
 from . import tables, units  # noqa: E402
 
@@ -97,6 +97,10 @@ def sweep_axes(records):
     return [axis for count, axis in sorted(ranked, key=lambda pair: -pair[0]) if count > 1]
 
 
+AXES = {"T": "tokens", "H": "hidden size", "F": "intermediate size", "V": "vocabulary size", "Q": "query heads",
+        "K": "key heads", "D": "head size"}
+
+
 def log_axis(ax, axis, records):
     """Labels the sizes that were measured, without those that would run into the one before."""
     values = sorted({record["axes"][axis] for record in records})
@@ -111,7 +115,7 @@ def log_axis(ax, axis, records):
     ax.set_xticks(ticks)
     ax.minorticks_off()
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_xlabel(axis)
+    ax.set_xlabel(f"{axis} ({AXES[axis]})" if axis in AXES else axis)
 
 
 def preferred(records):
@@ -166,10 +170,12 @@ def speed_figure(figures, op, pass_name, records, axis, gpu):
 
     def drawing(panels, theme):
         time = panels[0] if with_share else panels
-        draw_lines(time, theme, lines, axis, lambda r: r["median_s"] * 1e3, lambda r: r["q1_s"] * 1e3,
-                   lambda r: r["q3_s"] * 1e3)
+        draw_lines(time, theme, lines, axis, lambda r: r["median_s"] * 1e6, lambda r: r["q1_s"] * 1e6,
+                   lambda r: r["q3_s"] * 1e6)
         time.set_yscale("log")
-        time.set_ylabel("ms" if gpu else "ms, wall time of the host executor")
+        time.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+        time.yaxis.set_minor_formatter(LogFormatter())
+        time.set_ylabel("µs" if gpu else "µs, wall time of the host executor")
         if with_share:
             draw_lines(panels[1], theme, lines, axis, lambda r: 100 * r[share])
             panels[1].axhline(100, color=theme["limit"], linewidth=1)

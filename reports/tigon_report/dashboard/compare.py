@@ -66,7 +66,7 @@ def script(store, every, pair):
     times = [[None] * len(every) for _ in timed]
     for column, series in enumerate(every):
         for run_id, point in series.cell.points.items():
-            times[number[run_id]][column] = float(f"{point.median_s:.7g}")
+            times[number[run_id]][column] = float(f"{point.median_s:.5g}")
     runs = [
         {
             "id": run.id,

@@ -1,10 +1,15 @@
-"""The CSV files of the site: every case, every step, every run, every failure."""
+"""The CSV files of the site: every case, its time in every run, every step, every run, every failure."""
 
 import json
 
 
 def write(site, every, failed):
-    """Writes data/cases.csv, changes.csv, runs.csv and failures.csv."""
+    """Writes data/cases.csv, times.csv, changes.csv, runs.csv and failures.csv."""
+    times = {run.id: [None] * len(every) for run in site.store.runs if run.timed}  # seconds
+    for column, series in enumerate(every):
+        for run, point in zip(series.runs, series.points):
+            times[run.id][column] = f"{point.median_s:.6g}"
+    site.csv("data/times.csv", ("run_id", *(series.slug for series in every)), ([run_id, *row] for run_id, row in times.items()))
     site.csv(
         "data/cases.csv",
         ("case", "basis", "device", "runs", "median_s", "recent_change", "band", "steps", "page"),

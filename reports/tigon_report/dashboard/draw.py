@@ -117,84 +117,6 @@ class Inline:
         return f'<svg viewBox="\\1" {shape} role="img" aria-label="{label}">'
 
 
-def case_figure(inline, series, shown):
-    """History of one case: ratio to the anchor in percent of its level now, band, change points, linked points.
-
-    `shown` holds the indices drawn as points, each a link; the line runs through every run. Points far outside lie on
-    the edge with their value beside them, so that one spike does not flatten the rest.
-    """
-    import numpy
-
-    level = float(series.centre[-1])
-    percent = 100 * numpy.expm1(series.ratio - level)
-    centre = 100 * numpy.expm1(series.centre - level)
-    half = 100 * series.half
-    low, high = _limits(percent, centre, half)
-    inside = numpy.clip(percent, low, high)
-
-    def drawing(figure):
-        axes = figure.add_axes((0.06, 0.14, 0.9, 0.77))
-        steps = numpy.array(
-            sorted(
-                {
-                    0,
-                    len(percent) - 1,
-                    *shown,
-                    *[c.index for c in series.changes],
-                    *[c.index - 1 for c in series.changes],
-                }
-            )
-        )
-        axes.fill_between(steps, (centre - half)[steps], (centre + half)[steps], color=colour("fill"), linewidth=0)
-        axes.plot(inside, color=colour("c-fused"), linewidth=0.5, alpha=0.45)
-        axes.plot(steps, centre[steps], color=colour("dim"), linewidth=1)
-        for marker, area, chosen in (
-            ("o", 14, [i for i in shown if low <= percent[i] <= high]),
-            ("^", 36, [i for i in shown if percent[i] > high]),
-            ("v", 36, [i for i in shown if percent[i] < low]),
-        ):
-            dots = axes.scatter(
-                chosen, inside[chosen], s=area, marker=marker, zorder=3, color=colour("c-fused"), clip_on=False
-            )
-            dots.set_urls([row_link(series.runs[index].id) for index in chosen])
-        for index in shown:
-            if inside[index] != percent[index]:
-                axes.annotate(f" {percent[index]:+.0f} %", (index, inside[index]), fontsize=8, va="center")
-        for change, label in zip(series.changes, series.labels):
-            tone = colour("dim" if label.cause == "noise" else "bad" if change.change > 0 else "good")
-            axes.axvline(change.index - 0.5, color=tone, linewidth=1.2, linestyle="--")
-            axes.annotate(
-                f"{100 * change.change:+.1f} % {label.cause}",
-                (change.index - 0.5, 1.02),
-                fontsize=8,
-                color=tone,
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                va="bottom",
-            )
-        date_ticks(axes, series.runs)
-        axes.set_ylabel("% from now's level")
-        axes.set_ylim(low, high)
-
-    what = f"ratio to {series.anchor} of the same run" if series.anchor else "time"
-    return inline.bare(
-        series.slug,
-        f"{series.name} {series.cell.basis}: {what} over runs, with noise band and change points",
-        drawing,
-        (12.4, 3.6),
-    )
-
-
-def _limits(values, centre, half):
-    """Axis limits that hold every level with its band, and the points that are not far outside of them."""
-    low, high = float((centre - 1.5 * half).min()), float((centre + 1.5 * half).max())
-    room = max(high - low, 0.1)
-    near = values[(values > low - room) & (values < high + room)]
-    low, high = min(low, float(near.min(initial=low))), max(high, float(near.max(initial=high)))
-    margin = 0.05 * (high - low) or 1.0
-    return low - margin, high + margin
-
-
 def course(series, width=96, height=18, most=48):
     """The history in the size of a word: an SVG path of at most `most` medians, and the newest noise band."""
     import numpy
@@ -317,4 +239,4 @@ def ceilings_figure(inline, runs, events):
     )
 
 
-__all__ = ["Inline", "case_figure", "heat_map", "course", "ceilings_figure", "colour", "row_link", "report"]
+__all__ = ["Inline", "heat_map", "course", "ceilings_figure", "colour", "row_link", "report"]

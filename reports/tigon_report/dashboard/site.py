@@ -12,7 +12,7 @@ import numpy
 
 from .. import units
 from ..errors import UsageError
-from . import compare, downloads, draw, history, landing, scan, sizes, views
+from . import case_figure, compare, downloads, draw, history, landing, scan, sizes, views
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 REPORT_STYLE = TEMPLATES.parent.parent / "templates" / "style.css"
@@ -29,7 +29,7 @@ PAGES = [
     ("trust.html", "trust"),
     ("environment.html", "environment"),
 ]
-SHOWN_NEWEST, SHOWN_STRETCHES = 40, 20  # points of a case page: the newest one by one, the rest in stretches
+SHOWN_NEWEST, SHOWN_STRETCHES = 20, 8  # points of a case page: the newest one by one, the rest in stretches
 LATEST_STEPS = 10  # on the landing page after quiet days
 # Colours that figures use: light, dark. The implementations' come from the report.
 FIGURE_COLOURS = {
@@ -105,7 +105,7 @@ def environment():
         ("number", units.number),
     ):
         made.filters[name] = _absent_is_none(shown)
-    made.globals.update(rate=units.rate)
+    made.globals.update(rate=units.rate, where=where)
     return made
 
 
@@ -140,10 +140,9 @@ def shown_points(series):
     return sorted(keep)
 
 
-def machine_text(run):
-    device = run.header.get("device") or {}
-    name = device.get("uuid") or run.environment()["machine"]["host"] or "?"
-    return f"{name[:12]}, driver {device.get('driver') or '?'}"
+def where(file):
+    """A records file as it is named on pages: its folder and its name."""
+    return "/".join(file.parts[-2:])
 
 
 class Site:
@@ -178,7 +177,7 @@ class Site:
 
 
 def case_page(site, series, shown, raw):
-    """One case: its figure, its steps, its points with their records, and a CSV of all points."""
+    """One case: its figure, its steps, its points with where their records stand, and the newest record."""
     steps = list(zip([series] * len(series.changes), series.changes, series.labels))[::-1]
     away = numpy.expm1(series.ratio - series.centre)
     rows = [
@@ -186,8 +185,7 @@ def case_page(site, series, shown, raw):
             "run": series.runs[index],
             "point": series.points[index],
             "away": float(away[index]),
-            "machine": machine_text(series.runs[index]),
-            "raw": raw[series.points[index].file, series.points[index].line],
+            "where": f"{where(series.runs[index].file)}:{series.points[index].line}",
         }
         for index in reversed(shown)
     ]
@@ -197,29 +195,9 @@ def case_page(site, series, shown, raw):
         s=series,
         rows=rows,
         steps=steps,
-        drawn=draw.case_figure(draw.Inline(), series, shown) if len(shown) > 1 else None,
+        drawn=case_figure.case_figure(series, shown) if len(shown) > 1 else None,
+        raw=raw[series.last.file, series.last.line],
         repro=landing.repro(series.cell.record),
-    )
-    site.csv(
-        f"case/{series.slug}.csv",
-        ("run_id", "started", "commit", "device", "driver", "median_s", "q1_s", "q3_s", "ratio_to_anchor", "step"),
-        (
-            (
-                run.id,
-                run.started,
-                run.commit,
-                run.device,
-                (run.header.get("device") or {}).get("driver"),
-                repr(point.median_s),
-                point.q1_s,
-                point.q3_s,
-                f"{ratio:.6g}",
-                next(
-                    (label.cause for change, label in zip(series.changes, series.labels) if change.index == index), ""
-                ),
-            )
-            for index, (run, point, ratio) in enumerate(zip(series.runs, series.points, numpy.exp(series.ratio)))
-        ),
     )
 
 
@@ -228,7 +206,7 @@ _shared = {}  # what the processes that write case pages inherit by fork: nothin
 
 def _write_cases(numbers):
     site, every, shown = _shared["site"], _shared["every"], _shared["shown"]
-    wanted = [(every[n].points[index].file, every[n].points[index].line) for n in numbers for index in shown[n]]
+    wanted = [(every[n].last.file, every[n].last.line) for n in numbers]
     raw = scan.raw_lines(_shared["files"], wanted)
     for n in numbers:
         case_page(site, every[n], shown[n], raw)

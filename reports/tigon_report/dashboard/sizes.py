@@ -95,7 +95,7 @@ def speed(site, every):
                     inline,
                     lambda axis: draw.report.speed_figure(inline, op, name, rows, axis, True),
                     rows,
-                    lambda record: record["median_s"] * 1e3,
+                    lambda record: record["median_s"] * 1e6,
                     link,
                 ),
             }
