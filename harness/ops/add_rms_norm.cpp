@@ -49,6 +49,7 @@ OpSpec contract() {
   return {
       .name = "add_rms_norm",
       .summary = kFormula,
+      .model_part = "rms_norm",
       .axes = norm_axes(T, H),
       // A block per row: more columns than it keeps, and rows that come through shared memory.
       .further_shapes = {{{"T", 5}, {"H", 4099}}, {{"T", 5}, {"H", 8200}}},

@@ -57,6 +57,7 @@ OpSpec contract() {
   return {
       .name = "cross_entropy",
       .summary = kFormula,
+      .model_part = kHeadPart,
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 33, 130},
@@ -68,7 +69,8 @@ OpSpec contract() {
                 .check = {1, 2, 7, 8, 9, 4099, 32001, 128256},
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
-                .huge = {128256}}},
+                .huge = {128256},
+                .model_size = ModelSize::kVocabulary}},
       // Rows off 16 bytes: two that a block holds, in shared memory, too, five of clusters, and one
       // that is too wide for both.
       .further_shapes = {{{"T", 2}, {"V", 70001}},

@@ -29,6 +29,7 @@ OpSpec contract() {
   return {
       .name = "geglu",
       .summary = kFormula,
+      .model_part = "geglu",
       .axes = {{.axis = T,
                 .tiny = {1, 3},
                 .check = {0, 1, 2, 31, 33, 129},
@@ -40,7 +41,8 @@ OpSpec contract() {
                 .check = {1, 2, 7, 8, 9, 127, 1023, 4099, 5632},
                 .sweep = {5632, 14336},
                 .host_sweep = {688, 2816},
-                .huge = {4096}}},
+                .huge = {4096},
+                .model_size = ModelSize::kIntermediate}},
       .inputs = gated_inputs(kLargest),
       .option_sets = option_sets(),
       .policies = dtypes_of(types<F32, BF16, F16>),

@@ -55,6 +55,7 @@ OpSpec contract() {
   return {
       .name = "layer_norm",
       .summary = kFormula,
+      .model_part = "layer_norm",
       .axes = norm_axes(T, H),
       // A block per row: more columns than it keeps; rows that stay in shared memory, in turns.
       .further_shapes = {{{"T", 5}, {"H", 4099}}, {{"T", 9}, {"H", 9000}}},

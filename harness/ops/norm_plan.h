@@ -23,7 +23,8 @@ inline std::vector<AxisPlan> norm_axes(Axis t, Axis h) {
            .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
            .sweep = {2048, 4096, 8192},
            .host_sweep = {512, 2048},
-           .huge = {4096}}};
+           .huge = {4096},
+           .model_size = ModelSize::kHidden}};
 }
 
 }  // namespace tigon

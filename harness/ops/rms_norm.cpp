@@ -43,6 +43,7 @@ OpSpec contract() {
   return {
       .name = "rms_norm",
       .summary = kFormula,
+      .model_part = "rms_norm",
       .axes = norm_axes(T, H),
       .further_shapes = {{{"T", 5}, {"H", 4099}}},  // a block per row, more columns than it keeps
       .inputs = all_inputs(),

@@ -53,7 +53,8 @@ OpSpec contract() {
                 .check = {1, 2, 7, 8, 9, 127, 1023, 1025, 4099, 270001, 32001},
                 .sweep = {32000, 50257, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
-                .huge = {128256}}},
+                .huge = {128256},
+                .model_size = ModelSize::kVocabulary}},
       // Forward: rows that a block holds, with and without shared memory, those that a cluster
       // holds, and rows too wide for both. In every dtype the backward ring takes rows of 28,609.
       .further_shapes = {{{"T", 3}, {"V", 28609}},

@@ -176,6 +176,10 @@ bool has_alias(const Pass& pass);
 
 // ---- test plan ----------------------------------------------------------------------------------
 
+// The sizes of trained models (harness/cli/options/models.h) that axes have. Tokens are none of
+// them.
+enum class ModelSize { kNone, kHidden, kIntermediate, kVocabulary, kHeads, kKvHeads, kRotary };
+
 struct AxisPlan {
   Axis axis;
   std::vector<int64_t> tiny;        // host executor in checking mode
@@ -183,6 +187,7 @@ struct AxisPlan {
   std::vector<int64_t> sweep;       // speed and memory on a GPU
   std::vector<int64_t> host_sweep;  // counted traffic and memory on a CPU
   std::vector<int64_t> huge = {};   // offsets beyond 2^31 elements and 2^32 bytes, on a GPU
+  ModelSize model_size = ModelSize::kNone;
 };
 
 // How a tensor is filled; a named distribution of harness/run/inputs/inputs.h, e.g. "normal",
@@ -204,9 +209,15 @@ struct InputSet {
   bool nonfinite = false;
 };
 
+// Parts that trained models have beside the norm and the MLP that they name.
+inline constexpr const char *kHeadPart = "head", *kRotaryPart = "rotary";
+
 struct OpSpec {
   std::string name;
-  std::string summary;         // the formula in one line
+  std::string summary;  // the formula in one line
+  // The part of a trained model that the op belongs to: a norm or an MLP by name, or one of those
+  // above. Empty: none.
+  std::string model_part = {};
   std::vector<AxisPlan> axes;  // the first counts rows
   // Shapes on which a kernel takes another path (a block per row, several blocks per row), small
   // enough for the checking executor too.

@@ -114,7 +114,7 @@ Json fields_of(const PartsCell& cell, const cv::PartsReport& r) {
           {"impl", cell.impl},
           {"kernels", cell.request.kernels},
           {"dtype", name_of(cell.request.dtype)},
-          {"axes", {{"T", c.sequence}, {"V", c.vocabulary}}},
+          {"axes", {{kSequenceAxis, c.sequence}, {kVocabularyAxis, c.vocabulary}}},
           {"batch", c.batch},
           {"options", options_of(c)},
           {"executor", default_executor()},
@@ -198,17 +198,17 @@ std::vector<PartsTable> parts_tables(const PartsOptions& options,
   if (options.confirm && options.memory.empty() && default_executor() != "cuda")
     throw UsageError("--confirm: without a GPU it needs --memory, the limit to confirm");
   const cv::ModelConfig config = checked_config(request);
-  auto axes = parse_axes(options.axes, {"T", "V"}, "a training");
-  axes.try_emplace("T", std::vector<int64_t>{config.sequence});
-  axes.try_emplace("V", std::vector<int64_t>{config.vocabulary});
+  auto axes = parse_axes(options.axes, {kSequenceAxis, kVocabularyAxis}, "a training");
+  axes.try_emplace(kSequenceAxis, std::vector<int64_t>{config.sequence});
+  axes.try_emplace(kVocabularyAxis, std::vector<int64_t>{config.vocabulary});
   const std::vector<DType> dtypes =
       request.dtypes.empty() ? std::vector<DType>{DType::kBF16} : request.dtypes;
   std::vector<PartsTable> tables;
   for (const DType dtype : dtypes)
-    for (const int64_t v : axes["V"])
-      for (const int64_t t : axes["T"])
-        tables.push_back(
-            table_of(options, with_sizes(request, as_size("T", t), as_size("V", v), dtype)));
+    for (const int64_t v : axes[kVocabularyAxis])
+      for (const int64_t t : axes[kSequenceAxis])
+        tables.push_back(table_of(options, with_sizes(request, as_size(kSequenceAxis, t),
+                                                      as_size(kVocabularyAxis, v), dtype)));
   return tables;
 }
 

@@ -30,23 +30,29 @@ const TrainedModel& trained_model(const std::string& name) {
 }
 
 std::vector<std::string> ops_of(const TrainedModel& model) {
-  std::vector<std::string> ops = {model.norm, model.mlp, "cross_entropy", "linear_cross_entropy"};
-  if (model.norm == "rms_norm") ops.push_back("add_rms_norm");
-  if (model.rotary > 0) ops.push_back("rope");
-  std::erase_if(ops, [](const std::string& op) { return find_op(op) == nullptr; });
+  std::vector<std::string> parts = {model.norm, model.mlp, kHeadPart}, ops;
+  if (model.rotary > 0) parts.push_back(kRotaryPart);
+  for (const OpSpec& op : all_ops())
+    if (std::find(parts.begin(), parts.end(), op.model_part) != parts.end()) ops.push_back(op.name);
   return ops;
 }
 
 std::map<std::string, std::vector<int64_t>> axes_of(const TrainedModel& model, const OpSpec& op) {
-  std::map<std::string, std::vector<int64_t>> sizes = {
-      {"H", {model.hidden}}, {"F", {model.intermediate}}, {"V", {model.vocabulary}},
-      {"Q", {model.heads}},  {"K", {model.kv_heads}},     {"D", {model.rotary}}};
+  std::map<ModelSize, std::vector<int64_t>> sizes = {
+      {ModelSize::kHidden, {model.hidden}},
+      {ModelSize::kIntermediate, {model.intermediate}},
+      {ModelSize::kVocabulary, {model.vocabulary}},
+      {ModelSize::kHeads, {model.heads}},
+      {ModelSize::kKvHeads, {model.kv_heads}},
+      {ModelSize::kRotary, {model.rotary}}};
   const int64_t expert = model.expert_intermediate;
-  if (expert > 0 && expert != model.intermediate) sizes["F"].push_back(expert);
+  if (expert > 0 && expert != model.intermediate) sizes[ModelSize::kIntermediate].push_back(expert);
   std::map<std::string, std::vector<int64_t>> axes;
-  for (const AxisPlan& plan : op.axes)
-    if (const auto size = sizes.find(plan.axis.symbol); size != sizes.end()) axes.insert(*size);
-  if (const auto rotary = axes.find("D"); rotary != axes.end() && rotary->second[0] == 0) return {};
+  for (const AxisPlan& plan : op.axes) {
+    if (plan.model_size == ModelSize::kRotary && model.rotary == 0) return {};
+    if (const auto size = sizes.find(plan.model_size); size != sizes.end())
+      axes[plan.axis.symbol] = size->second;
+  }
   return axes;
 }
 

@@ -29,11 +29,11 @@ const std::vector<TrainedModel>& trained_models();
 // Throws UsageError with the nearest name.
 const TrainedModel& trained_model(const std::string& name);
 
-// The ops of the build that this model is made of.
+// The ops of the build that this model is made of (OpSpec::model_part).
 std::vector<std::string> ops_of(const TrainedModel& model);
 
-// Sizes of an op's axes in the model: H, F, V, Q, K and D, those that the op has. Tokens are not
-// the model's. Empty where the model does not use the op's sizes, e.g. rope in GPT-2.
+// Sizes that the op's axes have in the model, by symbol (AxisPlan::model_size). Tokens are not the
+// model's. Empty where the model has no such sizes, e.g. rope's in GPT-2.
 std::map<std::string, std::vector<int64_t>> axes_of(const TrainedModel& model, const OpSpec& op);
 
 }  // namespace tigon::cli

@@ -111,8 +111,9 @@ void print_memory(const Table& table) {
 }  // namespace
 
 std::string parts_line(const Json& r) {
-  std::string line = fmt::format("{} {} {} T={} V={}: ", text_of(r, "config"), text_of(r, "dtype"),
-                                 text_of(r, "impl"), axis(r, "T"), axis(r, "V"));
+  std::string line =
+      fmt::format("{} {} {} T={} V={}: ", text_of(r, "config"), text_of(r, "dtype"),
+                  text_of(r, "impl"), axis(r, kSequenceAxis), axis(r, kVocabularyAxis));
   if (is_measured(r))
     line += fmt::format("step {} ms{}, {:.1f}% of it in parts, peak {}, planned {}",
                         milliseconds(r.at("step_s")), on_gpu(r) ? "" : " (host executor)",
@@ -131,7 +132,8 @@ void print_parts(const std::vector<Json>& records) {
   const Json& first = records.front();
   const Table table(records);
   fmt::print("\n{} {}, {} x {} tokens, V={}{}\n", text_of(first, "config"), text_of(first, "dtype"),
-             first.at("batch").get<int>(), axis(first, "T"), axis(first, "V"), options(first));
+             first.at("batch").get<int>(), axis(first, kSequenceAxis), axis(first, kVocabularyAxis),
+             options(first));
   if (const std::string by = first.value("attention", ""); !by.empty())
     fmt::print("attention by {}, on all sides\n", by);
   table.row("part", [](const Json& r) { return text_of(r, "impl"); });

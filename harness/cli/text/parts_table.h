@@ -7,6 +7,9 @@
 
 namespace tigon::cli {
 
+// The sizes of a training that its parts are measured over, as --axis and the records name them.
+inline constexpr const char *kSequenceAxis = "T", *kVocabularyAxis = "V";
+
 // One line about a record.
 std::string parts_line(const Json& record);
 
