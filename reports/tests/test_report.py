@@ -46,12 +46,48 @@ class ReportTest(unittest.TestCase):
 
     def test_host_time_is_never_shown_as_kernel_speed(self):
         self.write(sample.host_run())
-        self.report()
+        self.report("--host-times")
         html = (self.folder / "index.html").read_text()
         self.assertIn("They say nothing about the speed of a kernel", html)
         speed = html.split('id="speed"')[1].split("</section>")[0]
         self.assertNotIn("share of ceiling", speed)
         self.assertNotIn("naive / this", speed)
+
+    def test_host_times_are_shown_only_when_asked_for(self):
+        self.write(sample.host_run())
+        for words, shown in ((), False), (("--host-times",), True):
+            self.assertEqual(self.report(*words), (0, ""))
+            html = (self.folder / "index.html").read_text()
+            self.assertEqual("10.00 ms" in html.split('id="speed"')[1].split("</section>")[0], shown)
+        self.write(sample.gpu_run())
+        self.assertEqual(self.report(), (0, ""))
+        self.assertIn("measured cells", (self.folder / "index.html").read_text().split('id="speed"')[1].split("</section>")[0])
+
+    def test_the_counts_are_those_of_the_terminal(self):
+        records = sample.host_run()
+        records[-1] |= {"passed": 17, "failed": 0, "skipped": 2}
+        self.write(records)
+        self.report()
+        for file in ("index.html", "summary.md"):
+            self.assertIn("17 passed, 0 failed, 2 skipped in all; 3 checks passed", (self.folder / file).read_text())
+
+    def test_shards_count_together(self):
+        shards = [load.Run(pathlib.Path("x"), {}, {}, {"passed": count, "failed": 1, "skipped": 0}) for count in (2, 3)]
+        self.assertEqual(load.joined(shards).end, {"passed": 5, "failed": 2, "skipped": 0})
+        shards[0].end = None
+        self.assertIsNone(load.joined(shards).end)
+
+    def test_a_summary_is_short_however_much_failed(self):
+        failing = [sample.check("incorrect_numerical", reason="y[0] is wrong " * 40, axes={"T": k, "H": 127},
+                                case_id=f"rms_norm/forward/fused/bf16/T={k},H=127") for k in range(300)]
+        cells = [sample.bench("fused", t, 32000, 1e-5 * t) for t in range(1, 40)]
+        self.write([*sample.gpu_run(), *failing, *cells])
+        self.assertEqual(self.report(), (0, ""))
+        summary = (self.folder / "summary.md").read_text()
+        self.assertLess(len(summary.encode()), 8000)
+        self.assertIn("- and 295 more, in index.html", summary)
+        self.assertEqual(summary.count("| cross_entropy forward_backward |"), 1)
+        self.assertIn("T=8192 V=128256", summary)  # the largest
 
     def test_claims_stand_in_one_table_with_what_was_measured(self):
         self.write(sample.host_run())
@@ -94,10 +130,11 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.report("--recorded", str(HERE.parent / "recorded")), (0, ""))
         summary = (self.folder / "summary.md").read_text()
         self.assertIn("Recorded on NVIDIA H200", summary)
+        self.assertLess(len(summary.encode()), 8000)
         html = (self.folder / "index.html").read_text()
         self.assertIn("Training recorded on NVIDIA H200", html)
         self.assertIn('id="recordedtraining0-convergence"', html)
-        self.assertIn('id="targets"', html)
+        self.assertLess(html.index('id="targets"'), html.index('id="correctness"'))  # of GPUs
 
     def test_a_dark_figure_is_the_light_one_in_other_colours(self):
         self.write(sample.gpu_run())

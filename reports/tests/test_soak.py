@@ -15,7 +15,7 @@ class SoakTest(CommandTest):
     def test_no_alarm_is_a_bound_on_the_rate(self):
         html, summary = self.report(SEEDS, {**SEEDS, "op": "rms_norm", "trials": 1000})
         self.assertIn('<a href="#soak">', html)
-        self.assertIn("0 false alarms in 3,000 soaked cases", html)
+        self.assertIn("0 false alarms of the judge in 3,000 random cases", html)
         self.assertIn("0 of 3,000 cases, so with 95 % confidence fewer than one in 1,002", html)
         self.assertIn("<td>rope</td><td>bf16</td><td>fast</td>", html)
         self.assertIn("0 false alarms of the judge in 3,000 random cases", summary)

@@ -72,7 +72,15 @@ def joined(runs):
     for run in runs:
         for kind, found in run.records.items():
             kinds[kind] += found
-    return Run(runs[0].path, runs[0].header, dict(kinds), runs[-1].end)
+    return Run(runs[0].path, runs[0].header, dict(kinds), _joined_end([run.end for run in runs]))
+
+
+def _joined_end(ends):
+    """The last end with the counts of all; None when one is missing."""
+    if None in ends:
+        return None
+    counts = {kind: sum(end.get(kind, 0) for end in ends) for kind in ("passed", "failed", "skipped")}
+    return {**ends[-1], **counts}
 
 
 def _names(runs):

@@ -11,13 +11,13 @@ from . import gates, load, next_action, peers, step_parts, tables, targets, unit
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
 
-def sections(run, figures):
-    """Everything the templates show of one run."""
+def sections(run, figures, host_times=False):
+    """Everything the templates show of one run; wall times of the host executor only when they are asked for."""
     checks = tables.correctness(run)
     speed = [{"op": op, "pass": name, "rows": rows,
               "figures": [figure for axis in draw.sweep_axes(draw.preferred(rows))[:2]
                           if (figure := draw.speed_figure(figures, op, name, rows, axis, run.on_gpu))]}
-             for (op, name), rows in tables.speed(run).items()]
+             for (op, name), rows in (tables.speed(run).items() if run.on_gpu or host_times else ())]
     memory = [{"op": op, "pass": name, "rows": rows,
                "figures": [figure for axis in draw.sweep_axes(draw.preferred(rows))[:2]
                            if (figure := draw.memory_figure(figures, op, name, rows, axis))]}
@@ -26,7 +26,9 @@ def sections(run, figures):
     return {
         "run": run, "counts": tables.verdict_counts(run), "headline": tables.headline(run), "checks": checks,
         "failures": tables.failures(run),
-        "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
+        "summary_speed": [{"op": part["op"], "pass": part["pass"], "row": row} for part in speed
+                          if run.on_gpu and (row := tables.largest(part["rows"]))],
+        "host_times": host_times, "headroom": draw.headroom_figure(figures, checks), "speed": speed, "memory": memory,
         "roofline": draw.roofline_figure(figures, run), "ceilings": tables.ceilings(run),
         "peers": peers.section(figures, run),
         "traffic": traffic, "traffic_figure": draw.traffic_figure(figures, traffic),
@@ -71,14 +73,14 @@ def _by_file(runs):
     return [list(group) for _, group in itertools.groupby(runs, key=lambda run: run.path)]
 
 
-def write(run, recorded, folder):
+def write(run, recorded, folder, host_times=False):
     """Writes index.html, summary.md and figures/ for `run` into `folder`; what is `recorded` is shown behind it.
 
     Returns the path of index.html. Raises OSError when a file cannot be written.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    shown = [sections(run, draw.Figures(folder / "figures"))]
+    shown = [sections(run, draw.Figures(folder / "figures"), host_times)]
     shown += [sections(other, draw.Figures(folder / "figures", f"recorded{index}-"))
               for index, other in enumerate([] if run.on_gpu else recorded.runs)]
     trainings = [{"runs": runs, **training(load.joined(runs), draw.Figures(folder / "figures", f"recordedtraining{index}-"))}

@@ -19,16 +19,18 @@ def verdict_counts(run):
 
 
 def headline(run):
-    """The run in one line: its checks, and what else it tried."""
+    """The run in one line: its counts as the terminal showed them, its checks, and what else it tried."""
     counts, planted, injected, soaked = verdict_counts(run), mutants(run), faults(run), soak(run)
     parts = [f"{counts['passed']} checks passed, {counts['failed']} failed, {counts['skipped']} skipped"]
+    totals = {kind: run.end.get(kind, 0) for kind in counts} if run.end else counts
+    in_all = f"{totals['passed']} passed, {totals['failed']} failed, {totals['skipped']} skipped in all; " if totals != counts else ""
     if planted["planted"]:
         parts.append(f"{planted['caught']} of {planted['planted']} planted faults caught")
     if injected["injected"]:
         parts.append(f"{injected['survived']} of {injected['injected']} faults of the world survived")
     if soaked["trials"]:
-        parts.append(f"{soaked['false_alarms']} false alarms in {soaked['trials']:,} soaked cases")
-    return "; ".join(parts if sum(counts.values()) or len(parts) == 1 else parts[1:])
+        parts.append(f"{soaked['false_alarms']} false alarms of the judge in {soaked['trials']:,} random cases")
+    return in_all + "; ".join(parts if sum(counts.values()) or len(parts) == 1 else parts[1:])
 
 
 def correctness(run):
@@ -100,6 +102,16 @@ def _memory_row(record, base):
 def speed(run):
     """Bench records by op and pass; each row carries the speed-up over naive in the same cell, where both ran."""
     return _by_pass(_speed_row(*pair) for pair in _beside_naive(run, "bench"))
+
+
+def largest(rows):
+    """Of the speed rows of a pass the one to show where there is room for one: ours, bf16 and cold, the largest size."""
+    def rank(row):
+        return (row["impl"] == OURS, row["dtype"] == "bf16", row["basis"] == "cold", row.get("bytes_min_bytes") or 0,
+                row.get("flop") or 0)
+
+    timed = [row for row in rows if row.get("median_s")]
+    return max(timed, key=rank) if timed else None
 
 
 def memory(run):

@@ -25,12 +25,15 @@ std::filesystem::path latest_run() {
   return latest;
 }
 
+int report(const std::string& run, bool has_host_times) {
+  std::vector<std::string> words = {"tigon_report", "report", run};
+  if (has_host_times) words.push_back("--host-times");
+  return run_python(words, {"reports"}, "python3 with matplotlib, jinja2 and numpy");
+}
+
 }  // namespace
 
-int report_stage(const std::filesystem::path& results) {
-  return run_python({"tigon_report", "report", results.string()}, {"reports"},
-                    "python3 with matplotlib, jinja2 and numpy");
-}
+int report_stage(const std::filesystem::path& results) { return report(results.string(), false); }
 
 void add_report(Command root, Program* program) {
   Command command = root.add_command("report", "write the report of runs from their records");
@@ -41,13 +44,16 @@ void add_report(Command root, Program* program) {
       "Writes index.html and summary.md into the run's folder.");
   const auto runs = std::make_shared<std::vector<std::string>>();
   command.option("runs", runs.get(), "results folders or records.jsonl files");
+  const auto has_host_times = std::make_shared<bool>();
+  command.flag("--host-times", has_host_times.get(),
+               "also show wall times of the host executor, which are no kernel speed");
   command.run([=] {
     if (runs->empty()) runs->push_back(latest_run().string());
     for (const std::string& run : *runs)
       if (!std::filesystem::exists(run))
         throw MissingData(fmt::format("{}: no such results folder; see ls results/", run));
     for (const std::string& run : *runs)
-      program->exit_code = combined(program->exit_code, report_stage(run));
+      program->exit_code = combined(program->exit_code, report(run, *has_host_times));
   });
 }
 
