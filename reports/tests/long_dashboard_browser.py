@@ -130,6 +130,7 @@ class Dashboard(unittest.TestCase):
             "document.querySelector('figure svg a use').dispatchEvent(new MouseEvent('mousemove', {bubbles: true}))"
         )
         self.assertFalse(self.js("document.getElementById('tip').hidden"))
+        self.assertNotIn("git checkout", self.js("document.getElementById('tip').textContent"))
         self.js(
             "document.querySelector('figure svg a')"
             ".dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"

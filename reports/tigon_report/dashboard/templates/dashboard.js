@@ -111,7 +111,7 @@
   function describe(link) {
     const target = link.getAttribute("href") || "";
     const row = target[0] === "#" ? byId(decodeURIComponent(target.slice(1))) : null;
-    if (row && row.cells) return Array.from(row.cells).slice(0, 6).map((cell) => cell.textContent.trim()).join("\n");
+    if (row && row.cells) return Array.from(row.cells).slice(0, 6).filter((cell) => !cell.querySelector("details")).map((cell) => cell.textContent.trim()).join("\n");
     return link.dataset.tip || "";
   }
   all("figure svg").forEach((svg) => {
