@@ -62,6 +62,12 @@ class StateOfMain(CommandTest):
         self.assertEqual(failed, [])
         self.assertNotIn("Yes", sentence)
 
+    def test_what_is_not_supported_is_no_failure(self):
+        refused = {"verdict": "unsupported", "reason": "cuDNN: no engine", "median_s": None}
+        failed, sentence = self.landing(a_run(1, timed(), timed(impl="naive", **refused)))
+        self.assertEqual(failed, [])
+        self.assertNotIn("Yes", sentence)
+
     def test_a_peer_that_becomes_slower_is_no_regression(self):
         runs = [a_run(day, timed(), timed(0.002 if day > 10 else 0.001, impl="liger")) for day in range(20)]
         self.assertIn("No: nothing failed", self.landing(*runs)[1])
@@ -129,6 +135,8 @@ class Folder(CommandTest):
         self.refused(2, "did not write", "dashboard", runs, "--out", foreign)
         self.assertEqual([path.read_text() for path in foreign.iterdir()], ["mine"])
         self.refused(2, "did not write", "dashboard", runs, "--out", runs)
+        (foreign / "dashboard.css").write_text("body {}")
+        self.refused(2, "did not write", "dashboard", runs, "--out", foreign)
 
     def test_damage_is_left_out_counted_and_named(self):
         good, site = a_run(1, timed()), self.folder / "site"

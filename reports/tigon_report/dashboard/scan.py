@@ -196,7 +196,8 @@ class _Reader:
         if not run.on_gpu or record["executor"] != "cuda" or record["basis"] == "wall":
             return  # times of the host executor are no kernel speed and appear nowhere
         if record["verdict"] != "passed" or not record["median_s"]:
-            if record not in run.bad_cells and not is_peer(record["impl"]):
+            is_failed = records.outcome_of(record["verdict"]) != "skipped"
+            if is_failed and record not in run.bad_cells and not is_peer(record["impl"]):
                 run.bad_cells.append(record)
             return
         key = (stable_id(record["case_id"]), record["basis"], run.device)

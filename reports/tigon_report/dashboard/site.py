@@ -55,7 +55,7 @@ FIGURE_COLOURS = {
 }
 
 
-MARK = "/* A site of tigon dashboard: it may replace what is in this folder. */\n"
+OWN_STYLE = (TEMPLATES / "dashboard.css").read_text(encoding="utf-8")
 
 
 def require_own(folder):
@@ -63,7 +63,8 @@ def require_own(folder):
     folder = pathlib.Path(folder)
     if folder.is_dir():
         style = folder / "dashboard.css"
-        is_own = style.is_file() and style.read_bytes().startswith(MARK.encode())
+        mark = OWN_STYLE.splitlines()[0]  # says that it is of the dashboard
+        is_own = style.is_file() and mark.encode() in style.read_bytes()
         is_free = all(path.name.startswith(".") for path in folder.iterdir())
     else:
         is_own, is_free = False, not folder.exists()
@@ -82,7 +83,7 @@ def style_sheet():
         f":root[data-theme=light] {{{light}{colours[0]} color-scheme: light; }}\n"
         f":root[data-theme=dark] {{{dark}{colours[1]} color-scheme: dark; }}\n"
     )
-    return MARK + text + rules + (TEMPLATES / "dashboard.css").read_text(encoding="utf-8")
+    return text + rules + OWN_STYLE
 
 
 def _absent_is_none(shown):
