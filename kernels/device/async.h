@@ -98,8 +98,8 @@ TIGON_DEVICE void bulk_copy(void* shared, const void* global, unsigned bytes, Mb
       "l"(global), "r"(bytes), "r"(device::shared_address(b))
       : "memory");
 }
-// By every thread that has read what a bulk copy will overwrite, before a barrier and the copy: a
-// barrier alone does not wait for the reads.
+// Every thread that has read what a bulk copy will overwrite calls it, before a barrier and the
+// copy. The barrier alone does not order those reads before the copy.
 TIGON_DEVICE void bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Stores to the same shared variable of the block with that rank and counts the 4 bytes on that
 // block's `b` when they land: who waits there needs no barrier of the cluster.

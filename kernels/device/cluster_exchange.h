@@ -27,8 +27,8 @@ TIGON_DEVICE void begin_exchange(ExchangeScratch<T, kThreads>& s) {
   cluster_sync();
 }
 
-// join as block_join() has it. Every block gets the same bits. No block ends before what is sent to
-// it has landed.
+// `join` is as in block_join(). Every block gets the same bits. A block waits until all that is
+// sent to it has landed, and may end then.
 template <int kThreads, class T, class Join>
 TIGON_DEVICE T cluster_exchange(T v, const Join& join, ExchangeScratch<T, kThreads>& s) {
   constexpr int kWords = sizeof(T) / 4;

@@ -16,9 +16,9 @@ TIGON_DEVICE void cluster_begin() {
   if (cluster_size() > 1) cluster_sync();
 }
 
-// T{} changes no value that it is joined with. Every block gets the same bits. `parity` is 0, 1, 0,
-// 1, ... from call to call: who has passed the barrier of the next call has read the values of this
-// one. Nothing of another block is touched after the barrier, so that a block may end.
+// T{} changes no value that it is joined with. Every block gets the same bits. `parity` alternates
+// from call to call, 0 first: a thread that passes the next call's barrier has read the values of
+// this one. No thread touches another block's memory after the barrier, so a block may end.
 template <int kThreads, class T, class Op>
 TIGON_DEVICE T cluster_reduce(T v, Op op, ClusterScratch<T, kThreads>& scratch, int parity) {
   constexpr unsigned kWarps = kThreads / 32;

@@ -116,8 +116,8 @@ TIGON_DEVICE T block_reduce(T v, Op op) {
   TIGON_SHARED(T, scratch, [kThreads / 32]);
   return block_reduce<kThreads>(v, op, scratch);
 }
-// The same bits through one barrier. `parity` is 0, 1, 0, 1, ... from call to call: who has passed
-// the barrier of the next call has read the values of this one.
+// The same bits through one barrier. `parity` alternates from call to call, 0 first: a thread that
+// passes the next call's barrier has read the values of this one.
 template <int kThreads, class T, class Op>
 TIGON_DEVICE T block_reduce_alternating(T v, Op op, int parity) {
   static_assert(kThreads % 32 == 0 && kThreads > 32);
@@ -127,7 +127,7 @@ TIGON_DEVICE T block_reduce_alternating(T v, Op op, int parity) {
 }
 
 // join(a, b) joins two values, join.warp(v) those of a warp; T{} changes no value that it is joined
-// with. Through one barrier; `warps` must not be read any more from a call before.
+// with. Through one barrier: every thread must be done with `warps` of a call before.
 template <int kThreads, class T, class Join>
 TIGON_DEVICE T block_join(T v, const Join& join, T (&warps)[kThreads / 32]) {
   const unsigned lane = threadIdx.x % 32;

@@ -56,8 +56,8 @@ template <class T>
 TIGON_DEVICE T load(const T* p) {
   return device::load_element(p);
 }
-// The same for data that is read once, where it stands in the program: the compiler does not read
-// it again to save registers. Not for memory that this kernel has written.
+// The same for data that is read once. The compiler leaves the load where it stands and does not
+// repeat it to save registers. Not for memory that this kernel has written.
 template <class T>
 TIGON_DEVICE T load_stream(const T* p) {
   return device::load_element_stream(p);

@@ -16,9 +16,9 @@ inline constexpr Axis T{"T", "tokens"}, Q{"Q", "query heads"}, K{"K", "key heads
 // LLaMA) or 2j and 2j + 1 (interleaved, GPT-J).
 enum class Pairing : int { kHalf, kInterleaved };
 
-// M-RoPE: which pairs have the angle of a token's height and of its width, the others that of its
-// time: those at the end, height before width (chunked, Qwen2-VL), or pairs 1, 4, 7.. and 2, 5, 8..
-// (interleaved, Qwen3-VL).
+// M-RoPE: which pairs take the angles of a token's height and of its width; the others take those
+// of its time. Chunked (Qwen2-VL): the last pairs, height before width. Interleaved (Qwen3-VL):
+// pairs 1, 4, 7.. have the height, 2, 5, 8.. the width.
 enum class Sections : int { kChunked, kInterleaved };
 
 struct Options {
