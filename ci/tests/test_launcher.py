@@ -17,6 +17,7 @@ echo "cmake $*" >> "$CALLS"
 case "$1" in
   --preset) mkdir -p build/$2; touch build/$2/build.ninja; exit 0 ;;
 esac
+sleep "${FIRST:-0}"; echo "[0/1] Re-running CMake..."
 for i in 1 2 3; do echo "[$i/3] Building CXX object $i.o"; sleep "${STEP:-0}"; done
 [ -z "${BROKEN:-}" ] || { echo "x.cpp:1: error: no such thing"; exit 1; }
 mkdir -p build/host/bin
@@ -83,6 +84,11 @@ class LauncherTest(unittest.TestCase):
     def test_a_long_build_shows_steps_and_time_left(self):
         _, _, err = self.run_tigon("list", STEP="5.5")
         self.assertRegex(err, r"tigon: building host: [23] of 3, about \d+ s left\n")
+
+    def test_a_step_that_has_not_begun_has_no_time_left(self):
+        code, _, err = self.run_tigon("list", FIRST="11")
+        self.assertEqual(code, 0, err)
+        self.assertIn("tigon: building host: 0 of 1\n", err)
 
     def test_a_broken_build(self):
         code, _, err = self.run_tigon("list", BROKEN="1")
