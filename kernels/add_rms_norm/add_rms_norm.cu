@@ -224,7 +224,7 @@ Status forward(const Forward<P>& args, Stream stream) {
     return invalid("x, residual, h, y or rstd is null: only w may be left out");
   return norm::launch_forward<kForwardVectors, kForwardElements>(
       args, in_vectors(args.w, args.x, args.residual, args.h, args.y), stream,
-      []<int kWidth, LaunchShape kShape, bool kLongRows> {
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
         return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
                               kLongRows>;
       });

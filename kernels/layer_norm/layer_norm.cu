@@ -274,7 +274,7 @@ Status forward(const Forward<P>& args, Stream stream) {
     return invalid("x, y, mean or rstd is null: only w and b may be left out");
   const bool vectors = in_vectors(args.w, args.x, args.y) && is_aligned16(args.b.data);
   return norm::launch_forward<kForwardVectors, kForwardElements>(
-      args, vectors, stream, []<int kWidth, LaunchShape kShape, bool kLongRows> {
+      args, vectors, stream, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
         return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
                               kLongRows>;
       });

@@ -143,7 +143,7 @@ Status forward(const Forward<P>& args, Stream stream) {
     return invalid("x, y or rstd is null: only w may be left out");
   return norm::launch_forward<kForwardVectors, kForwardElements>(
       args, in_vectors(args.w, args.x, args.y), stream,
-      []<int kWidth, LaunchShape kShape, bool kLongRows> {
+      [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
         return forward_kernel<P, kWidth, kShape.lanes, kShape.vectors, kShape.blocks_per_sm,
                               kLongRows>;
       });

@@ -10,12 +10,28 @@
 
 namespace tigon::naive {
 
+namespace {
+
+// Whether the device still works after a failed call, as it does when a launch was only refused:
+// for a grid that is too large, say. After a fault of a kernel every call fails.
+bool device_works() {
+  cudaGetLastError();  // forgets what can be forgotten
+  return cudaDeviceSynchronize() == cudaSuccess;
+}
+
+bool cannot_do(cudnnStatus_t status) {
+  const int kind = status / 1000 * 1000;
+  if (kind == CUDNN_STATUS_NOT_SUPPORTED) return true;
+  return kind == CUDNN_STATUS_EXECUTION_FAILED && device_works();
+}
+
+}  // namespace
+
 void check(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char detail[512] = "";
   cudnnGetLastErrorString(detail, sizeof detail);
-  const bool unsupported = status / 1000 * 1000 == CUDNN_STATUS_NOT_SUPPORTED;
-  fail(unsupported ? Status::kUnsupported : Status::kLaunchFailed,
+  fail(cannot_do(status) ? Status::kUnsupported : Status::kLaunchFailed,
        std::string(what) + ": " + cudnnGetErrorString(status) + " " + detail);
 }
 
