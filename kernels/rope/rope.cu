@@ -120,19 +120,15 @@ struct HeadGroup {
   }
 };
 
-template <bool kInterleaved, class T, int kWidth>
-TIGON_DEVICE void rotate_pairs(const Piece<T, kWidth>& low, const Piece<T, kWidth>& high,
-                               const float (&c)[kWidth], const float (&s)[kWidth], T* to_low,
-                               T* to_high) {
-  float x1[kWidth], x2[kWidth];
-  unpack_pairs<kInterleaved>(low, high, x1, x2);
+template <int kWidth>
+TIGON_DEVICE void rotate_pairs(float (&x1)[kWidth], float (&x2)[kWidth], const float (&c)[kWidth],
+                               const float (&s)[kWidth]) {
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) {
     const float rotated = x1[j] * c[j] - x2[j] * s[j];
     x2[j] = x2[j] * c[j] + x1[j] * s[j];
     x1[j] = rotated;
   }
-  store_pairs<kInterleaved>(to_low, to_high, x1, x2);
 }
 
 // direction: 1 forward, -1 backward. `to` is `from` in place.
@@ -169,8 +165,11 @@ rotate_kernel(Heads<T> from, Heads<T> to, Angles angles, float direction, Geomet
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) s[j] *= direction;
   heads.for_each([&](int i, int head) {
+    float x1[kWidth], x2[kWidth];
+    unpack_pairs<kInterleaved>(low[i], high[i], x1, x2);
+    rotate_pairs(x1, x2, c, s);
     T* row = to.row(token, head);
-    rotate_pairs<kInterleaved>(low[i], high[i], c, s, row + at.low, row + at.high);
+    store_pairs<kInterleaved>(row + at.low, row + at.high, x1, x2);
   });
 }
 
