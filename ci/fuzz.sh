@@ -41,10 +41,11 @@ all() {
   return "$code"
 }
 
-build fuzz_names harness/cli/options/axis_values.cpp harness/run/cases/case.cpp harness/spec/op_spec.cpp &
+cases=(harness/run/cases/{case,option_value,parse_case}.cpp)
+build fuzz_names harness/cli/options/axis_values.cpp "${cases[@]}" harness/spec/op_spec.cpp &
 first=$!
-build fuzz_records harness/json/json.cpp harness/record/record_reader.cpp harness/run/process/wire.cpp harness/run/cases/case.cpp \
-  harness/judge/verdict.cpp harness/spec/op_spec.cpp &
+build fuzz_records harness/json/json.cpp harness/record/record_reader.cpp harness/run/process/wire.cpp \
+  "${cases[@]}" harness/judge/verdict.cpp harness/spec/op_spec.cpp &
 all $first $!
 fuzz fuzz_names '[pow2]=[4:10:2]' '=[1k,2Ki,3M]' '=[5:50:5]' 'T=3,H=8,w=absent,casting=gemma,eps=1e-5,inputs=normal,seed=7,prop=rerun' \
   'op/forward/fused/f32/T=3,H=8,shift=1,gap=2,prop=rerun' &

@@ -86,11 +86,14 @@ TEST(Call, gradients_are_of_tensors_of_the_op) {
   const auto op_name = [](const tigon_op* op) {
     return std::string(op->name).substr(0, std::string(op->name).find('.'));
   };
+  const auto tensors_of = [](const tigon_op* op) -> Json {
+    return Json::parse(tigon_describe(op)).at("tensors");
+  };
   for (const tigon_op* op : ops())
-    for (const Json& t : Json::parse(tigon_describe(op)).at("tensors"))
+    for (const Json& all = tensors_of(op); const Json& t : all)
       tensors[op_name(op)].insert(t.at("name").get<std::string>());
   for (const tigon_op* op : ops())
-    for (const Json& t : Json::parse(tigon_describe(op)).at("tensors")) {
+    for (const Json& all = tensors_of(op); const Json& t : all) {
       if (!t.at("gradient_of").is_string()) continue;
       EXPECT_TRUE(tensors[op_name(op)].count(t.at("gradient_of").get<std::string>()))
           << op->name << " " << t;

@@ -14,31 +14,42 @@ def _says(before, after, anchored, band):
     return "within noise" if abs(anchored) <= band else "slower" if anchored > 0 else "faster"
 
 
+def _short(value, digits):
+    """A number as the script has it: both tables are made of the same numbers, so that they round alike."""
+    return float(f"{value:.{digits}g}")
+
+
+def _time(series, run):
+    """Median seconds of a case in a run, or None."""
+    point = series.cell.points.get(run.id)
+    return _short(point.median_s, 6) if point else None
+
+
+def _rate(rate):
+    return _short(rate, 6)
+
+
+def _band(series):
+    return _short(BAND_OF_TWO * float(series.half[-1]), 4)
+
+
+def _anchor(series):
+    """The name of the ceiling that a case is measured by."""
+    record = series.cell.record
+    name = history.ANCHORS.get(record.get("bound"), history.ANCHORS["memory"])[0]
+    return name.format(dtype=record["dtype"])
+
+
 def _row(series, before, after):
-    times = [series.cell.points[run.id].median_s if run.id in series.cell.points else None for run in (before, after)]
-    band = BAND_OF_TWO * float(series.half[-1])
-    if None in times:
-        return {
-            "series": series,
-            "before": times[0],
-            "after": times[1],
-            "change": None,
-            "anchored": None,
-            "band": band,
-            "says": _says(*times, None, band),
-        }
-    rates = [history.anchor_seconds(run, series.cell.record) for run in (before, after)]
-    change = times[1] / times[0] - 1
-    anchored = (1 + change) * rates[0] / rates[1] - 1 if all(rates) else change
-    return {
-        "series": series,
-        "before": times[0],
-        "after": times[1],
-        "change": change,
-        "anchored": anchored,
-        "band": band,
-        "says": _says(*times, anchored, band),
-    }
+    times = [_time(series, run) for run in (before, after)]
+    row = {"series": series, "before": times[0], "after": times[1], "change": None, "anchored": None, "band": _band(series)}
+    if None not in times:
+        rates = [run.ceilings.get(_anchor(series)) for run in (before, after)]
+        row["change"] = row["anchored"] = times[1] / times[0] - 1
+        if all(rates):
+            row["anchored"] = times[1] * _rate(rates[1]) / (times[0] * _rate(rates[0])) - 1
+    row["says"] = _says(*times, row["anchored"], row["band"])
+    return row
 
 
 def newest_pair(store, every):
@@ -65,13 +76,13 @@ def script(store, every, pair):
     number = {run.id: index for index, run in enumerate(timed)}
     times = [[None] * len(every) for _ in timed]
     for column, series in enumerate(every):
-        for run_id, point in series.cell.points.items():
-            times[number[run_id]][column] = float(f"{point.median_s:.5g}")
+        for run in timed:
+            times[number[run.id]][column] = _time(series, run)
     runs = [
         {
             "id": run.id,
             "device": run.device,
-            "ceilings": {name: float(f"{rate:.6g}") for name, rate in run.ceilings.items()},
+            "ceilings": {name: _rate(rate) for name, rate in run.ceilings.items()},
             "text": f"{run.started[:16]} {run.commit[:10]} {run.device}" + (f" ({run.origin})" if run.origin else ""),
         }
         for run in timed
@@ -82,10 +93,8 @@ def script(store, every, pair):
             s.name,
             s.cell.basis,
             s.cell.device,
-            history.ANCHORS.get(s.cell.record.get("bound"), history.ANCHORS["memory"])[0].format(
-                dtype=s.cell.record["dtype"]
-            ),
-            float(f"{BAND_OF_TWO * float(s.half[-1]):.4g}"),
+            _anchor(s),
+            _band(s),
         ]
         for s in every
     ]
