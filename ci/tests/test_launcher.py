@@ -18,7 +18,7 @@ case "$1" in
   --preset) mkdir -p build/$2; touch build/$2/build.ninja; exit 0 ;;
 esac
 sleep "${FIRST:-0}"; echo "[0/1] Re-running CMake..."
-for i in 1 2 3; do echo "[$i/3] Building CXX object $i.o"; sleep "${STEP:-0}"; done
+for i in 1 2 3; do echo "[$i/${OF:-3}] Building CXX object $i.o"; sleep "${STEP:-0}"; done
 [ -z "${BROKEN:-}" ] || { echo "x.cpp:1: error: no such thing"; exit 1; }
 mkdir -p build/host/bin
 printf '#!/bin/bash\\necho "program $*"\\n' > build/host/bin/tigon
@@ -84,6 +84,10 @@ class LauncherTest(unittest.TestCase):
     def test_a_long_build_shows_steps_and_time_left(self):
         _, _, err = self.run_tigon("list", STEP="5.5")
         self.assertRegex(err, r"tigon: building host: [23] of 3, about \d+ s left\n")
+
+    def test_the_first_of_many_steps_say_no_time_left(self):
+        _, _, err = self.run_tigon("list", STEP="5.5", OF="100")
+        self.assertRegex(err, r"tigon: building host: [23] of 100\n")
 
     def test_a_step_that_has_not_begun_has_no_time_left(self):
         code, _, err = self.run_tigon("list", FIRST="11")

@@ -116,7 +116,7 @@ class PairedRun:
     """Runs pairs AB, BA, AB, ... and keeps the seconds of every process."""
 
     def __init__(self, runner, deadline=None, on_pair=None):
-        self.runner, self.deadline, self.on_pair = runner, deadline, on_pair or (lambda done, pairs: None)
+        self.runner, self.deadline, self.on_pair = runner, deadline, on_pair or (lambda done, pairs, seconds: None)
         self.done = 0
         self.seconds = []  # of whole pairs, for what the next ones will take
         self.base, self.head = {}, {}  # case id -> seconds of every process
@@ -137,7 +137,7 @@ class PairedRun:
                 rows[i, k] = math.log(times["head"][cell] / times["base"][cell])
             self.done += 1
             self.seconds.append(time.monotonic() - begun)
-            self.on_pair(k + 1, count)
+            self.on_pair(k + 1, count, self.seconds[-1])
             quickest, left = min(self.seconds[-3:]), count - k - 1
             if self.deadline is not None and left and time.monotonic() + quickest * left > self.deadline:
                 raise OutOfTime(f"{count} pairs of {len(cells)} cells take about {quickest * count:.0f} s")

@@ -1,6 +1,5 @@
 """A whole gate over process pairs: base against head, or a program against itself."""
 import dataclasses
-import time
 
 import numpy
 
@@ -13,13 +12,11 @@ MODEL = "simulated at each cell's own spread"
 
 
 def _progress(say):
-    """Tells the first pair, with what it means for the others, and the last one."""
-    begun = time.monotonic()
+    """Tells what the first pair took, and what that means for the others."""
 
-    def on_pair(done, of):
-        spent = time.monotonic() - begun
-        if done == 1 and spent > 1:
-            say(f"a pair takes {spent:.1f} s, {of} of them {spent * of:.0f} s")
+    def on_pair(done, of, seconds):
+        if done == 1 and seconds > 1:
+            say(f"a pair takes {seconds:.1f} s, {of} of them {seconds * of:.0f} s")
 
     return on_pair
 

@@ -71,12 +71,14 @@ void Progress::step(std::string_view label) {
   if (bar_)
     draw(label);
   else
-    fmt::print(stderr, "tigon: {}: {} of {}, about {:.0f} s left\n", title_, done_, total_, left());
+    fmt::print(stderr, "tigon: {}: {} of {}{}\n", title_, done_, total_, left());
 }
 
-double Progress::left() const {
+// Nothing before a twentieth is done: the first steps take longer than those to come.
+std::string Progress::left() const {
+  if (done_ == 0 || done_ * 20 < total_) return "";
   const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begun_;
-  return done_ == 0 ? 0 : so_far.count() * std::max(0, total_ - done_) / done_;
+  return fmt::format(", about {:.0f} s left", so_far.count() * std::max(0, total_ - done_) / done_);
 }
 
 void Progress::line(std::string_view text) {
@@ -90,7 +92,7 @@ void Progress::line(std::string_view text) {
 void Progress::draw(std::string_view label) {
   constexpr int kWidth = 24;
   const int filled = kWidth * std::min(done_, total_) / total_;
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {}/{} {:.0f} s left, {}", title_, "", filled, "",
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {}/{}{}, {}", title_, "", filled, "",
              kWidth - filled, done_, total_, left(), label.substr(0, 60));
   std::fflush(stderr);
   shown_ = true;

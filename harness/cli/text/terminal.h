@@ -33,7 +33,7 @@ class Progress {
  private:
   void draw(std::string_view label);
   void erase();
-  double left() const;  // seconds
+  std::string left() const;  // ", about 3 s left" where that is known
 
   std::string title_;
   int total_, done_ = 0;
