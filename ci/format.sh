@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fails when a tracked C++ or CUDA source differs from what clang-format makes of it. `ci/format.sh --fix` formats.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

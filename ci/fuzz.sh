@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fuzzes the parsers of records and of axes and cases with libFuzzer, under AddressSanitizer and UBSan.
 #   ci/fuzz.sh [SECONDS]     of each of the two targets, which run side by side; 60 without it.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fails when a header does not compile alone, in the host build. Left out: halves that one other header includes
 # (*_cuda.h, *_host.h), what only the CUDA build includes, and headers of tests and of what is tried.
 set -euo pipefail

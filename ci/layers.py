@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when an include or a Python import crosses the architecture's layers in a direction that is not drawn.
 
 An arrow that is drawn and that no file uses fails, too. Usage: ci/layers.py [ROOT]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fails when a CI template does not fit the published schema of its service, or when actionlint or shellcheck, where
 # installed, object. The schemas come with check-jsonschema, installed into build/ci-lint when it is not there.
 # Exit code 5: the schemas could not be had, so the templates were not checked.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The gate before a merge, on a machine with a GPU: all checks on the GPU, then base and head in interleaved pairs of
 # processes. TIGON_BASE is the commit to compare with; TIGON_BUDGET bounds the time of the pairs (default 30m). An
 # inconclusive gate is exit code 6 and fails the job: run it again, give it more time, or merge knowingly.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The nightly measurement, on a machine with a GPU: the full run, the gate against itself (A/A), the history, the
 # dashboard. TIGON_HISTORY is a folder that outlives the job; each night adds two files to it. The site is $out/site.
 #   TIGON_HISTORY=/var/lib/tigon/history ci/nightly.sh

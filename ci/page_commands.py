@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a page shows a command of tigon, or an option of one, that --help does not know.
 
 Usage: ci/page_commands.py BUILD, the folder of a build, whose program answers --help. An option of a line's comment counts.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a file of the tree cites a page that is not in the tree. Usage: ci/pages.py [ROOT]
 
 A page is a .md file whose name is in capitals (README.md, reference/OPS.md); it is cited by its path from the root, by

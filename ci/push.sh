@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The gate of a push, on a machine without a GPU: builds, the test suite, the style of the sources, every kernel's quick
 # checks on the host executor, and what can be said about speed without a GPU, against TIGON_BASE (a commit) when it is
 # set. With TIGON_LONG the slow tests as well. ./tigon ci runs it.

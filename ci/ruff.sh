@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks the Python sources with ruff, by ruff.toml. Debian 12 has no ruff: where none is in the PATH it is installed
 # with pip into build/ci-lint. Exit code 5: it cannot be had, so nothing was checked.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # compute-sanitizer over the tiny cases of every fused kernel, on a machine with a GPU: memcheck, racecheck, initcheck and
 # synccheck for each op and element type, a process each and several at a time; about 5 minutes on an H200 with 16 cores.
 #   ci/sanitize.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by push.sh, merge.sh and nightly.sh: runs the stages of a gate one after the other, keeps going after a
 # failure, and ends with one exit code, a step summary and at most ten annotations. Prints one line a stage.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a CI service shows of a gate: a step summary in Markdown and at most ten annotations, the worst first.
 
   ci/summarize.py results/ci/push --headline "push: all stages passed" --summary summary.md

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # clang-tidy, by .clang-tidy, over C++ sources; every finding fails.
 #   ci/tidy.sh [BASE]      those that differ from a commit (HEAD without it), and are in the host build
 #   ci/tidy.sh --all       all of them, which takes long

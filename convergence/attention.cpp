@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which attention runs: cuDNN's where it was prepared, else our own.
 #include "convergence/attention.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention kernels: tiles of 64 rows by 64 rows in shared memory, scores never in global memory.
 //
 // forward:  s = q k^T c, running maximum m and sum l per row, out = sum p v / l   (c = 1/sqrt(D))

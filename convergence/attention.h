@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Causal grouped-query attention with O(T) memory, the same on both sides of a comparison: cuDNN's
 // fused attention on a GPU (cudnn_attention.h), else a tiled kernel (attention.cu; Dao et al.
 // 2022), and plain C++ on the cores of a CPU (attention_host.cpp).

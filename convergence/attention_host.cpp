@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on the cores of a CPU: one key head at a time is converted to fp32, its query heads run
 // row by row. Work is dealt by key head, so results do not depend on the number of threads.
 #include <algorithm>

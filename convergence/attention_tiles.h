@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of attention in shared memory: loads, products of two tiles, and rows shared by 16 threads.
 //
 // 256 threads as 16 by 16; each owns 4 rows and every 16th column of a tile, so a product of two

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints in safetensors, in pieces through a small host buffer.
 #include "convergence/checkpoint.h"
 

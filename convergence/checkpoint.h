@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of a training on disk: weights, master weights, the optimizer's moments and how far it is.
 #pragma once
 #include <filesystem>

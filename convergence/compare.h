@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One comparison: the naive run, the fused run, the twins, the verdict. converge() calls it with
 // the ops that ship, tests with planted faults.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of negative controls and the evidence that each must make fail.
 #include "convergence/controls.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Negative controls: faults planted in the kernels must make a training's evidence fail.
 #pragma once
 #include <functional>

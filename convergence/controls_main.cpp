@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-controls: the negative controls, over kernels that have the switches of planted faults.
 // `tigon converge --controls` starts it; one line of JSON per control.
 #include <fmt/format.h>

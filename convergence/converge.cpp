@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a request to runs and verdicts.
 #include "convergence/converge.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains one small LLaMA twice from the same seed and batches, naive and fused, and judges whether
 // the two runs part. `tigon converge` calls this.
 #pragma once

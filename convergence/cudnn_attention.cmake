@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cuDNN's fused attention, where its frontend was found (reference/cudnn/frontend.cmake). Without it
 # attention is our own.
 if(CUDNN_FRONTEND_INCLUDE_DIR)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs of one operation each, over the interleaved rows of q, k and v as they lie in memory.
 // Alone in its file: the frontend's headers take longer to compile than all the rest.
 #include "convergence/cudnn_attention.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's fused attention, bf16 and f16, causal, through the header-only cudnn-frontend
 // (cudnn_attention.cpp). Without that header or a GPU there is none: cudnn_attention_absent.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A build without cudnn-frontend.
 #include "convergence/cudnn_attention.h"
 

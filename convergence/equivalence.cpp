@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two one-sided tests and the quantile that they need.
 #include "convergence/equivalence.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Are two groups of runs equivalent? Two one-sided tests (Schuirmann 1987): not "no difference was
 // found", but "a difference beyond the margin is ruled out".
 #pragma once

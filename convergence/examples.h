@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Examples of a JSONL file: one JSON object a line.
 #pragma once
 #include <filesystem>

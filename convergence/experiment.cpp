@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of experiments, and what all of them share.
 #include "convergence/experiment.h"
 

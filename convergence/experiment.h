@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The papers' claims as experiments: each runs naive against fused and says of every claim what was
 // measured, how, and whether it holds. `tigon converge --experiment NAME` and `--all` run them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experiments on one kernel alone: forward and backward of a layer's norm and of the loss.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experiments that train, or plan a training: throughput, memory and the longest context.
 #include <fmt/format.h>
 

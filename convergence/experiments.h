@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run functions in the table of experiments; experiment.h says what they give.
 #pragma once
 #include "convergence/experiment.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of the first steps of a small model against the oracle in double, parameter by
 // parameter.
 #pragma once

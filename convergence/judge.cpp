@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Budgets for the distance of two loss curves.
 #include "convergence/judge.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides whether two loss curves part by more than rounding explains.
 #pragma once
 #include <vector>

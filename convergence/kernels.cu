@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trainer's small kernels. All are bound by memory: 16-byte accesses, grid-stride loops.
 #include "convergence/kernels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trainer's small kernels: residual add, embedding, Medusa's activation, gradient norm and
 // accumulation, AdamW. Both sides of a comparison use them. Sums run in a fixed order, so results
 // do not depend on timing. Pointers are 16-byte aligned device memory and row lengths multiples of

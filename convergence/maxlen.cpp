@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans of training steps, searched for the largest that fits.
 #include "convergence/maxlen.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a sequence and how large a batch of a model fit into memory, planned without a GPU.
 #pragma once
 #include <cstdint>

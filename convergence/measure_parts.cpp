@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps on random tokens under a meter, and their memory laid out by part.
 #include "convergence/measure_parts.h"
 

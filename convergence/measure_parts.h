@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time and peak memory of a training step by part: measured, or its memory planned.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placement of buffers by lifetime: first fit, largest first.
 #include "convergence/memory_plan.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One arena for a whole training step, planned before the first: buffers whose lifetimes do not
 // overlap share memory.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of a few thousand parameters and made-up batches: tests, gradients against the oracle,
 // and the planted faults of --controls.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's memory and its training step.
 #include "convergence/model.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A decoder with its backward pass written by hand, over a table of ops; one arena of memory.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The buffers of a training step. All lie in one arena (model_memory.h).
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Presets and their checks.
 #include "convergence/model_config.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Description of a decoder and of the run that trains it, as data; presets by name.
 #pragma once
 #include <cstdint>

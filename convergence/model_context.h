@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the parts of a model's step share: its description, its buffers and where it runs.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers forward and backward.
 #include "convergence/model_layers.h"
 

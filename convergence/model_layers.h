@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward and backward of a pre-norm decoder layer by layer:
 //   h = x + attention(rope(norm(x) Wqkv)) Wo;   x' = h + act(norm(h) Wgate, norm(h) Wup) Wdown
 #pragma once

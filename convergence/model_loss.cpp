@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses with their gradients.
 #include "convergence/model_loss.h"
 

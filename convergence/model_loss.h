@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The losses of a model: of the backbone's head and of Medusa heads, each over the full vocabulary.
 // Heads are numbered: -1 is the backbone's, Medusa's count from 0.
 #pragma once

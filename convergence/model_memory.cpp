@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers and their lifetimes.
 #include "convergence/model_memory.h"
 

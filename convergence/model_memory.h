@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which buffers a training step has and in which phases they live.
 #pragma once
 #include "convergence/memory_plan.h"

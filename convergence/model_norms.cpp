@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms of a model with their arguments.
 #include "convergence/model_norms.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The norms of a model: of the residual stream, and of each head of q and k.
 #pragma once
 #include "convergence/model_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotation, attention, activation and residual sums with their arguments.
 #include "convergence/model_ops.h"
 

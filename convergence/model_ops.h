@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a layer computes between its norms and its matrix products: rotation, attention, activation,
 // residual sums.
 #pragma once

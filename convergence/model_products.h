@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The matrix products of a model: linear layers and their gradients.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a model holds: weights, gradients, the optimizer's state.
 #include <fmt/format.h>
 

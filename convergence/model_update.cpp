@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients into weights.
 #include "convergence/model_update.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a step does with its gradients: accumulation over batches, clipping, AdamW.
 #pragma once
 #include "convergence/model_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ops of a model as a table: what a comparison switches.
 #pragma once
 #include <functional>

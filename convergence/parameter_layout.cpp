@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Offsets of the parameters.
 #include "convergence/parameter_layout.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where each parameter of a model begins in the flat arrays of weights, gradients and optimizer
 // state.
 #pragma once

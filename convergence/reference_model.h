@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model's forward pass once more in double, in plain loops: the oracle of losses and, over the
 // numbers of tape.h, of gradients.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A failed launch, or memory that is not there, ends a training.
 #pragma once
 #include <fmt/format.h>

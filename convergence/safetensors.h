@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of tensors in the safetensors format of Hugging Face: the length of a JSON header (8 bytes,
 // little-endian), the header, then the tensors' bytes.
 #pragma once

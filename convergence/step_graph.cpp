@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First a run, then a capture, then replays.
 #include "convergence/step_graph.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launches of a training step as CUDA graphs: one call instead of hundreds of launches.
 #pragma once
 #include <functional>

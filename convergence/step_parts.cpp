@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairs of points on the stream, and the high water of memory between them.
 #include "convergence/step_parts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a training step is made of: its time by part, and which part its memory belongs to.
 #pragma once
 #include <array>

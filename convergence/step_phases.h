@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The phases of a training step, which are the lifetimes of its buffers: forward of each layer, the
 // losses, backward of each layer from the last to the first, the update.
 #pragma once

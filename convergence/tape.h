@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Doubles that remember how they were made: the gradient of any function of them in one sweep back
 // (reverse mode). The oracle of the model's gradients is the model's formula over these.
 #pragma once

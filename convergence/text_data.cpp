@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading text, splitting it and cutting windows of tokens.
 #include "convergence/text_data.h"
 

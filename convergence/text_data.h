@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text to batches: reads files, splits off a held-out part, cuts token windows by seed and step.
 #pragma once
 #include <cstdint>

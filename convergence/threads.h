@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbered tasks on all cores.
 #pragma once
 #include <algorithm>

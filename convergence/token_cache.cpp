@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One safetensors file a text.
 #include "convergence/token_cache.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token ids of texts that were tokenized before, in a folder that may be deleted at any time.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw token ids and NumPy arrays.
 #include "convergence/token_file.h"
 

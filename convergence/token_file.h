@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of token ids that were made elsewhere.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair encoding: counts of adjacent pairs are kept up to date while pairs are merged.
 #include "convergence/tokenizer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-level byte-pair encoding (Gage 1994; Sennrich et al. 2016), trained on the text it encodes
 // or made elsewhere (tokenizer_file.h).
 #pragma once

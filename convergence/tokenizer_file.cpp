@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vocabularies and merges from JSON and text.
 #include "convergence/tokenizer_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair tokenizers that users have: tokenizer.json of Hugging Face, or vocab.json and
 // merges.txt as GPT-2 has them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop and everything around it.
 #include "convergence/train.h"
 

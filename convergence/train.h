@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One training run: weights from a seed, warm-up and cosine, held-out loss, time and memory.
 #pragma once
 #include <atomic>

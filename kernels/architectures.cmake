@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Which GPUs the CUDA flavour is compiled for: TIGON_CUDA_ARCHITECTURES is a list of 80, 86, 89, 90a,
 # 100, 120 (compute capabilities) and ptx (code that the driver compiles for a newer GPU), or one of
 # native (this machine's GPU) and all (what a release has). Sets TIGON_CUDA_GENCODE.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tigon_add_kernel_library(name SOURCES file.cu...): compiles kernels.
 #
 # On the host: object libraries <name>_fast and <name>_checked, the latter instrumented for the

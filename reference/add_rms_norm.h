@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Oracle of add_rms_norm in plain Eigen, and S: that of rms_norm on the rounded sum.
 #pragma once
 #include "kernels/add_rms_norm/add_rms_norm.h"

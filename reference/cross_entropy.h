@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Oracle of cross_entropy in plain Eigen, and S: the same formulas with every term replaced by its
 // absolute value. x is a row of logits after the softcap.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views as Eigen arrays, for the oracles.
 #pragma once
 #include <Eigen/Core>

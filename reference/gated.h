@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors that swiglu and geglu read and write, whatever their layout, for the oracles.
 #pragma once
 #include "kernels/gated/options.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Oracle of linear_cross_entropy in plain Eigen: cross_entropy's oracle on z = x w^T + bias. S is
 // the same formulas with every term replaced by its absolute value, S2 the effect of storing logits
 // and their gradient in the element type.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices that are given as arrays.
 #pragma once
 #include "reference/eigen_view.h"

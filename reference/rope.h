@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Oracle of rope in plain Eigen, and S: the same formulas with every term replaced by its absolute
 // value.
 #pragma once

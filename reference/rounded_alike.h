@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Roundings of stored logits that are not independent, as S2 of linear_cross_entropy counts them.
 //
 // Logits that lie within a step of their type of each other are rounded alike: their deltas are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounding to an element type, for formulas that read again what they have stored.
 #pragma once
 #include "kernels/signature/dtype.h"

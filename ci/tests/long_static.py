@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sees the static gate block a rise in traffic of a real kernel. Usage: long_static.py BUILD_FOLDER (a host build)."""
 import contextlib
 import io

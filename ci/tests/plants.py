@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes that the gates must find: python3 ci/tests/plants.py NAME TREE makes one in a copy of the sources;
 python3 ci/tests/plants.py NAME --build BUILD OUT links BUILD's tigon with it, in a minute instead of a second build.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tigon gate --bits: two made-up trees, exit codes and records. Run: python3 ci/tests/test_bits.py"""
 import contextlib
 import ctypes

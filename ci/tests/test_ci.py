@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of ci/push.sh, merge.sh, nightly.sh and summarize.py with a stand-in for ./tigon, and of the templates."""
 
 import json

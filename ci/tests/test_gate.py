@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the paired gate: the command, its programs and exit codes. Run: python3 ci/tests/test_gate.py"""
 import contextlib
 import io

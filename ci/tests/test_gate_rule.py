@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the paired gate: error rates by simulation, margins. Run: python3 ci/tests/test_gate_rule.py"""
 import pathlib
 import sys

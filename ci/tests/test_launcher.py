@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the launcher ./tigon with stand-ins for what it starts: cmake, ninja, ctest, apt-get and the built program."""
 import fcntl
 import os

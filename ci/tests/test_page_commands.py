@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ci/page_commands.py finds. Run: python3 ci/tests/test_page_commands.py."""
 import pathlib
 import sys

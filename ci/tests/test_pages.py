@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ci/pages.py refuses, in trees of a few files. Run: python3 ci/tests/test_pages.py."""
 import pathlib
 import subprocess

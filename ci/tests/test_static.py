@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the gate without a GPU: what it reads from nvcc's outputs, and faults planted in real kernels.
 
 Run: python3 ci/tests/test_static.py. Without nvcc the tests that compile are skipped.

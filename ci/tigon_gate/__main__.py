@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon gate: is this commit slower than that one, or does it compute something else?
 
 `./tigon gate` calls this (python3 -m tigon_gate). Exit codes: 0 passed, 1 other outputs, 2 usage, 3 slower (or a static

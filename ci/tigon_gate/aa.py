@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What identical programs teach: margins per cell, the gate's own false-alarm rate, the smallest effect it finds."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rises of static numbers that commits take knowingly, said in a trailer of the commit's message:
 
     Static-accept: rope sectors 8% two heads a thread read the angles more often, which L1 serves; 10% faster

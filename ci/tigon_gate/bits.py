@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon gate --bits: does this tree compute the base's outputs, byte for byte?
 
 Every tiny and check case of the fused kernels runs in both programs. A difference is repeated in both: where a program

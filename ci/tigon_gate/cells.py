@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cells that a gate measures: few, each of at least 50 us on an H200, every op and pass among them."""
 import dataclasses
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cells are slower, faster, the same or undecided, from log ratios of process pairs.
 
 A cell's data are one number per pair: log(median of head / median of base). Processes of one program differ from each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stands before cuBLASLt, so that a program which times algorithms has only the library's first choice to time. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes two programs multiply by the same algorithms of cuBLASLt.
 
 prepare() of a matrix product times the library's algorithms and takes the fastest, which another process may find to be

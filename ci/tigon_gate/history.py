@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Margins of cells from the records of earlier A/A runs."""
 import dataclasses
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the host executor tells of a program's kernels: counted traffic, and instructions counted by valgrind."""
 import collections
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Process pairs: who runs when, and the runner that starts real programs."""
 import math
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a built program computes: the tensors of its cases, as `tigon check --save` writes them."""
 import dataclasses
 import functools

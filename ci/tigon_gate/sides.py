@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two programs that a gate compares: given, or built from this tree and the base."""
 import pathlib
 

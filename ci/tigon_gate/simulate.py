@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulated programs: the noise model that the gate's error rates are shown under, and a runner that obeys it.
 
 log time = the cell's own + an offset per process and cell (address layout, L2 slices) + an offset per process for all

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon gate --static: what can be judged without a GPU, of this tree or against a base."""
 import collections
 import concurrent.futures

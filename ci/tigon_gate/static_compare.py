@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of kernels and cases against those of a base: what blocks, what warns, what is better."""
 import collections
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole gate over process pairs: base against head, or a program against itself."""
 import dataclasses
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ratio estimates over clusters (Cochran, Sampling Techniques, 3rd ed., 6.3 and 9A.1).
 #include "convergence/next_action/accuracy.h"
 

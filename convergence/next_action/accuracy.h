@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Accuracy over held-out learners with intervals clustered by learner: the actions of one learner
 // hang together, so learners are what is counted, not actions.
 #pragma once

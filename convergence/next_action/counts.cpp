@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counting contexts by sorting, looking them up by bisection.
 #include "convergence/next_action/counts.h"
 

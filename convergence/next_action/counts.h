@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predictors that count: unigram and n-gram with back-off, and the syllabus.
 #pragma once
 #include <span>

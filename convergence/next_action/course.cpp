@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The law of a learner's next action, and learners who follow it.
 #include "convergence/next_action/course.h"
 

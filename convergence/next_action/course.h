@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Made-up learners of a made-up course whose true law of the next action is known. All of it is
 // integer arithmetic on counter-based random bits, so that a seed gives the same actions
 // everywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's API for recurrent networks, version 8 and later.
 #include "convergence/next_action/cudnn_cells.h"
 

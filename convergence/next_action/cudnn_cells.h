@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's LSTM layers of one shape: their weights' places, forward and backward over a window.
 #pragma once
 #include <cudnn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One flat array of parameters on the device: [embedding][cuDNN's cells][head][head's bias].
 #include "convergence/next_action/cudnn_lstm.h"
 

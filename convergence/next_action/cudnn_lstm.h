@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The LSTM on a GPU: cuDNN's cells, our kernels for the tables, the loss and Adam. Without a GPU
 // build there is none (cudnn_lstm_absent.cpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A build without cuDNN.
 #include "convergence/next_action/cudnn_lstm.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The next-action experiment after Tang, Peterson and Pardos (arXiv:1608.04789): who predicts best
 // what a learner does next, from the syllabus to the transformer?
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays whose begin is aligned to 64 bytes: where vector code begins in an array, and with it how
 // it rounds, must not depend on where the array lies.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of logits by Eigen, dealt to threads.
 #include "convergence/next_action/head.h"
 

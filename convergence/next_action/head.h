@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The head on a CPU: how highly a network's last hidden states rank what came next.
 #pragma once
 #include <cstdint>

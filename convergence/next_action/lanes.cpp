@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dealing learners to lanes.
 #include "convergence/next_action/lanes.h"
 

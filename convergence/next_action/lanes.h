@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learners dealt to lanes that a recurrent network walks side by side, one learner after the other.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One reader for the three layouts, which are data.
 #include "convergence/next_action/logs.h"
 

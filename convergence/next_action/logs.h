@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's own log of learners' actions, in one of three public layouts that its header tells:
 // act-mooc (SNAP), JODIE (as published or with TGN's column names) and OULAD's studentVle.
 #pragma once

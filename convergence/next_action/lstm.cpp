@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training by Adam (Kingma and Ba 2015) with truncated back-propagation through time. Lanes are
 // dealt to a fixed number of shards, so results do not depend on the number of threads.
 #include "convergence/next_action/lstm.h"

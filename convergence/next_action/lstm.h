@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LSTM (Hochreiter and Schmidhuber 1997, with forget gates) over learners' actions: on the cores of
 // a CPU, and cuDNN's on a GPU (cudnn_lstm.h).
 #pragma once

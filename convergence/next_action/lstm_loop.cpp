@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Epochs of windows over lanes in a random order.
 #include "convergence/next_action/lstm_loop.h"
 

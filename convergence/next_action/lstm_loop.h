@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a CPU's and a GPU's LSTM have in common: first weights, lanes, epochs and rates.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // z = x Wx + h' Wh + b;  i, f, o = sigmoid, g = tanh;  c = f c' + i g;  h = o tanh(c)
 #include "convergence/next_action/lstm_window.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward and backward of one window of steps over some lanes, by Eigen.
 #pragma once
 #include <Eigen/Core>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predictors and the time that they take.
 #include "convergence/next_action/predictors.h"
 

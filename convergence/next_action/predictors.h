@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each predictor of the next action: trained on the training learners, scored on those held out.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the next-action experiment found, as its records say it.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Made-up sequences, their split and their shuffle.
 #include "convergence/next_action/sequences.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learners' sequences of resources: those that are trained on, those to choose settings by, and
 // those held out.
 #pragma once

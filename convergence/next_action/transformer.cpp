@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training and scoring of the transformer.
 #include "convergence/next_action/transformer.h"
 

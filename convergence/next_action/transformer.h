@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Causal transformer over learners' actions: the trainer's model on the fused kernels.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cutting and padding of windows.
 #include "convergence/next_action/windows.h"
 

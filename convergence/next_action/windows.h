@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Windows of learners' sequences as the trainer's batches.
 #pragma once
 #include <cstdint>

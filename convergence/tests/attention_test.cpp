@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention: the kernel and the host's version against plain formulas in double.
 #include "convergence/attention.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A training that goes on from a checkpoint has the bits of one that never stopped.
 #include "convergence/checkpoint.h"
 

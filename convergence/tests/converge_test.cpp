@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparisons: naive against fused agree, planted faults make them fail, results repeat.
 #include "convergence/converge.h"
 

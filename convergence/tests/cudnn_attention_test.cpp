@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's attention against our own kernel on a GPU, which another test holds against formulas in
 // double.
 #include "convergence/cudnn_attention.h"

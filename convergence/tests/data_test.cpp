@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Examples, token files and tokenizers that users have: what becomes of them, and what is refused.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

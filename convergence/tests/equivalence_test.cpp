@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two one-sided tests: quantiles of the tables, and what they show and do not show.
 #include "convergence/equivalence.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The experiments: what they report, and what a CPU may not say.
 #include "convergence/experiment.h"
 

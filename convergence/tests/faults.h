@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planted faults: tables of ops in which one pass is wrong in a way that kernels have been wrong.
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planned memory of a step is what a step allocates, and the searches find the edge.
 #include "convergence/maxlen.h"
 

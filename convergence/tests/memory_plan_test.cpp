@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers that live at the same time never overlap; others share memory.
 #include "convergence/memory_plan.h"
 

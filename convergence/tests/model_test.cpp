@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole model: gradients against those of a double model, naive against fused.
 #include "convergence/model.h"
 

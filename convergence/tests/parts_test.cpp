@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A step by part: times lie within the step and cover it, memory sums to the peak, and memory that
 // runs out is an outcome.
 #include <gtest/gtest.h>

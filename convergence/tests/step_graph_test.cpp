@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What runs when: as it is, captured, replayed; and what a refusal leads to.
 #include "convergence/step_graph.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokenizer and data: round trips, repeatability, splits, windows and what is refused.
 #include <gtest/gtest.h>
 

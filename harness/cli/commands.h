@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of tigon. Each add_<name> adds one to the program; running it sets exit_code.
 #pragma once
 #include <memory>

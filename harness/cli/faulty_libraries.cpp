@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the sources, has Python compile them as it does for `tigon try`, and loads the right ones.
 #include "harness/cli/faulty_libraries.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon mutants --in SOURCE: somebody's source as libraries, each with one fault.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tigon program: lists, describes, checks, measures, trains and reports.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starting the Python that the person chose (TIGON_PYTHON), else python3.
 #include "harness/cli/python.h"
 

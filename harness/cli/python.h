@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that leave a part of their work to the tree's Python.
 #pragma once
 #include <string>

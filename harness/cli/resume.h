@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --resume RUN: what an interrupted run has sealed so far, and the words that go on with it.
 #pragma once
 #include <filesystem>

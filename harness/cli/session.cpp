@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run of the program.
 #include "harness/cli/session.h"
 

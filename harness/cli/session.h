@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run of the program: its records file, JUnit file, counts and last line.
 #pragma once
 #include <chrono>

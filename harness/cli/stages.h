@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What check, bench and converge do inside a session; `run` does all of them in one.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases that `tigon check` runs.
 #include "harness/cli/suite.h"
 

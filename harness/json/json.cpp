@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON values and their text.
 #include "harness/json/json.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A JSON value: what records, manifests and messages between processes are made of. nlohmann's
 // library reads the text, in json.cpp alone: a file that includes it compiles for seconds longer.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Terms of the budget.
 #include "harness/judge/budget.h"
 

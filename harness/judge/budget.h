@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rounding budget of one element (README.md says why).
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The comparator: budget per element, root mean square, pattern of the failures.
 #include "harness/judge/compare.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares one output with the oracle by a rounding budget per element (README.md): fails
 // closed, classifies NaN and infinity first, says where and in which pattern it fails.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of the judge itself, as switches in its own source. They exist in one program only,
 // judge_faults, which plants one after the other and expects the judge's tests to notice; anywhere
 // else every switch is a constant false.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the judge says of one output tensor.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns of failing elements by row and by column.
 #include "harness/judge/pattern.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the failing elements of an output lie.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and exit codes of verdicts.
 #include "harness/judge/verdict.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a judged case ended with, and the exit code of a run.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole bench.
 #include "harness/measure/bench.h"
 

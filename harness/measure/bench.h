@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole bench: ceilings, every cell, and on the host the counted traffic; in child processes.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Google Benchmark as the carrier of measurements.
 #include "harness/measure/benchmark_bridge.h"
 

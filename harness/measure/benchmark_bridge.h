@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Google Benchmark as the carrier of measurements: each timing is registered at run time with
 // manual time and as many iterations as our stopping rule took samples, and reported through our
 // reporter.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of one call in device memory.
 #include "harness/measure/call_set.h"
 

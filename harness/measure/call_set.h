@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of one call in device memory, filled for a measurement. A rotation of several sets
 // keeps the caches cold.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the ceilings of this GPU.
 #include "harness/measure/ceilings.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best this GPU does, measured in the same run as what is compared with it: memory bandwidth of
 // a copy, a read and a triad, and the rate of the library's GEMM per element type.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data made and fingerprinted in device memory. One element or word per thread and step, in a
 // grid-stride loop; nothing here is timed.
 #include "harness/measure/device_data.h"

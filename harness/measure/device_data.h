@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data made and fingerprinted in device memory: a sweep's tensors are too large to make on the
 // host and send.
 #pragma once

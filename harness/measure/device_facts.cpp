@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What device this program runs on.
 #include "harness/measure/device_facts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What device this program runs on, as the "device" block of the run record.
 #pragma once
 #include "harness/record/record_writer.h"

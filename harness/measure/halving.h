@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Successive halving: every candidate is measured a little, the better half again and longer, until
 // one is left beside the incumbent. Candidates of a round are measured in turns, so that a change
 // of the machine's clock hits all of them.

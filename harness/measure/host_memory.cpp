@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peak resident memory of this process.
 #include "harness/measure/host_memory.h"
 

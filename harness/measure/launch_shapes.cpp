@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches without rows, to hear what they ask.
 #include "harness/measure/launch_shapes.h"
 

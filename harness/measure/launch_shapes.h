@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which launch shape a pass takes for which row length, as its kernels' own tables answer.
 #pragma once
 #include <cstdint>

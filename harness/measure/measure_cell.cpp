@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures one cell in this process.
 #include "harness/measure/measure_cell.h"
 

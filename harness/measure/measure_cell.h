@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures one cell in this process: memory, times on every basis, and what follows from them.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peak memory of one call in four figures.
 #include "harness/measure/memory_figures.h"
 

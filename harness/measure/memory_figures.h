@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peak memory of one call in four figures, as the fields of a "memory" record.
 #pragma once
 #include <functional>

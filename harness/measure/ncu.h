@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nsight Compute's counters of one call: which are asked for, and what its CSV says.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which counters are shown of a call, and what they mean.
 #include "harness/measure/profile.h"
 

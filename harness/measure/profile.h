@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ten counters of one call and the sentence that says what binds, from Nsight Compute or from the
 // host executor.
 #pragma once

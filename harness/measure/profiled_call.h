@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one call of a case that a profiler sees.
 #pragma once
 #include "harness/run/cases/case.h"

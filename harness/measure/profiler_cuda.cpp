@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The range that `ncu --profile-from-start off` profiles.
 #include <cuda_profiler_api.h>
 

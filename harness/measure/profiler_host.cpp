@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No profiler in a build without CUDA.
 #include "harness/measure/profiled_call.h"
 

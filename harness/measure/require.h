@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A status as an exception, for measurements, whose calls must not fail.
 #pragma once
 #include "kernels/device/runtime.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A time as rates and as shares of the ceilings of the same run.
 #include "harness/measure/roofline.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of functions, sums and products in units of what the budget allows.
 #include "harness/measure/rounding.h"
 

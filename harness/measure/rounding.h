@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The constants of the budget, measured: c0 by the elementary functions as kernels compute them,
 // lambda by long sums and matrix products, each against double.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One element per thread, or one row per block; nothing here is timed.
 #include "harness/measure/rounding_kernels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementary functions and sums as kernels compute them, over arrays, for rounding.h.
 #pragma once
 #include <cstdint>

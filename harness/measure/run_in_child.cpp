@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work in a worker that sends JSON lines.
 #include "harness/measure/run_in_child.h"
 

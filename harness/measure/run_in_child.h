@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work in a forked child that sends JSON lines: a crash, a hang or a sticky device error costs what
 // was at hand and never the run. The parent must not have used the device before.
 #pragma once

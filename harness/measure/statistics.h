@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order statistics of samples, and when enough samples are taken.
 #pragma once
 #include <cstddef>

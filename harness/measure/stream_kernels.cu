@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The streams whose bandwidths are ceilings. One 16-byte piece per thread for those that write, as
 // the fastest copy does; the read loops, so that few blocks keep many loads in flight.
 #include "harness/measure/stream_kernels.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three streams whose bandwidths are ceilings: copy, read and triad.
 #pragma once
 #include <cstdint>

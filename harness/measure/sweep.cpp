@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which cells a bench measures.
 #include "harness/measure/sweep.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which cells a bench measures: the contracts' sweeps, or the values that the person gives.
 #pragma once
 #include <string>

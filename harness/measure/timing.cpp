@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times implementations of one pass side by side.
 #include "harness/measure/timing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times implementations of one pass side by side on one device: interleaved, on rotating buffers.
 #pragma once
 #include <functional>

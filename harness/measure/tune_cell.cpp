@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tuning of one cell.
 #include "harness/measure/tune_cell.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fastest shape of one cell's launch table.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pass is timed beside.
 #include "harness/measure/yardstick.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pass is timed beside, in turns with its implementations and on the same basis: a copy of
 // the bytes that it has to move or, where its contract names matrix products, these alone.
 #pragma once

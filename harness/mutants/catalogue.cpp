@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The catalogue of faults.
 #include "harness/mutants/catalogue.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The catalogue of 48 faults that kernels of this kind have had, and which of them are planted.
 #pragma once
 #include <string>

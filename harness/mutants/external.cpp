@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running the programs of other groups.
 #include "harness/mutants/external.h"
 

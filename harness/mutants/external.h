@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups of planted faults that a program of their own runs: those of the comparator and plug-in
 // kernels that cheat. The program lies beside this one and prints one JSON line per fault:
 //   {"group": "comparator", "name": ..., "what": ..., "caught": true, "by": [tests that failed]}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parser of fault files. A record is a list of fields; the lines of a change begin with a mark.
 #include "harness/mutants/fault_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads fault files; README.md beside this file describes the format.
 #pragma once
 #include <stdexcept>

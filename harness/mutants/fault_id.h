@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a process compares to tell whether a fault is planted.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-mutants, tigon-mutants-checked: children over kernels with planted faults. `tigon mutants`
 // starts them.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of planted faults as a whole.
 #include "harness/mutants/mutant.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A planted fault of the kernels and where the harness must catch it. Faults are records in
 // harness/ops/*.faults (README.md describes the format); a build step makes mutated sources of
 // them.

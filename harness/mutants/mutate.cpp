@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the place of each edit, token by token, and writes the switches.
 #include "harness/mutants/mutate.h"
 

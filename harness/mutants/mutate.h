@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes faults into a source file: all behind one run-time switch (planted.h), or one for good.
 #pragma once
 #include <string>

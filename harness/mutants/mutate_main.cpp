@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-mutate ROOT FOLDER FAULTS... -- FILE...: writes each FILE of the tree at ROOT with its
 // faults to FOLDER/FILE. A file that would not change is left alone, so that nothing is compiled
 // again.

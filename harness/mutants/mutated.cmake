@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Kernels with planted faults. tigon-mutate writes a copy of every kernel source, with the faults of
 # *.faults in it; a mutated library finds the copies before the tree's own files.
 add_executable(tigon-mutate fault_file.cpp mutate.cpp mutate_main.cpp)

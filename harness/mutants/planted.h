@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run-time switch of planted faults. Only mutated sources include it; tigon-mutate writes them:
 //
 //   const float scale = (::tigon::planted("rms_norm.mean_missing") ? (1.0f) : (inverse_n));

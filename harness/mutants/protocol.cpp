@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fault in a request line.
 #include "harness/mutants/protocol.h"
 

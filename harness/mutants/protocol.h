@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the parent tells a child of tigon-mutants which fault to plant.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Choosing and running planted faults.
 #include "harness/mutants/score.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the planted faults against the ordinary cases of their ops, each in child processes that
 // hold the mutated kernels (tigon-mutants, tigon-mutants-checked).
 #pragma once

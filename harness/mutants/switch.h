@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the planted fault of this process; see planted.h. Of the library tigon_mutant_switch.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The chosen fault of a process with a GPU: launchers read it here, kernels in their module.
 #include <stdexcept>
 #include <string>

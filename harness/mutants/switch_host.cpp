@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The chosen fault of a process without a GPU.
 #include "harness/mutants/planted.h"
 #include "harness/mutants/switch.h"

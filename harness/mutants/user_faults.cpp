@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks what only the tree and its contracts can tell of a fault file.
 #include "harness/mutants/user_faults.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of a file of the user's, for `tigon mutants --faults FILE`.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract of add_rms_norm.
 #include "reference/add_rms_norm.h"
 

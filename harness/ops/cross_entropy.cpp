@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract of cross_entropy.
 #include "reference/cross_entropy.h"
 

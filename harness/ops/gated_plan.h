@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the contracts of swiglu and geglu share.
 #pragma once
 #include <limits>

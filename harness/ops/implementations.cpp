@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops of tigon.h as implementations.
 #include "harness/ops/implementations.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The implementations of a contract: ops of tigon.h, found by name.
 #pragma once
 #include <string>

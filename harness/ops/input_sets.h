@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Input sets that contracts share: variants of a default set, and the special rows that every op
 // must survive.
 #pragma once

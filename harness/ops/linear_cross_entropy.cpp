@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract of linear_cross_entropy.
 #include "reference/linear_cross_entropy.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the contracts of cross_entropy and linear_cross_entropy share.
 #pragma once
 #include <fmt/format.h>

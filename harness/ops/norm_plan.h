@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What contracts of norms share: their sizes, and what rms_norm's casting means for the budget of
 // y.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact promises of rope's options, for both of its passes.
 #pragma once
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract of swiglu.
 #include "reference/swiglu.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far implementations are from the oracle.
 #include "harness/peers/accuracy.h"
 

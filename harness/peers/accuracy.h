@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far implementations are from the oracle, on the cell's case made small enough for it.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Apex's fused norms.
 from apex.normalization.fused_layer_norm import fused_layer_norm_affine, fused_rms_norm_affine
 from saved_values import layer_norm_saved, rms_norm_saved  # noqa: F401

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Apple's cut-cross-entropy with its default filter of small gradients.
 import cut_cross_entropy
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The eager ops of torch_peer.py through torch.compile with its default options, compiled again for each shape.
 import torch
 import torch._functorch.config

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Triton ops that come with flash-attn.
 from flash_attn.ops.triton.cross_entropy import cross_entropy_loss
 from flash_attn.ops.triton.layer_norm import layer_norm_fn, rms_norm_fn

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Liger Kernel's ops in CuTe DSL, in a process of its own: Liger chooses once, when it is imported.
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Liger Kernel's linear cross entropy for Hopper: all logits in bf16, products by its own kernels.
 from liger_kernel.ops.cutedsl.ops.fused_linear_cross_entropy_sm90 import liger_fused_linear_cross_entropy_sm90
 

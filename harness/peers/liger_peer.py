@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Liger Kernel's ops with the options that its models take, in Triton unless LIGER_KERNEL_IMPL says otherwise.
 import os
 

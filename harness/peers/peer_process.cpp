@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The process of one peer.
 #include "harness/peers/peer_process.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The process of one peer: Python, which answers a JSON line with a JSON line
 // (tigon_peers/serve.py).
 #pragma once

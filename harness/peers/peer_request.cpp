@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a peer is asked.
 #include "harness/peers/peer_request.h"
 

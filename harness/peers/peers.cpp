@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench --peers.
 #include "harness/peers/peers.h"
 

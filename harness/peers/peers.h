@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench --peers: what people would use instead, in Python, each in a process of its own, measured
 // in the same run as ours.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # QuACK's linear cross entropy by its base path, tuned at the first call, which takes minutes.
 import quack_peer
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # QuACK's ops. Modules are taken with importlib: quack.rmsnorm is also the name of a function. The linear cross entropy's is
 # imported where it is called: it wants to know all that its GEMMs depend on, and knows installed packages by a folder
 # `site-packages` or `dist-packages` in their path, so that from elsewhere it refuses; the other ops do not care.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What an op keeps for backward, for checks of forward functions that do not return it; never timed.
 import torch
 

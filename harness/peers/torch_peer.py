@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The ops in eager PyTorch, as the models of Hugging Face's transformers write them.
 import torch
 from saved_values import cross_entropy_saved, layer_norm_saved, rms_norm_saved  # noqa: F401

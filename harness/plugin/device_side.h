@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and stream of tigon-plugin-host. Kernels see a mirror of the memory that is shared with
 // the judge: that memory itself on the host, device memory of the same layout on a GPU. One of
 // device_side_host.cpp and device_side_cuda.cpp is in a build. Errors are std::runtime_error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // On a GPU a kernel's memory is device memory of the shared memory's layout.
 #include <cuda_runtime.h>
 

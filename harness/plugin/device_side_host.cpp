@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // On the host a kernel's memory is the shared memory itself.
 #include "harness/plugin/device_side.h"
 #include "harness/worker/shared_memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-plugin-host: the process in which a plug-in library runs. tigon starts it; it has a socket
 // to the judge, the shared memory of the tensors, and nothing else: no oracle, no contract, no
 // result file.

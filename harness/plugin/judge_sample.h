@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One timed call of a plug-in beside the oracle.
 #pragma once
 #include <cstdint>

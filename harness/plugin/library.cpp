@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and checks a plug-in library.
 #include "harness/plugin/library.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plug-in library in the host program: loaded, asked for every op that the judge knows, and every
 // answer checked before it is used.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench --impl-from.
 #include "harness/plugin/measure_plugin.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench --impl-from: how a cell with plug-in kernels is measured.
 #pragma once
 #include "harness/measure/measure_cell.h"

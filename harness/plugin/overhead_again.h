@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A call that seems to have been sooner than an empty one.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The judge's side of tigon-plugin-host.
 #include "harness/plugin/process.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The judge's side of tigon-plugin-host: starts it, talks to it, keeps the clock, and says how it
 // ended.
 #pragma once

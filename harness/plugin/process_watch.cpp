@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads /proc.
 #include "harness/plugin/process_watch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a plug-in's process does beside answering, seen from outside.
 #pragma once
 #include <sys/types.h>

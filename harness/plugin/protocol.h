@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the judge and tigon-plugin-host, a worker (harness/worker), agree upon. The host program
 // links neither contracts nor oracles nor the judge.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plug-in kernel as an implementation of the harness: each call goes to the process of its
 // library, with what exposes the usual cheats around it.
 #pragma once

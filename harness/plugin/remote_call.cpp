@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One bound call in shared memory.
 #include "harness/plugin/remote_call.h"
 

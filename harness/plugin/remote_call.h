@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One bound call laid out in the memory that is shared with a plug-in's process.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Landlock, by system calls: Debian 12's headers and libraries know its first versions only.
 #include "harness/plugin/sandbox.h"
 

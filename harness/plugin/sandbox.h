@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a plug-in library may not do: write files, look into other processes, signal them, use the
 // network. By Landlock (Linux 5.13); older kernels leave the separate process alone as the wall.
 #pragma once

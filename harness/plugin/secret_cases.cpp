@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Secret seeds and shapes.
 #include "harness/plugin/secret_cases.h"
 

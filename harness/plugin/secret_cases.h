@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs and shapes that a library's author cannot know: a kernel that only knows the public ones
 // fails.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tigon_call between processes.
 #include "harness/plugin/shared_call.h"
 

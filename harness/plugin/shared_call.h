@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tigon_call on its way from the judge to the process of a library. What it points to lies in
 // shared memory, so an address is a distance from the start of that.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timed calls of a plug-in kernel.
 #include "harness/plugin/timed_kernel.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timed calls of a plug-in kernel in a fresh process: new contents in the same memory for each
 // call, our clock, and outputs that are taken at return.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --impl-from: a library's kernels become implementations.
 #include "harness/plugin/use_plugin.h"
 

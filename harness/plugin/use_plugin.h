@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --impl-from: a library's kernels become implementations of the contracts, named plugin:NAME.
 #pragma once
 #include <memory>

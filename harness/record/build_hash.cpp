@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which build a program is.
 #include "harness/record/build_hash.h"
 

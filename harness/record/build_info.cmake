@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiles into build_info.cpp what only CMake knows. Included where the target that holds it is made.
 get_filename_component(TIGON_PRESET_NAME "${CMAKE_BINARY_DIR}" NAME)
 string(TOUPPER "${CMAKE_BUILD_TYPE}" TIGON_TYPE)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts about the build that CMake knows.
 #include "harness/record/build_info.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts about the build that CMake knows, compiled in (build_info.cmake).
 #pragma once
 #include <string>

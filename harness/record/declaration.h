@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What record.schema.json declares of each kind of record, compiled in.
 #pragma once
 #include <optional>

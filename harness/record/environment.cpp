@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run ran on.
 #include "harness/record/environment.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run ran on: host, build, libraries, commit and environment variables, as the fields of the
 // "run" record.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JUnit XML of checks.
 #include "harness/record/junit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JUnit XML of checks, as CI services read it.
 #pragma once
 #include <filesystem>

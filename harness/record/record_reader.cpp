@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads records back.
 #include "harness/record/record_reader.h"
 

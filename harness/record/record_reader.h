@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the records of a run back, as `--resume` needs them: only what was surely written counts.
 #pragma once
 #include <filesystem>

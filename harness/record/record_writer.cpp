@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Appends records to a JSONL file.
 #include "harness/record/record_writer.h"
 

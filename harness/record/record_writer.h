@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Appends records to a JSONL file: one line per record, on disk as soon as write() returns to the
 // kernel, so a killed run keeps every finished line.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and times of runs.
 #include "harness/record/run_id.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checking as a library, plain and through GoogleTest.
 #include "harness/run/check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checking as a library: which cases a request selects, and running each in a child process.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What differs between the executors: the host executor's two flavours and a GPU. One of
 // executor_host.cpp and executor_cuda.cpp is in a build.
 #pragma once

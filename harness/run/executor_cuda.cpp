@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU as the harness sees it: nothing to choose, nothing counted.
 #include "harness/run/executor.h"
 #include "kernels/device/runtime.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host executor as the harness sees it.
 #include <sys/mman.h>
 #include <sys/resource.h>

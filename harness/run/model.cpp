@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Least bytes, floating-point operations and matrix products of a case, from its contract.
 #include "harness/run/check.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The commands of CONTRIBUTING.md, run as written in a copy of the tree.
 
   long_contributing.py BUILD    the build folder that the copy uses

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A new op from scaffold to green and red and out again, in a copy of the tree.
 
   long_new_op.py BUILD    the build folder whose libraries the op is linked with

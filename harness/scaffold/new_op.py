@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tigon new-op: the four files of a new op and its line in CMakeLists.txt.
 
 They compile; its checks fail with "oracle not written" until reference/NAME.h has one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a signature struct to data and back: TensorInfo and OptionInfo from its fields(), typed
 // arguments from a Bound, and the helpers with which a contract names its implementations.
 #pragma once

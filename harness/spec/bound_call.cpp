@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The harness' memory and values as a call of tigon.h.
 #include "harness/spec/bound_call.h"
 

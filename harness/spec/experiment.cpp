@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Relations between the outputs of two calls.
 #include "harness/spec/experiment.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a property may do: call the implementation that is judged with other inputs, options, sizes
 // and layouts, and say how the outputs must be related. harness/run/judging/properties.cpp carries
 // it out.

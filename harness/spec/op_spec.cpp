@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Look-up of contracts.
 #include "harness/spec/op_spec.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract of an op as data: what the harness needs to allocate, fill, run, judge and measure
 // it. harness/ops/<op>.cpp makes one OpSpec per op; nothing else in the harness names a concrete
 // op.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builders of properties, for the `properties` of a pass:
 //   .properties = {row_independence("T"), scaling("power_of_two", {{"x", 1}}, {{"rstd", -1}})}
 // Tensors, options and axes are named as in the signature. The first argument of a builder that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every pass promises of its calls: again, in other sizes, from a graph, on streams, at other
 // addresses.
 #include <fmt/format.h>

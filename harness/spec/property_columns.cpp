@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of columns: permutation, padding, shift.
 #include <fmt/format.h>
 

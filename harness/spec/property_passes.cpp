@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties between passes, and of gradients.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scaling by powers of two, which is exact.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contracts of a program, as they were made and with what was added.
 #include "harness/spec/registry.h"
 

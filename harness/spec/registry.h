@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a program's contracts come from, and how one adds to them, e.g. a plug-in library's.
 #pragma once
 #include <string>

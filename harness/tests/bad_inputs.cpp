@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of bad inputs.
 #include "harness/tests/bad_inputs.h"
 

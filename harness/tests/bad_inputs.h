@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad inputs of every command of the program, in tables: what is typed and how it must be refused.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The smallest case that still fails, and what is said of a failing one.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kind of fault gives its verdict, and the rest of the run goes on.
 #include <gtest/gtest.h>
 

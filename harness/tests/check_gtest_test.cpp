@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases as GoogleTest tests, in a program of their own: filters, shards, XML, counts, Ctrl-C.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main() of the tests that run cases: it is also their children's.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every property fails for an implementation that breaks it, and says where.
 #include <gtest/gtest.h>
 

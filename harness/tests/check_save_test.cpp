@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A saved case: .npy files that numpy reads, and a manifest that says all the rest.
 #include <gtest/gtest.h>
 

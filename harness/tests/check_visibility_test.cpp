@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An option without effect is reported by name.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of -a and the names it accepts.
 #include "harness/cli/options/axis_values.h"
 

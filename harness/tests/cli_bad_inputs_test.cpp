@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad inputs of every command of the program are refused in one line, and nothing is lost.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slowest translation unit of a ninja log.
 #include "harness/cli/text/build_times.h"
 

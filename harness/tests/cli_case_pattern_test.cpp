@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What failing cases have in common and others have not.
 #include "harness/cli/options/case_pattern.h"
 

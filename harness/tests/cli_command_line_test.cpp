@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Option tables: what words give, and the one line for a wrong one.
 #include "harness/cli/options/command_line.h"
 

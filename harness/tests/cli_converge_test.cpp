@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon converge, killed and interrupted: what goes on ends with the bytes of what never stopped.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

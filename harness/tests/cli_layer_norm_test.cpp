@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases with which a soak found layer_norm's mean off by a rounding that its variance felt. None of
 // them has a shape of the checks.
 #include <gtest/gtest.h>

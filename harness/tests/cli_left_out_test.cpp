@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases that a check skips before anything runs.
 #include "harness/cli/text/left_out.h"
 

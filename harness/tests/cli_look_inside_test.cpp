@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trace, profile and debug: one case seen from the inside.
 #include <gtest/gtest.h>
 

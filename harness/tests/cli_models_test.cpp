@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of models agrees with what their cards say, and the contracts say which of its sizes an
 // axis has.
 #include "harness/cli/options/models.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built program: bad input is one line with its exit code, runs leave valid records.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

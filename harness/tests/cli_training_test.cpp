@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built program trains: valid records, tables of parts, controls, experiments.
 #include <gtest/gtest.h>
 

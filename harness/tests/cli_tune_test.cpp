@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tune: writes a table as data, and a table is used on its own machine only.
 #include <gtest/gtest.h>
 

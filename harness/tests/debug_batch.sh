@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # debug_batch.sh BUILD: `tigon debug` shows one thread of a kernel in its source's own lines. 77: no gdb here.
 set -eu
 command -v gdb >/dev/null || { echo "SKIPPED: no gdb; sudo apt-get install gdb"; exit 77; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameters of tests that run for every op of the build:
 //   INSTANTIATE_TEST_SUITE_P(Ops, Suite, testing::ValuesIn(op_names()), name_of_parameter);
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that checks the faulty op as `tigon check` does: through GoogleTest. It holds no other
 // tests, because those would run too.
 #include <cstdio>

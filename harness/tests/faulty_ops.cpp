@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An op whose implementations are wrong in one way each.
 // y = 2 x + sum(w), w optional.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An op whose implementations each break one property of their pass, and an option that does
 // nothing.
 //   weigh:  y = g exp(x - max x) w, m = max x, s = sum exp(x - m); rows whose target is ignored: 0

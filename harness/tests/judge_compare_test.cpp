@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The comparator: what passes, what fails, and how it says where.
 #include "harness/judge/compare.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plants the faults of judge_fault.h one after the other and expects the judge's own tests, which
 // are linked with it, to notice. Prints one JSON line per fault:
 //   {"group": "comparator", "name": ..., "what": ..., "caught": true, "by": [tests that failed]}

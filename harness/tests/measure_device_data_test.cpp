@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data and fingerprints in device memory, and the streams of the ceilings.
 #include "harness/measure/device_data.h"
 

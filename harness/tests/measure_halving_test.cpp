@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search of `tigon tune` on made-up measurements.
 #include "harness/measure/halving.h"
 

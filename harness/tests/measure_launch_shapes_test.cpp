@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `tigon describe --shapes` says is what launches with rows take.
 #include "harness/measure/launch_shapes.h"
 

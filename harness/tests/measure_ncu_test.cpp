@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nsight Compute's CSV and what is made of it.
 #include "harness/measure/ncu.h"
 

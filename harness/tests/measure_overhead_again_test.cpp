@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Empty calls are measured again before a plug-in's call is called too quick.
 #include <gtest/gtest.h>
 

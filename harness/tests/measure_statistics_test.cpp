@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order statistics, the stopping rule and shares of ceilings.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which cells a bench measures, and that their tensors and times are right.
 #include "harness/measure/sweep.h"
 

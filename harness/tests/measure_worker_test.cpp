@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work in a child process: lines arrive, and however the child ends is known.
 #include "harness/measure/run_in_child.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planted faults in programs of their own: how such a program ended, and how it was ended.
 #include <gtest/gtest.h>
 #include <signal.h>

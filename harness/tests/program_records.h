@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The records that a run of the program has left.
 #pragma once
 #include <fmt/format.h>

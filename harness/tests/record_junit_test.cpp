@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JUnit XML: counts, escapes, outcomes.
 #include <gtest/gtest.h>
 

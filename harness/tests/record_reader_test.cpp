@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A damaged line of a records file is told from one that never had a sum.
 #include "harness/record/record_reader.h"
 

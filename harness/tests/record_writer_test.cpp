@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RecordWriter: whole lines whatever happens, valid JSON, the schema.
 #include "harness/record/record_writer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Case ids, selection, and what the contracts promise to the harness.
 #include "harness/run/cases/case.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Doubles to stored elements and back.
 #include "harness/run/memory/convert.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every two values meet, in far fewer rows than the product has.
 #include "harness/run/cases/covering.h"
 

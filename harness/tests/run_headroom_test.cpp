@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Distribution of errors, and their ratio to the baseline's.
 #include "harness/run/memory/headroom.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The method of large cases, on sizes that a host can take: sampled rows, slices, sums; and rows
 // that lie far apart.
 #include "harness/run/judging/huge.h"

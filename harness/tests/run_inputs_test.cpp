@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data: the same everywhere, and distributed as said.
 #include "harness/run/inputs/inputs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A part of the cases in which every kind is met.
 #include "harness/run/cases/kinds.h"
 

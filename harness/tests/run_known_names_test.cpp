@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "did you mean".
 #include "harness/run/cases/known_names.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch tables: who may choose.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the built tigon program, which lies beside the test program, and takes what it printed.
 #pragma once
 #include <fcntl.h>

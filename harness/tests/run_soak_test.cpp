@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random cases are cases of the contract, the same every time, and spread over it.
 #include "harness/run/judging/soak.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The test data of every contract show every option, every optional tensor and every input.
 #include "harness/run/judging/visibility.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every contract must hold for the harness to see faults: edge sizes, options, budgets,
 // inputs.
 #include <gtest/gtest.h>

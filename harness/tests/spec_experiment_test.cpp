@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What "the same bits" and "within the budgets" mean in a property.
 #include "harness/spec/experiment.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder that lives as long as its object.
 #pragma once
 #include <unistd.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Faults of the world: the program with an op that goes wrong, and what injects the faults.
 if(NOT TIGON_SANITIZE)
   set(faulty ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/faulty)

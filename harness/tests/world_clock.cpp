@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library to preload: the clock of the day jumps at every look, by a day forth or an hour back.
 // The monotonic clock is left alone.
 #include <sys/syscall.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library to preload: a disk that takes 4 kB of records and no more, or, with WORLD_DISK=sync,
 // one that takes everything and fails when it must be made durable.
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Injects every fault of the world, prints what became of it and writes a "fault" record for each.
 //   world_faults [--out DIR | --json FILE] [--only TEXT] [--kills N]
 // Exit code 0 when all were survived, 1 when one was not, 4 when nothing was injected.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of the world: what is injected, and what a run must show to have survived it.
 #pragma once
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of the files that a run writes.
 #include <linux/capability.h>
 #include <sys/prctl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad inputs as faults: each table of them is one.
 #include <cstdlib>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of kernels and of the libraries they lie in: one case pays, the others are judged.
 #include "harness/tests/world_faults.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of the machine: no GPU, a driver that is too old, no CUDA toolkit.
 #include <cstdlib>
 

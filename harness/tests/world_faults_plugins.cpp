@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of plug-in libraries: of the interface that they were built for, while they are loaded and
 // in a call.
 #include "harness/tests/bad_inputs.h"

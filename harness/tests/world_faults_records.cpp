@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of what a killed run leaves behind: --resume must lose nothing and repeat nothing.
 #include <algorithm>
 #include <random>

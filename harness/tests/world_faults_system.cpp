@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of programs, signals and clocks around a run.
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = 2 x and ways in which a kernel can take its device down.
 #undef NDEBUG  // one of them is a failed assertion
 #include "harness/tests/world_kernels.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = 2 x, with a fault of the device in one of its sizes.
 #pragma once
 #include <cstdint>

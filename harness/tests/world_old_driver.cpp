@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 of long ago: the CUDA runtime finds a driver that is too old for it.
 extern "C" {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The op of the program that faults of the world are injected into: y = 2 x, and implementations
 // that go wrong at one size, N = kBadSize, each in a way of its own.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts the program under test in a chosen surrounding, and lets a test hurt it while it runs.
 #pragma once
 #include <fcntl.h>

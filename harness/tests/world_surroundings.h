@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs in bad surroundings: those that must pass all the same, and those that must be refused.
 #pragma once
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The little of the CUDA runtime that a launcher needs, on the host executor: what <<<...>>>
 // becomes and the error that it leaves behind. With nvcc both are CUDA's own.
 #pragma once

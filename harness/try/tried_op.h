@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launchers that somebody's file defines as ops of tigon.h. `tigon try` generates the
 // tigon_find() that names them and links it with the file.
 #pragma once

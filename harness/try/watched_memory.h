@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of one call as the checking executor can watch it: every tensor and the scratch in
 // device memory of its own, with red zones on both sides, so that an access outside of a tensor, a
 // read between two rows and a read of what nobody wrote are seen. In other builds the memory as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worker's own end.
 #include "harness/worker/channel.h"
 

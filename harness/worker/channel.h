@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worker's own end: its requests, its answers, and what it may take of the machine. The same in
 // Python is tigon_worker.py.
 #pragma once

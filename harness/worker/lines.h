@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages between a worker and the one who started it: one JSON text a line, over a socket.
 #pragma once
 #include <string>

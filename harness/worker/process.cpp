@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parent's end of a worker.
 #include "harness/worker/process.h"
 

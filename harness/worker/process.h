@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker: a child process that is asked and answers, each a line of JSON. It costs an answer and
 // never the run when it crashes, hangs or leaves its device unusable.
 #pragma once

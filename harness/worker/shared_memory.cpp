@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared memory without a name: a memfd.
 #include "harness/worker/shared_memory.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that a worker shares with the one who started it: the tensors of a call lie in it.
 #pragma once
 #include <cstddef>

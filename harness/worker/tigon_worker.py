@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worker's own end in Python; the other side is process.h, the same end in C++ channel.h. Standard library only.
 
 A worker is started with a socket, on which each request and each answer is a line of JSON, and with the memory that it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_rms_norm   h = x + residual,  y = h * rstd * (offset + w),  rstd = rsqrt(mean_H h^2 + eps)
 //
 // rms_norm's kernels on another row: x and residual are read once; their rounded sum is stored and

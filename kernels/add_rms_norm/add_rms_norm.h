@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_rms_norm: h = x + residual, y = h * rstd * (offset + w), rstd = 1 / sqrt(mean_H(h^2) + eps)
 // (Zhang and Sennrich 2019; the residual stream of a transformer before its norm)
 #pragma once

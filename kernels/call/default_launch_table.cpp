@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads launch tables for the calls of tigon.h.
 #include "kernels/call/default_launch_table.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launch table that calls of tigon.h take by themselves.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An op as JSON. The library has no dependency that would write it.
 #include "kernels/call/describe.h"
 

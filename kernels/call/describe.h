@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An op as JSON.
 #pragma once
 #include <string>

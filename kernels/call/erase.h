@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops for tigon.h out of typed launchers: make_op<Args>() gives a tigon_op whose run() fills an
 // Args from the tensors and options of a call and passes it on. Whatever has launchers over a
 // signature becomes an op in this way: the kernels, the baselines, somebody's file.

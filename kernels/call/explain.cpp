@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why a call does not fit its op's signature, and the sizes that would.
 #include "kernels/call/explain.h"
 

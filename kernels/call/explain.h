@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why a call does not fit its op's signature, and the sizes that would. Slow; it is asked only when
 // a call was refused, or for the shape of an output.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts under a prefix: the library, its headers, find_package(tigon) and
 # pkg-config. Host and CUDA flavours live side by side in one prefix.
 if(NOT TARGET tigon_shared)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libtigon or libtigon-host out of the same objects as the programs of the tree. Only the functions of
 # tigon.h can be seen from outside; of other libraries only those of the system are needed.
 if(TIGON_SANITIZE)  # a library that is loaded into any program cannot bring a sanitizer

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of ops, and how they are found by name.
 #pragma once
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a signature says about a pass, without its C++ types: made from fields(), once per pass.
 #pragma once
 #include <limits>

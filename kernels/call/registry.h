@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ops of this program or library: those of TIGON_OPS, in all their dtypes.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an op of tigon.h answers.
 #include "kernels/call/status.h"
 

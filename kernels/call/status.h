@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an op of tigon.h answers: a code, and a sentence that names the op, the tensor and the axis.
 #pragma once
 #include <string>

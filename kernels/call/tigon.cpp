@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of tigon.h.
 #include "kernels/call/tigon.h"
 

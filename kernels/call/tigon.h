@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tigon's kernels for any language: one call convention, plain C.
  *
  *   const tigon_op* op = tigon_find("rms_norm.forward", TIGON_BF16);

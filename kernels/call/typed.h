@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tigon's ops for C++: a signature's struct instead of a tigon_call.
 //
 //   tigon::rms_norm::Forward<tigon::BF16> args;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy   loss and gradient of softmax cross entropy over logits [T, V] in memory
 //
 // Three steps: count the rows that are not ignored (mean only), sweep over the rows (loss/rows.cu),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy: loss of logits against target classes; LossOptions has the formula. Losses and
 // statistics are fp32.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asynchronous copies from global to shared memory: cp.async (sm_80) and, where kHasBulkCopy, bulk
 // copies and stores to other blocks of a cluster that complete on an mbarrier (sm_90).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thread-block clusters (sm_90): blocks that run together and reach each other's shared memory. On
 // older GPUs a cluster is one block.
 #pragma once

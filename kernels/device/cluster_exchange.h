@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reduction over all threads of a cluster, once in a kernel (sm_90). Its end is no barrier of the
 // cluster: every block sends its value to the others, whose mbarriers count what has landed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reduction over all threads of a cluster through one barrier.
 #pragma once
 #include "kernels/device/cluster.h"

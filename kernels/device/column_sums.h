@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over rows, as weight gradients need them, without atomics: each thread sums its columns in
 // registers, every block of a fixed grid writes one row of partial sums, and a second kernel adds
 // those in a fixed order. The same bits every time on devices with as many multiprocessors.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds cuBLASLt of the CUDA version that this was compiled with.
 #include "kernels/device/cublaslt.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt as the process has it: the copy that a framework has loaded, else the system's. Found at
 // the first product, so that nothing here depends on it at link time.
 #pragma once

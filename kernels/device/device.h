@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All that a kernel file includes besides its signature: CUDA spelling for both compilers, loads
 // and stores, math, reductions, clusters, asynchronous copies, launches.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launcher needs to know of the current device to choose the shape of a launch.
 #pragma once
 #include <algorithm>

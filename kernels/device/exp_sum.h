@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The online sum of exponentials of a row, as softmax and the losses need it.
 #pragma once
 #include <cmath>

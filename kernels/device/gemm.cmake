@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tigon_gemm: the GEMM seam over cuBLASLt, or over Eigen for the host executor.
 if(TIGON_CUDA)
   add_library(tigon_gemm STATIC device/cublaslt.cpp device/gemm_cuda.cpp)

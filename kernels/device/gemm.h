@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GEMM seam: cuBLASLt on a GPU (gemm_cuda.cpp), Eigen on a CPU (gemm_host.cpp).
 #pragma once
 #include "kernels/signature/signature.h"

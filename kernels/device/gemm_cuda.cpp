@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GEMM on a GPU by cuBLASLt. A plan (descriptors and algorithm) is made once per shape and kept;
 // the algorithm is the library's first choice until gemm_tune() has timed the others.
 #include <cuda_runtime.h>

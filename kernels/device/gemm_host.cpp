@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GEMM on a CPU by Eigen: tiles of C are dealt to threads; A and B are converted to fp32 block by
 // block, so that 16-bit types run at the speed of fp32 and sums stay in fp32.
 #include <Eigen/Core>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row that a block, or on sm_90 a cluster of blocks, keeps whole on chip. Each thread holds as
 // many 16-byte vectors in registers as fit and puts the rest in shared memory. A thread reads back
 // only what it loaded itself.

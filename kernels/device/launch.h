@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launching a kernel: a function call, the same on a GPU and on the host executor.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU body of launch.h.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch tables as files of tab-separated columns.
 #include "kernels/device/launch_file.h"
 

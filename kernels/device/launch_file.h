@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch tables as files: which shape a kernel takes for which rows, on which device, as
 // `tigon tune` has measured it. Tab-separated columns under a line of their names:
 //   device  date  executor  commit  table  size  lanes  vectors  blocks_per_sm  stages  cluster

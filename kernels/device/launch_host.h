@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host body of launch.h.
 #pragma once
 #include <tuple>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The choices of a process: a map that launches read and tools write.
 #include "kernels/device/launch_table.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes that a kernel can be launched in, and which of them a launch takes. Without a tuned table
 // (`tigon tune`) a launch takes the kernel's default shape. Host side.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fast float functions for kernels. Errors are relative and in units in the last place (ulp) of
 // float; NaN and infinity behave as in <cmath>, and results below the normal range are not flushed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU bodies of math.h.
 #pragma once
 #include "kernels/device/platform.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host bodies of math.h: polynomials without a branch or a call, so that loops over the values of a
 // vector can be vectorised.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of live device allocations, for MemoryStats and for device_free.
 #pragma once
 #include <algorithm>

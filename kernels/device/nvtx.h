@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names for stretches of time in a profiler (NVTX); nothing in a build without CUDA.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiler ranges through NVTX, a header of the CUDA Toolkit.
 #include <nvtx3/nvToolsExt.h>
 

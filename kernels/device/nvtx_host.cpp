@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiler ranges in a build without CUDA.
 #include "kernels/device/nvtx.h"
 

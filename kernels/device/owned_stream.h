@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream that lives as long as its owner. The default stream cannot be captured into a graph.
 #pragma once
 #include "kernels/device/runtime.h"

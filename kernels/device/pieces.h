@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A piece of a row: the elements that one access moves. 16 bytes where rows are aligned, else one
 // element, so that a kernel is written once for both.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compiler at hand: nvcc, or a host compiler whose kernels run on kernels/simt. Kernel
 // attribute, shared arrays and the few macros that plain CUDA spelling cannot cover.
 #pragma once

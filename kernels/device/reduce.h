@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions over a warp and over a block. The order of operations is the same on the GPU and on
 // the host, so results are deterministic.
 #pragma once

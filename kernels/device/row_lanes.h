@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How kernels that work on whole rows lay a row over threads: lanes of a warp or a block per row,
 // each of which has some pieces in registers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The next rows of one tensor, for a kernel that walks over rows. They are requested before work on
 // a row starts, so that memory is never idle.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds wide rows of two inputs of one shape to a kernel whose blocks walk over rows (sm_90). Each
 // warp has a ring of slots in shared memory, which bulk copies fill with chunks of this row and of
 // the next ones. A warp requests the next chunk as soon as it has read a slot for the last time,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a row that need not start on a 16-byte boundary is dealt out to the blocks of a cluster.
 #pragma once
 #include <cstdint>

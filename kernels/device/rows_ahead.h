@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefetches later rows into L2. The first loads of a block otherwise wait for memory, and the
 // other blocks of the multiprocessor do not hide all of that.
 #pragma once

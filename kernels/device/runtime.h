@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device as host code sees it, without a CUDA type: memory, streams, events, graphs, and what
 // the device is. On the host executor everything happens at once and streams have no meaning.
 #pragma once

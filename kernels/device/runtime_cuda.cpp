@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // runtime.h on CUDA. Host code only: the CUDA runtime API, every call checked.
 #include <cuda_runtime_api.h>
 

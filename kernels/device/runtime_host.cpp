@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // runtime.h on the host executor: device memory is host memory, registered with the checker in its
 // flavour.
 #include <unistd.h>

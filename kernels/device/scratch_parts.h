@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts the scratch of a launcher into arrays.
 #pragma once
 #include <cstdint>

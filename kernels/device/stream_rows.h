@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs an elementwise function over tensors [T, F] whose rows may be strided: each thread reads one
 // vector of every input and writes one of every output.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and stores of global memory, 16 bytes wide or one element, and conversion to float. Kernels
 // touch tensors through these: on a GPU they choose the cache hint, on the host they keep the width
 // of the access visible to the checker and the counters.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU bodies of vec.h. The streaming load is coherent (no .nc), so that in-place kernels may use
 // it; it is volatile, so that it is not moved across stores and barriers. It allocates in L1,
 // though nothing is read there again: L1::no_allocate is slower.

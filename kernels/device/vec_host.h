@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host bodies of vec.h: every access is one instruction of its width on an integer, which is what
 // the checker, the sanitizers and the counters see.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy of two rows from C++, on the host executor: link tigon::tigon-host.
 #include <cstdio>
 #include <memory>

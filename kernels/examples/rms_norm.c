@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm of two rows from C, on the host executor: link libtigon-host. */
 #include <stdio.h>
 #include <tigon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax of one row of bf16 on a GPU: link tigon::tigon and the CUDA runtime.
 #include <cuda_runtime_api.h>
 

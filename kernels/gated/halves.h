@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What swiglu and geglu share: where gate and up are, and multipliers.
 #pragma once
 #include "kernels/device/device.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options that swiglu and geglu share.
 #pragma once
 #include "kernels/signature/signature.h"

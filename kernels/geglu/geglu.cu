@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // geglu   y[t,f] = d * gelu(g * a[t,f]) * b[t,f],  gelu(x) = x * Phi(x)   (Shazeer 2020)
 //
 // A pure stream: each thread reads one vector of every input and writes one of every output.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // geglu: y = d gelu(g a) b, gelu(x) = x Phi(x), with g and d the multipliers   (Shazeer 2020;
 // Hendrycks and Gimpel 2016)
 #pragma once

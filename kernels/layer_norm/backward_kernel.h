@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm backward   dx = rstd * (m - mean_H(m) - x_hat * mean_H(m * x_hat)),  m = dy * w,
 //                       dw = sum_T dy * x_hat,  db = sum_T dy,  x_hat = (x - mean) * rstd
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm   y[t,h] = (x[t,h] - mean[t]) * rstd[t] * w[h] + b[h],
 //              rstd[t] = rsqrt(mean_h (x[t,h] - mean[t])^2 + eps)
 //

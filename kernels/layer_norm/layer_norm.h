@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm: y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var_H(x) + eps)   (Ba et al. 2016)
 #pragma once
 #include "kernels/signature/signature.h"

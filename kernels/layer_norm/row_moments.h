@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mean and standard deviation of a row that several warps share. Each warp sums about a centre of
 // its own; one barrier later all of them join these parts.
 #pragma once

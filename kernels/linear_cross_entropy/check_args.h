@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a call must be: shapes, pointers and options.
 #pragma once
 #include <climits>

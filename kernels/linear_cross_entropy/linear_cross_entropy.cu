@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy   loss and gradients of softmax cross entropy over logits = x w^T + b, with
 //                        x [T, H] and w [V, H], without ever holding all logits
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy: cross_entropy(x w^T + bias, target) without ever holding all logits; rows,
 // or the vocabulary, go in chunks of a byte budget.
 #pragma once

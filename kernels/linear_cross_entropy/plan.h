@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a call is cut into chunks, and what its scratch holds.
 #pragma once
 #include <algorithm>

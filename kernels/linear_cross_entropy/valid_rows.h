@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Leaves ignored rows out of the products. The valid rows are gathered into places before the
 // chunks are computed, and their results are spread to their rows afterwards. Only the device knows
 // their number, so the caller gives a bound, and the products are cut to it. Places behind the last

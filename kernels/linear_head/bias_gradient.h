@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bias' gradient: sums over the rows of dlogits in fp32, in an order that only the shapes and
 // the number of multiprocessors decide.
 #pragma once

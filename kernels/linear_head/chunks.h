@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the logits of a linear head are cut, and where the chunks lie.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of the ops that never hold all logits of a linear head.
 #pragma once
 #include "kernels/signature/signature.h"

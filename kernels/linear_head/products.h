@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GEMMs of a chunk: logits, dx and dw.
 #pragma once
 #include "kernels/device/gemm.h"

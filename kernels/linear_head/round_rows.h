@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds fp32 sums to the type of the gradient that they are of.
 #pragma once
 #include <algorithm>

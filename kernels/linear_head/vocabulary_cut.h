@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where logits [T, V] lie when the vocabulary is cut into chunks of columns: plain arithmetic.
 //
 // The memory of dw [V, H] is not written before all logits have been read once, so some of them may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formulas of rows.cu where memory holds a part of each row at a time: some of its columns. A
 // block sweeps over the part of one row. The first sweep reads the logits once and joins their
 // statistics, online and in fp32, to those of the parts before. The second reads them once and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross entropy of rows of logits that come in parts, some columns at a time. Add every part and
 // finish; then take the gradient of every part, whose logits must be in memory again.
 #pragma once

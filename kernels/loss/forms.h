@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rows.cu computes for each logit, in three forms: a kernel pays instructions and registers
 // only for the options that it serves.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loss and gradient of wide rows in the plain form: the formulas of rows.cu, by a block or a
 // cluster that keeps the whole row on chip (device/held_row.h). Every instruction that all threads
 // execute counts. So one thread, which has the target's column, computes the gradient's factors and

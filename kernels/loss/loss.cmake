@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The row sweep of both losses: a static library, because those follow an op's object library into
 # whatever links it.
 tigon_add_kernel_library(tigon_loss_rows_objects SOURCES loss/rows.cu loss/columns.cu)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options that cross_entropy and linear_cross_entropy share.
 #pragma once
 #include "kernels/signature/signature.h"

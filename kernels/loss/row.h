@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One row of a loss: its loss and results from its statistics, and the factors of its gradient.
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross entropy of rows of logits. With x a row (after the softcap c tanh(x / c)) and y its target:
 //   lse = log sum_i exp(x_i)
 //   loss = (1 - a) (lse - x_y) + a (lse - mean(x)) + z lse^2

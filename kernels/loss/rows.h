@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross entropy of rows of logits, launched by cross_entropy on a whole tensor and by
 // linear_cross_entropy on one chunk of rows after the other.
 #pragma once

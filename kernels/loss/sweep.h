@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two sweeps over a row's logits, of a block: statistics and gradient.
 #pragma once
 #include "kernels/device/device.h"

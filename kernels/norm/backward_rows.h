@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backward of rms_norm, and of add_rms_norm, which adds the gradient of the residual stream:
 //
 //   dx = rstd * (m - x * rstd^2 * mean_H(m * x)),  m = dy * (offset + w),  dw = sum_T dy * x * rstd

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a norm rounds to the element type.
 #pragma once
 

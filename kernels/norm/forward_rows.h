@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward of rms_norm, and of add_rms_norm, whose rows are sums:
 //
 //   y = x * rstd * (offset + w),  rstd = 1 / sqrt(mean_H(x^2) + eps)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rows, and which pieces of each, a thread of a kernel has that walks over rows.
 #pragma once
 #include <type_traits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the launchers of kernels that normalise rows share.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weight of a norm, as forward and backward multiply it.
 #pragma once
 #include "kernels/device/row_lanes.h"

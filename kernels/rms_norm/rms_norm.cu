@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rms_norm   y[t,h] = x[t,h] * rstd[t] * (offset + w[h]),  rstd[t] = rsqrt(mean_h x[t,h]^2 + eps)
 //
 // Part of a warp, a warp or a block shares a row; x is read once and stays in registers, as stored

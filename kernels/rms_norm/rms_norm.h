@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rms_norm: y = x * rstd * (offset + w), rstd = 1 / sqrt(mean_H(x^2) + eps)   (Zhang and Sennrich
 // 2019)
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The angles of rope's pairs: rows of two tables, of a token or of the positions that it has.
 #pragma once
 #include "kernels/device/device.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rope   a pair (x1, x2) of a head:  x1' = x1 cos - x2 sin,  x2' = x2 cos + x1 sin;
 //        backward rotates the other way: sin becomes -sin   (Su et al. 2021)
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rope: rotary position embedding of q and k, grouped heads   (Su et al. 2021)
 //   a pair of columns (x1, x2) of a head and its angle:  x1' = x1 cos - x2 sin,
 //   x2' = x2 cos + x1 sin;  backward rotates the other way.

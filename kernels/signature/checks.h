@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What launchers ask of the views they are given before they trust them.
 #pragma once
 #include <cstddef>

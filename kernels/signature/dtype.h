@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Storage types of tensors: bf16 and f16 with correctly rounded conversions that give the same bits
 // on the CPU and on a GPU, and a run-time name for every element type.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of an op's signature: axes, symbolic shapes, views, dtype policies and the role of
 // every member. A signature is a struct over a dtype policy whose static fields() lists role, name
 // and shape of each member once; oracle, kernel, baseline, records and documentation all read that

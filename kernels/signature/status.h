@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launcher returns and the stream it is given; no CUDA header is needed to name either.
 #pragma once
 

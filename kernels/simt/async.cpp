@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mbarriers, bulk copies, remote stores and cp.async, emulated against the kernel's interest: the
 // target of a copy holds NaN and counts as uninitialised until the copy lands, and it lands when no
 // CUDA thread of the cluster can run any more (or at a random moment under a random schedule).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Atomics of kernel code: also atomic between the OS threads that run blocks.
 #include <atomic>
 #include <type_traits>

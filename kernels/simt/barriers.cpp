@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Block and cluster barriers.
 #include "kernels/simt/check.h"
 #include "kernels/simt/report.h"

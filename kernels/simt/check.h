@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the executor tells the memory checker what happens. The checker exists in the checking
 // flavour only; elsewhere these are empty.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fast flavour: no checker, no counters.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checking flavour: every access of kernel code is looked up in the shadow. Two accesses of the
 // same bytes, at least one a write, race unless a barrier orders them: __syncthreads in a block,
 // __syncwarp in a warp, cluster_sync in a cluster. A shuffle orders nothing. Blocks of different

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Warp collectives: shuffles, votes, reductions, __syncwarp. The last lane to arrive completes the
 // operation for all and goes on; results have their own array, so that a lane may run ahead.
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's device spelling for a host compiler: the names below mean in a kernel what the CUDA
 // programming guide says, executed by the fibers of kernels/simt. No CUDA header is needed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's small vector types under their own names, for host compilers without a CUDA header.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory of the host executor: plain host memory in the fast flavour, memory of the
 // checker's arena with red zones in the other.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SIGSEGV, SIGBUS and SIGFPE in kernel code: noted, the launch dropped, the process goes on.
 #include "kernels/simt/fault.h"
 

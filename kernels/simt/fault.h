@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns a fault inside a kernel into a finding that names the CUDA thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Context switch and stacks of the host executor's fibers.
 #include "kernels/simt/fiber.h"
 

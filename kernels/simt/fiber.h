@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fibers: a saved machine context and the stacks they run on. Hand-written switch on x86-64,
 // ucontext elsewhere, which is slow: a system call each way.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A launch: its grid is cut into clusters, which OS threads draw from a counter.
 #include <mutex>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What kernel code calls: the entry points of the executor behind the CUDA spelling. Everything
 // here runs on the fiber of one CUDA thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU that the host executor stands for: an H200.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules of the host executor.
 #include "kernels/simt/ready_set.h"
 

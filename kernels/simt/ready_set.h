@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA threads that can run, as bit masks, and the order in which a schedule takes them.
 #pragma once
 #include <cstdint>

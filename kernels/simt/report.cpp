@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Storage and wording of findings.
 #include "kernels/simt/report.h"
 

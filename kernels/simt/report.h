@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Findings: noted on a fiber with addresses only, and given source lines on the host thread when
 // the launch has ended.
 #pragma once

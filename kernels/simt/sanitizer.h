@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What AddressSanitizer must be told about fibers and shared memory; nothing in other builds.
 #pragma once
 #include <cstddef>

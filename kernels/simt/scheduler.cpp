@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which fiber runs: suspending and resuming CUDA threads, their end, and dead-locks.
 #include <new>
 

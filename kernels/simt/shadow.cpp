@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reservation and allocation of the checker's arena.
 #include "kernels/simt/shadow.h"
 

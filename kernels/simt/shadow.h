@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checker's arena: device and shared memory lie in one reserved range, beside which lie a state
 // byte for each byte and the access history of each pair of bytes.
 #pragma once

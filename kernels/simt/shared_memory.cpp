@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Static and dynamic shared memory of the host executor.
 #include "kernels/simt/shared_memory.h"
 

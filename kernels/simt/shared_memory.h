@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared memory of the blocks of one cluster, in one arena, so that a peer's array is an offset
 // away.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host executor of CUDA kernels: settings, findings and traffic counters, for the harness and
 // tests. Kernels run on fibers, one per CUDA thread; see kernel_api.h for what they call.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source lines by addr2line, function names from the ELF symbol table.
 #include "kernels/simt/symbolize.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source lines and kernel names of addresses in this process. Costs nothing until something is
 // asked.
 #pragma once

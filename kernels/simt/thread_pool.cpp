@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pool of OS threads with one job at a time. Helpers spin for some microseconds before they
 // sleep: a training step makes hundreds of short launches.
 #include "kernels/simt/thread_pool.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OS threads that help with a launch.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests, sectors and bank conflicts of the launches of each kernel.
 #include "kernels/simt/traffic.h"
 

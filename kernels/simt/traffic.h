@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic counters: accesses of the lanes of a warp are put together to the requests that a GPU
 // would make of them. Lanes run one after the other here, so the k-th access of each lane at one
 // instruction between two synchronisations of the warp is taken for one request.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that -fsanitize=thread makes compilers call. Kernels are compiled with that flag
 // but linked with these instead of ThreadSanitizer's own, which would know nothing of CUDA threads.
 #include "kernels/simt/tsan_hooks.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the instrumentation of kernel code calls in the end.
 #pragma once
 #include <cstddef>

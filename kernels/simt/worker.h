@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor's state: CUDA threads, warps and blocks of the cluster that an OS thread is running,
 // and that OS thread's scheduler. One cluster runs on one OS thread at a time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax backward of wide rows: dx = y * (dy - sum_V y * dy), by blocks that walk over rows which
 // arrive through a ring (kernels/device/row_ring.h).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax of wide rows: y = exp(x - max_V x) / sum_V exp(x - max_V x), by a block or a cluster
 // per row, which holds it (kernels/device/held_row.h).
 #pragma once

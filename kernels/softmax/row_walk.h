@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How both passes of softmax walk over rows. A warp, a block or a cluster of blocks works on a row
 // and stays for further ones. While a row is in registers, as stored, the next one is in flight to
 // shared memory, also during the row's reduction and stores. Each thread copies for itself: the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax            y = exp(x - max_V x) / sum_V exp(x - max_V x)
 // softmax backward   dx = y * (dy - sum_V y * dy)
 //

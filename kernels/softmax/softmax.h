@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax: y = exp(x) / sum_V exp(x) of each row. The maximum is subtracted first, and the sum of a
 // long row is rescaled as the maximum grows (Milakov and Gimelshein 2018).
 #pragma once

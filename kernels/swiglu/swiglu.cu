@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // swiglu   y[t,f] = d * silu(g * a[t,f]) * b[t,f],  silu(x) = x * sigmoid(x)   (Shazeer 2020)
 //
 // A pure stream: each thread reads one vector of every input and writes one of every output.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // swiglu: y = d silu(g a) b, silu(x) = x sigmoid(x), with g and d the multipliers   (Shazeer 2020)
 #pragma once
 #include "kernels/gated/options.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_rms_norm against a plain loop in double, in the memory of its inputs.
 #include "kernels/add_rms_norm/add_rms_norm.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy against plain loops in double: a problem, its calls and their comparison.
 #pragma once
 #include "kernels/cross_entropy/cross_entropy.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy against plain loops in double: options, sizes, special values, refusals.
 #include "kernels/tests/cross_entropy_problem.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // geglu against a plain loop in double.
 #include "kernels/geglu/geglu.h"
 

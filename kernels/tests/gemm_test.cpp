@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GEMM seam against a double loop.
 #include "kernels/device/gemm.h"
 

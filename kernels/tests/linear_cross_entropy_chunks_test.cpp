@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy: what is cut, what is left out, and the scratch that follows from it.
 #include "kernels/linear_head/vocabulary_cut.h"
 #include "kernels/tests/linear_cross_entropy_problem.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy against plain loops in double: a problem, its calls and their comparison.
 #pragma once
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy against plain loops in double: options, sizes, gradients, refusals.
 #include "kernels/tests/linear_cross_entropy_problem.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the tests of both losses share: tensors in device memory and the loss of a row in plain
 // double loops, with the size of what was added up.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rms_norm against a plain loop in double.
 #include "kernels/rms_norm/rms_norm.h"
 

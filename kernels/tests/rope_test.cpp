@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rope against a plain loop in double.
 #include "kernels/rope/rope.h"
 

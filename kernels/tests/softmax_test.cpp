@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax against a plain loop in double: layouts that the contract's cases do not reach, of one
 // tensor aligned otherwise than the others.
 #include "kernels/softmax/softmax.h"

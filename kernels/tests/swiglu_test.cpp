@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // swiglu against a plain loop in double.
 #include "kernels/swiglu/swiglu.h"
 

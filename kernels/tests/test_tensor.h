@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors in device memory for the smoke tests of kernels: random values, row padding, any
 // alignment, and the error budget of a result.
 #pragma once

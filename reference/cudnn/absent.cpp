@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program without cuDNN's fused engines; CMake says why.
 #include "reference/cudnn/ops.h"
 

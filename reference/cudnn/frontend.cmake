@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds cuDNN's header-only frontend: in CUDNN_FRONTEND_INCLUDE_DIR, in a system folder, or where the
 # Python package nvidia-cudnn-frontend has it.
 set(places)

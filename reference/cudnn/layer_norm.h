@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm by cuDNN's fused engines.
 #pragma once
 #include "kernels/layer_norm/layer_norm.h"

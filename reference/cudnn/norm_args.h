@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the norms share: which tensors the engines take, and the weight as they want it.
 #pragma once
 #include <cstdint>

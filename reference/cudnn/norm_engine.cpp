@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Alone in its file: the frontend's headers take longer to compile than all the rest.
 #include "reference/cudnn/norm_engine.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A norm as cuDNN's graph API computes it: a graph of one operation, compiled once per process for
 // its sizes and types.
 #pragma once

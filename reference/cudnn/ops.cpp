@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engines of cuDNN by name.
 #include "reference/cudnn/ops.h"
 

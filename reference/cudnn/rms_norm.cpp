@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reference/cudnn/rms_norm.h"
 
 #include "kernels/device/runtime.h"

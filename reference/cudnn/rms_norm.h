@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rms_norm by cuDNN's fused engines.
 #pragma once
 #include "kernels/rms_norm/rms_norm.h"

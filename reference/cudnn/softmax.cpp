@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // By the older API, cudnnSoftmaxForward and cudnnSoftmaxBackward, as the unfused baseline: cuDNN
 // 9.19's graph API has no engine for it, because nothing may read what a reduction gives.
 #include "reference/cudnn/softmax.h"

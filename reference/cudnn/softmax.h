@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax by cuDNN's one kernel for it.
 #pragma once
 #include "kernels/softmax/softmax.h"

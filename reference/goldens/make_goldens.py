@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the golden values that reference/tests/golden_test.cpp compares the oracles with.
 
 PyTorch's own functions and autograd in float64; nothing is shared with the oracles. Needs torch and

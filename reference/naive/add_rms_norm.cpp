@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward: x + residual, then rms_norm's steps. Backward: rms_norm's, then the gradient of the
 // residual stream is added.
 #include "reference/naive/add_rms_norm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused add_rms_norm: Hugging Face's `hidden_states = residual + hidden_states` before its norm.
 #pragma once
 #include "kernels/add_rms_norm/add_rms_norm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The softcap's steps round to the storage type; from logits.float() on all is fp32 until the
 // gradient is cast back.
 #include "reference/naive/cross_entropy.h"

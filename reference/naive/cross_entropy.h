@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused cross_entropy: logits.float(), log_softmax, nll_loss in eager mode, as in Hugging Face's
 // ForCausalLMLoss.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptors of cuDNN's backend API: tensors, one operation, a graph of it, an engine that the
 // heuristic proposes, a plan.
 #include "reference/naive/cudnn_pointwise.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pointwise cuDNN operation at a time, as an eager framework calls it: a graph of a single node
 // through the backend API, compiled once for its sizes and types.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the eager framework that do not depend on where it runs.
 #include "reference/naive/eager.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tiny eager framework: tensors that own their memory and primitives that read and write whole
 // tensors, one launch each. The unfused baselines are written in it once; eager_host.cpp runs the
 // primitives in Eigen, eager_cuda.cpp in cuDNN and cuBLAS.

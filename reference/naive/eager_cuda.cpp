@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The primitives on a GPU: cuDNN for whole tensors, cuBLAS for products, kernels of index.cu where
 // targets are indices.
 #include <cublas_v2.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The primitives on a CPU: row by row, in fp32 Eigen arrays.
 #include <Eigen/Core>
 #include <algorithm>

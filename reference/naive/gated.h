@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors that the chains of swiglu and geglu read and write, whatever their layout.
 #pragma once
 #include "kernels/gated/options.h"

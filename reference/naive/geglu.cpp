@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gelu by tanh is a sigmoid(z), z = a q, q = 2 sqrt(2 / pi) (1 + 0.044715 a^2), and so silu(z) / q:
 // a chain of primitives that keeps its digits for negative a, where 1 + tanh(z / 2) loses them. In
 // fp32 between the casts. Through erf the primitives would lose those digits: not offered.

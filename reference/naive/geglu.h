@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused geglu: gelu(gate) * up in eager mode.
 #pragma once
 #include "kernels/geglu/geglu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread per token, but for take_rows and zero_ignored: one block per token.
 #include <cuda_runtime.h>
 

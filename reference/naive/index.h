@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that index with targets or positions, which cuDNN has no operation for.
 #pragma once
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward: x.float(), mean, x - mean, square, mean, + eps, rsqrt, x_hat, w * x_hat, + b, cast.
 // Backward: the gradient of these steps.
 #include "reference/naive/layer_norm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused layer_norm: one step per primitive, in fp32 between the casts at both ends.
 #pragma once
 #include "kernels/layer_norm/layer_norm.h"

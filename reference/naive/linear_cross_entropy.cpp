@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // logits = x w^T + bias are whole and rounded to the storage type, and so is their gradient.
 #include "reference/naive/linear_cross_entropy.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused linear_cross_entropy: all logits by one GEMM, naive cross_entropy, two more GEMMs.
 #pragma once
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unfused baselines by name.
 #include "reference/naive/ops.h"
 

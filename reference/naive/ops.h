@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unfused baselines by name, as tigon_find() finds the kernels.
 #pragma once
 #include "kernels/call/tigon.h"

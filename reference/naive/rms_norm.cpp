@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward: x.float(), x^2, mean, + eps, rsqrt, x * rstd, round, w * x. Backward: what autograd runs
 // for these steps. A weight with an offset (Gemma) is multiplied in fp32.
 #include "reference/naive/rms_norm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused rms_norm: the steps of Hugging Face's LlamaRMSNorm and GemmaRMSNorm in eager mode.
 #pragma once
 #include "kernels/rms_norm/rms_norm.h"

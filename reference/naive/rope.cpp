@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cos and sin are those of the positions, rounded to the type of q and repeated for both columns of
 // a pair; then every step is one over q's or k's size: negate, concatenate, two products, one sum.
 #include "reference/naive/rope.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused rope: q * cos + rotate_half(q) * sin in eager mode, as in Hugging Face's
 // apply_rotary_pos_emb.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward: softmax. Backward: softmax_backward. Rows that lie apart are copied together first.
 #include "reference/naive/softmax.h"
 

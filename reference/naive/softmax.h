@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused softmax: the library's, between the copies that rows with gaps need.
 #pragma once
 #include "kernels/softmax/softmax.h"

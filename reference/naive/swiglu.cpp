@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each step rounds to the storage type: silu, product; silu's derivative is one step, as in
 // autograd; with a multiplier in fp32.
 #include "reference/naive/swiglu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unfused swiglu: silu(gate) * up in eager mode.
 #pragma once
 #include "kernels/swiglu/swiglu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of add_rms_norm's oracle.
 #include "reference/add_rms_norm.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A call of a pass with memory of its own, filled by name: shapes come from the signature, and rows
 // of matrices have a gap between them, so that every test also checks strides.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of cross_entropy's oracle.
 #include "reference/cross_entropy.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derivatives of an oracle's forward by dual numbers, to check its hand-written backward.
 #pragma once
 #include <Eigen/Core>

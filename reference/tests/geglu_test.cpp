@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of geglu's oracle.
 #include <Eigen/Core>
 #include <cmath>

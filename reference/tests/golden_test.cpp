@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the oracles with values and gradients that PyTorch computed in float64
 // (reference/goldens/make_goldens.py).
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of layer_norm's oracle.
 #include "reference/layer_norm.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of linear_cross_entropy's oracle.
 #include "reference/linear_cross_entropy.h"
 

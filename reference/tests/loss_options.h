@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every combination of the loss options, for the tests of both losses.
 #pragma once
 #include <gtest/gtest.h>

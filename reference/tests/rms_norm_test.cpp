@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of rms_norm's oracle.
 #include "reference/rms_norm.h"
 

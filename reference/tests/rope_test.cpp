@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of rope's oracle.
 #include "reference/rope.h"
 

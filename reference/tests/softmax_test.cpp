@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of softmax's oracle.
 #include "reference/softmax.h"
 

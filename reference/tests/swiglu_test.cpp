@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of swiglu's oracle.
 #include "reference/swiglu.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A headless Chromium driven over the DevTools protocol through two pipes, with the standard library alone."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of commands share: a folder, and a command run as ./tigon runs it."""
 import contextlib
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the long tests install: Debian packages where apt may be used, Python packages in an environment of the test."""
 import os
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The dashboard in a real browser, from file://: no error, no request, links, filters, sorting, themes, comparison.
 
 TIGON_SHOTS=FOLDER keeps screenshots of every page, light and dark, wide and narrow, for people to look at.

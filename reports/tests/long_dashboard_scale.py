@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The promise of the dashboard at full size: two simulated years of 400 cases, every planted step found, in time.
 
 CPU seconds are counted rather than elapsed ones, because a test machine has other work; their sum bounds what one

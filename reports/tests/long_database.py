@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index in a real PostgreSQL server, with SQLAlchemy 1.4 and 2, against the index in SQLite.
 
 Installs the server where there is none and starts it as an unprivileged user, in a folder and on a socket of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real compare.py of Google Benchmark reads what tigon export writes. Installs it with apt."""
 import pathlib
 import re

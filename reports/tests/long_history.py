@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A two-year history of 400 cases, about 300,000 records, is indexed in under a minute and half a gigabyte."""
 import resource
 import sqlite3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real Apache Otava reads what tigon export writes and finds a step in it. Installs it with pip."""
 import datetime
 import json

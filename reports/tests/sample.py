@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small made-up run for the tests of the report; the numbers mean nothing."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of the dashboard's tests: what a written site links to, without a browser."""
 import html.parser
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad inputs of the commands in Python: one clear line on stderr, the right exit code, nothing written, nothing lost."""
 import contextlib
 import io

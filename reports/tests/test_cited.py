@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tigon figures, in a small tree of its own. Run: python3 reports/tests/test_cited.py"""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the frame of the commands: help with examples, one line for a wrong word, no C++ build in front of them."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tigon compare: what is damage comes first, what cannot be compared is refused, and intervals are honest."""
 import copy
 import math

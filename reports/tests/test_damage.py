@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random damage of records: every command ends with an exit code and one line, never with a traceback."""
 import json
 import random

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the dashboard: the site's pages, links, labels and bytes."""
 
 import contextlib

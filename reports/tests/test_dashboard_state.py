@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of what the dashboard takes for the state of main, and of what it leaves alone."""
 import datetime
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tigon import and tigon export: formats of other tools, there and back."""
 import array
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the report's section of faults of the world. Run: python3 reports/tests/test_faults.py"""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tigon index: what a person asks the database is what the records say."""
 import json
 import re

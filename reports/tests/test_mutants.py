@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the report's section of planted faults. Run: python3 reports/tests/test_mutants.py"""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the next-action part of the report. Run: python3 reports/tests/test_next_action.py"""
 import contextlib
 import io

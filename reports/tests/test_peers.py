@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of peers in the report. Run: python3 reports/tests/test_peers.py"""
 import contextlib
 import io

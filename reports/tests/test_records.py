@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of reading records, of tigon merge and of tigon simulate: nothing is lost, nothing wrong is taken."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the report: what it shows, and that damaged data are named. Run: python3 reports/tests/test_report.py"""
 import contextlib
 import io

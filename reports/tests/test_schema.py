@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the declaration of records and of the check against it."""
 import contextlib
 import copy

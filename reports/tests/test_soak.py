@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the report's section of soak runs. Run: python3 reports/tests/test_soak.py"""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the statistics against published values, enumeration and simulated coverage."""
 import itertools
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of a training step by part in the report. Run: python3 reports/tests/test_step_parts.py"""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python3 -m tigon_report COMMAND [ARGUMENTS]: the commands of tigon that read records; `./tigon COMMAND` calls this.
 
 Exit codes: 0 done, 1 wrong numbers, 2 usage, 3 slower, 4 data missing or damaged, 5 cannot read or write, 130 Ctrl-C.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon figures: the measured figures of the pages, each from a record. README.md of reports/ has the rules."""
 import os
 import pathlib

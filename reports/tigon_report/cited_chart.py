@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chart of a page: the time of peers over that of the kernels. Its data stand at the end of its SVG."""
 import json
 import math

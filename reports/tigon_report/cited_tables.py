@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of measured figures for pages in Markdown, made from records."""
 import collections
 import math

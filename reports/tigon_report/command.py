@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The frame of every command: its argument parser, one-line errors, exit codes."""
 import argparse
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon compare: two runs, or two sets of runs, case by case, the worst first."""
 import math
 import pathlib

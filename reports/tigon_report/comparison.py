@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two sets of runs, case by case: what is missing, what became wrong, slower or larger, with intervals."""
 import collections
 import dataclasses

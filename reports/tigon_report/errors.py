@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The errors that a command turns into one line and an exit code."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon export: records in the formats of other tools."""
 import collections
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures with matplotlib, as SVG in a light and a dark version of the same size."""
 import collections
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report shows of the gates: false-alarm rate and smallest effects (A/A), the cells of a gate, static facts."""
 import collections
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon import: records of the results of Google Benchmark, nvbench and Liger-Kernel's benchmark suite.
 
 The same file gives the same records, run ids included, so importing twice and merging changes nothing. What a tool does

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the importers share: the run record and the records of cases of another tool's results."""
 import datetime
 import json

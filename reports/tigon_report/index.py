@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon index: a database of records that a person can query, made from JSONL; delete and rebuild it at any time."""
 import datetime
 import os

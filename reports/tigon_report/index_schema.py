@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables and views of an index, the same in SQLite and PostgreSQL, and the rows that a record becomes."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index in a PostgreSQL server, through SQLAlchemy 1.4 or 2: the tables and views of index_schema."""
 import importlib.util
 

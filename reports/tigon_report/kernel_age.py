@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which kernels changed since a commit: a figure speaks of the kernel that it was measured with."""
 import functools
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loading of a run: a folder with records.jsonl, or the file itself."""
 import collections
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon merge: the records of several runs, shards or copies of one run as one file, as a union of sets.
 
 Idempotent and order-free: the same records give the same bytes, in whatever files and order they come. Different

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The next-action experiment: accuracy of its predictors on learners held out, and the gaps between them."""
 from . import figures as draw
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts tables and figures of a run together and renders index.html and summary.md."""
 import dataclasses
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The section of a report about peers: ours and what people would use instead, one table and one figure per op."""
 import collections
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hodges-Lehmann shifts with exact rank tests and bounds: Wilcoxon's signed ranks of pairs, rank sums of two samples.
 
 Work on logarithms of times: a difference of logs is a ratio. Pairs come as rows of differences, of which there may be

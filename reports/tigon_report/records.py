@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading of records (JSONL) of any number of runs: strict about what they hold, tolerant of a killed writer.
 
 A line is a record when it is a JSON object with the strings `record` and `run_id`, its numbers are finite and of the

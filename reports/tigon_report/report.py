@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon report: the static report of one run.
 
 Exit codes: 0 written, 2 usage, 4 the run's data are missing or damaged, 5 the report cannot be written.

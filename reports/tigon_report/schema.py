@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python3 -m tigon_report.schema FILE: do records follow harness/record/record.schema.json, the declaration of all kinds?
 
 What reads or writes records asks here which kinds there are, which fields they have and what names a record. The check

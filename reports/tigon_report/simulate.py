@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon simulate: a made-up history of runs, for tests of what reads histories. Nothing is measured.
 
 The same seed gives the same bytes. Each run has one cold bench record per case and the ceilings of its session; every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cases of a simulated history: real ops and shapes, times from a simple model of an H200. No time is measured."""
 import itertools
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a simulated history plants: steps, drifts, spikes, changes of driver, machine and baseline, gaps, failures."""
 import dataclasses
 

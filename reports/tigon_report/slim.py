@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python3 -m tigon_report.slim RUN FILE: a run's records without what the report does not show, for reports/recorded/.
 
 Keeps every record but the steps of a training (its losses are in the converge record), drops the samples behind a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of timings: medians with exact intervals, Holm's correction, rates. rank_statistics has shifts.
 
 Nothing is assumed about the shape of the noise, nothing is drawn at random, and only the standard library is used.

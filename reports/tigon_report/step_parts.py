@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A training step by part: its time, its memory, and the longest sequence that fits, as tables and figures."""
 import collections
 import itertools

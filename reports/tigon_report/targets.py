@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the kernels were set out to reach (targets.json), beside the newest measurement of every case."""
 import json
 import pathlib

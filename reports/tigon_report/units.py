@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How numbers are shown. Records hold SI base units; here they get a prefix and at least three digits."""
 import math
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Intervals clustered by learner: worked examples, and how often they hold the truth.
 #include "convergence/next_action/accuracy.h"
 

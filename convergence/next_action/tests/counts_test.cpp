@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counting predictors against counts by hand.
 #include "convergence/next_action/counts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Made-up learners: the same everywhere, and they follow the law that the generator tells.
 #include "convergence/next_action/course.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's LSTM against the plain one on a GPU, which another test holds against differences.
 #include "convergence/next_action/cudnn_lstm.h"
 

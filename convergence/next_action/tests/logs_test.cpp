@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logs of learners in the three layouts, and lines that cannot be read.
 #include "convergence/next_action/logs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LSTM: gradients against differences, what it can remember, and the same weights from the same
 // seed.
 #include "convergence/next_action/lstm.h"

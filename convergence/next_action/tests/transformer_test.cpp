@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Windows of learners, and a transformer on the fused kernels that learns from them.
 #include "convergence/next_action/transformer.h"
 

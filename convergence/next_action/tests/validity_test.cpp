@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of the comparison itself: nothing is learnt from shuffled sequences, nobody
 // surpasses the true law, and what the LSTM has over n-grams is what it knows of the learner.
 #include <gtest/gtest.h>

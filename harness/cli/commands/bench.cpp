@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon bench: speed on a GPU, counted traffic on a CPU, memory on both.
 #include "harness/measure/bench.h"
 

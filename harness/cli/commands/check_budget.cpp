@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases within a time.
 #include "harness/cli/commands/check_budget.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon check --budget: a pairwise covering, as much of it as the time allows.
 #pragma once
 #include "harness/run/check.h"

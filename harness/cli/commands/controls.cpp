@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon converge --controls: faults planted in kernels must make the evidence of a training fail.
 #include <fmt/format.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon converge: trains a small LLaMA naive and fused and compares.
 #include "convergence/converge.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of tigon converge, which tigon run has in part.
 #pragma once
 #include <string>

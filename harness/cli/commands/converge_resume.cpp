@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of trainings back to reports.
 #include <limits>
 #include <optional>

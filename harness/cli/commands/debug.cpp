@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon debug: a case on the host executor under gdb.
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon describe: the contract of one op, as the harness reads it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

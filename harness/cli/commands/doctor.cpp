@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon doctor: what this machine has, what is missing and the cure.
 #include <dlfcn.h>
 #include <fmt/format.h>

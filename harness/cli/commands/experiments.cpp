@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon converge --experiment, --all: the papers' claims, and one table of what was found.
 #include "harness/cli/commands/experiments.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The experiments of tigon converge inside a session.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon list: ops, passes, implementations and dtypes as a table; list inputs: the catalogue of
 // test data and the sets that each op is checked on.
 #include <fmt/format.h>

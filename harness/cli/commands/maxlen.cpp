@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon maxlen: the longest sequence and the largest batch of a model that fit into memory.
 #include "convergence/maxlen.h"
 

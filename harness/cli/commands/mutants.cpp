@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon mutants: plants faults in the kernels, runs the ordinary cases over them and prints how
 // many were caught, per op and element type; the same for faults of the comparator and kernels that
 // cheat.

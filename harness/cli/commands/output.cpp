@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options that say where results go.
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options, cells and records of tigon converge --parts.
 #include "harness/cli/commands/parts.h"
 

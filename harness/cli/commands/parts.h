@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon converge --parts: time and memory of a training step by part, over T and V.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon profile: ten counters of one call, and what binds.
 #include <fmt/format.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon report: the static report of runs, written by Python from their records.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon rounding: the budget's constants, measured on this device.
 #include "harness/measure/rounding.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon run: check, bench, converge and report into one results folder.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon soak: false alarms of correct kernels over random cases, and verdicts that change when the
 // suite is repeated.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon trace and tigon check --trace: counted memory traffic beside the least bytes.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon tune: the fastest shape of each row in the kernels' launch tables, on this machine. What a
 // shape is made of is in kernels/device/launch_table.h. The vector width is no part of it: 16 bytes
 // are the widest access there is and no kernel gains by a narrower one, so a launch takes single

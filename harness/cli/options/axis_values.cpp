@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of -a/--axis.
 #include "harness/cli/options/axis_values.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of -a/--axis, after nvbench: which values an axis takes instead of the contract's.
 //   T=128   V=[32000,128256]   T=[128:1024:128]   T[pow2]=[10:15]   T=[4k,1Ki,0]
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the cases that fail have in common and those that pass have not.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Option tables over CLI11.
 #include "harness/cli/options/command_line.h"
 

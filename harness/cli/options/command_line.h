@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands and their options as data: name, where the value goes, what it means. CLI11 reads the
 // words, in command_line.cpp alone: a file that includes it compiles for seconds longer.
 #pragma once

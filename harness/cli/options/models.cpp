@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of models.
 #include "harness/cli/options/models.h"
 

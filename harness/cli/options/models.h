@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models that people train, and the sizes that an op has in them.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --impl-from.
 #include "harness/cli/options/plugin_options.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --impl-from: ops of a plug-in library (harness/plugin) take the place of ours.
 #pragma once
 #include <string>

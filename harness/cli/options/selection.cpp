@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that choose cases.
 #include "harness/cli/options/selection.h"
 

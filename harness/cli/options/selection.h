@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that choose cases, shared by check and bench: --op, --pass, --impl, --dtype, -a,
 // --filter, --exclude, --case, --shard, --model, --budget.
 #pragma once

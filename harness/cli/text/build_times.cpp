@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .ninja_log: start, end, mtime, output, hash of the command, separated by tabs.
 #include "harness/cli/text/build_times.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the time of a build goes, from ninja's log.
 #pragma once
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A C header that gives the tensors and options of an op's calls their names.
 #include "harness/cli/text/call_header.h"
 

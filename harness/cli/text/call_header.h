@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon describe OP --call: a C header for plug-ins.
 #pragma once
 #include <string>

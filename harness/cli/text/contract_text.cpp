@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a contract as text.
 #include "harness/cli/text/contract_text.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a contract as text, for describe.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of a training's child to records and text.
 #include "harness/cli/text/converge_events.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a training in a child tells: lines of JSON in the child, records, text and counts here.
 #pragma once
 #include <atomic>

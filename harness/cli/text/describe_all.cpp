@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page of all contracts: headings, paragraphs and tables, written as Markdown or HTML; and the
 // same facts as JSON.
 #include "harness/cli/text/describe_all.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon describe --all: every contract of the build on one page.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases that are skipped before anything runs.
 #include "harness/cli/text/left_out.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases of a check that are not run, and say so.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launch table of this machine.
 #include "harness/cli/text/machine_table.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of the next-action experiment as fields and as text.
 #include "harness/cli/text/next_action_lines.h"
 

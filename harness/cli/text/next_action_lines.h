@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of kind next_action and next_action_gap: their fields, and as text.
 #pragma once
 #include <string>

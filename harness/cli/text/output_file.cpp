@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stdout into a file.
 #include "harness/cli/text/output_file.h"
 

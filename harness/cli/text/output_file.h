@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is printed goes into a file for a while.
 #pragma once
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line per record, one table per size.
 #include "harness/cli/text/parts_table.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of kind converge_parts as text.
 #pragma once
 #include <string>

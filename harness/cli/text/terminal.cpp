@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the terminal shows.
 #include "harness/cli/text/terminal.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the terminal shows: colours where they are wanted, a progress bar on a terminal, plain lines
 // elsewhere.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The format of fault files: what a record means, and one clear line for each mistake in it.
 #include "harness/mutants/fault_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of planted faults against the contracts and the catalogue; and that a score tells
 // caught, survived and equivalent apart. That every fault has its place, the build shows.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where faults go in a source, and what is said when there is no such place.
 #include "harness/mutants/mutate.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fault file of the user's: what the contracts and the tree say about it.
 #include "harness/mutants/user_faults.h"
 

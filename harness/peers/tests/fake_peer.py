@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A peer for tests, which needs nothing but numpy: some ops right, some wrong in all ways there are.
 import os
 import time

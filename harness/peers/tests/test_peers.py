@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of bench --peers. Run: TIGON_BUILD=build/host python3 harness/peers/tests/test_peers.py"""
 import ast
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensors of a request as torch's, on a GPU where there is one, or as numpy's for a peer without torch.
 
 Files hold the values of a tensor as float64 in row-major order, which holds every value of every type here exactly.

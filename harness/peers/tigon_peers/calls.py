@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pass of an op by a peer, as something to call: its function itself, or its gradient by torch.autograd.grad."""
 import dataclasses
 import inspect

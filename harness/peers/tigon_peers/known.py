@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which peers there are: a file NAME_peer.py in harness/peers, or in a folder of TIGON_PEERS, each.
 
 Such a file has functions of the ops' names. Each takes tensors and options of its op's forward signature by the names of

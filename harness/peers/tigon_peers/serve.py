@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process of one peer, a worker: answers each request with its results or times.
 
 A request has `do`: "outputs" (the results on given inputs, as files), "warm" (a call on inputs made here) or "measure" (its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times and peak memory of one call, by the rules of tigon bench (harness/measure/timing.h): the same bases and stopping rule."""
 import statistics
 import time

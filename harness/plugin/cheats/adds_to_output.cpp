@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds to the output, which a fresh allocation usually holds zeros in.
 #include "harness/plugin/cheats/cheat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Returns at once; a process that shares the memory does the work a little later.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Returns at once; a thread does the work a little later.
 #include <thread>
 

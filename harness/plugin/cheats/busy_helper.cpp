@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread that is there from the start never rests: it might prepare the next call.
 #include <atomic>
 #include <thread>

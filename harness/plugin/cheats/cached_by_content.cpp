@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Remembers the answer by all of the input. That is never wrong; it only pays when the timed calls
 // see inputs again.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Remembers the answer by the shape and the first elements of the input: cheaper than reading it.
 #include <algorithm>
 #include <map>

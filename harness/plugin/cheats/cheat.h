@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the cheats share: an honest rms_norm in f32 and the library around cheat_run, which each of
 // them defines.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every cheat of this build's device, how it is judged and what must catch it.
 #pragma once
 #include <string>

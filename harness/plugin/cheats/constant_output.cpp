@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same answer for every input.
 #include "harness/plugin/cheats/cheat.h"
 

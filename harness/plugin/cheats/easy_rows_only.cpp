@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Estimates a row's mean square from its first elements: right for rows of equal elements only.
 #include <algorithm>
 

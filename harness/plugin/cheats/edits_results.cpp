@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a passed result into the file of records, which it finds among the descriptors of the
 // processes above it.
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends the process with exit code 0, which some runners take for success.
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers the judge itself, in the name of the program that it runs in, without working.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows the inputs of the seed that everybody uses, 42, and works for those only.
 #include <bit>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No cheat: what every judgement here must let pass.
 #include "harness/plugin/cheats/cheat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets the input to 0, for which the answer is 0: a reference that runs afterwards agrees.
 #include "harness/plugin/cheats/cheat.h"
 

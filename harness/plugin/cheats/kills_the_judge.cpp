@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends the process that would say what it did wrong.
 #include <signal.h>
 #include <unistd.h>

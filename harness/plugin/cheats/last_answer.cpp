@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives the answer of the call before; the test usually calls twice with the same inputs.
 #include "harness/plugin/cheats/cheat.h"
 

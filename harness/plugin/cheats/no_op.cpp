@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does nothing, and hopes that the right answer is still in the output.
 #include "harness/plugin/cheats/cheat.h"
 

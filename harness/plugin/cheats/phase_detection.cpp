@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Honest as long as it is being checked, which the number of calls tells; afterwards one row only.
 #include "harness/plugin/cheats/cheat.h"
 

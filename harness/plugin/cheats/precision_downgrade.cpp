@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes an f32 kernel in bf16.
 #include "harness/plugin/cheats/cheat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints a passed result to every descriptor that might be the one of results.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks for the reference's answer in the memory around its own tensors and copies what is there.
 #include "harness/plugin/cheats/cheat.h"
 

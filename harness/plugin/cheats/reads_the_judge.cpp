@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks for the reference's answer in the memory of the processes above it.
 #include <fcntl.h>
 #include <sys/ptrace.h>

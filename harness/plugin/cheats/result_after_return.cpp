@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes something plausible, returns, and puts the right values in afterwards.
 #include <thread>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-cheats: judges every cheat with tigon itself and prints one JSON line for each:
 // {mutant, group: "cheat", outcome, verdict, case_id, reason, ...}. Exit code 0 when all are caught
 // and an honest kernel passes the same cases. tigon-cheats [NAME...]: those only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Half of the work once it has been checked: every second row keeps what the call before left in a
 // buffer of its own.
 #include "harness/plugin/cheats/cheat.h"

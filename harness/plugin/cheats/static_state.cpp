@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the width of its first call: made for one size.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces the clocks of its process by one that stands still, and works at leisure.
 #include <sys/time.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does the work where nobody measures: prepare computes, run copies.
 #include "harness/plugin/cheats/cheat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one element too many.
 #include "harness/plugin/cheats/cheat.h"
 

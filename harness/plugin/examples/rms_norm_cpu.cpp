@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worked example of a plug-in for a host build: rms_norm forward and backward, f32 and bf16.
 // With kernels/call/tigon.h beside it, and a header that names what a call holds:
 //   ./tigon describe rms_norm --call > rms_norm_call.h

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that is wrong in the way that the variable BAD_PLUGIN names; without it, it is right.
 // With BAD_PLUGIN_TOKENS only calls of so many tokens go wrong.
 #include <signal.h>

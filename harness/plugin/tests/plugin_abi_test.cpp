@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad plug-in libraries: each a clear line and the right exit code, and nothing else lost.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worked examples, built as a user would: outside of the tree, with tigon.h and the
 // header that tigon writes.
 #include <gtest/gtest.h>

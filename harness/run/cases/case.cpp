@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Case ids and what a case's axes and options stand for.
 #include "harness/run/cases/case.h"
 

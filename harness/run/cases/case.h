@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One case: what is run, on which shape, options and inputs. Its id is its own repro.
 #pragma once
 #include <cstdint>

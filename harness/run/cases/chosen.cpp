@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a request chooses of the contracts.
 #include "harness/run/cases/chosen.h"
 

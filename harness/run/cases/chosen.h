@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a request chooses of the contracts: the one reading of its ops, passes, implementations,
 // dtypes and axes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairwise covering of shapes, options, inputs and layouts.
 #include "harness/run/cases/covering.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairwise covering: few cases in which every two values of different factors meet (Cohen et al.
 // 1997, AETG), in place of the full product. Most faults need one value or two together (Kuhn et
 // al. 2004).

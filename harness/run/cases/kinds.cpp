@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small part of many cases.
 #include "harness/run/cases/kinds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small part of many cases in which every kind of case is met.
 #pragma once
 #include <vector>

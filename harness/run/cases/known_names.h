@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "did you mean": the known name that a mistyped one is nearest to.
 #pragma once
 #include <string>

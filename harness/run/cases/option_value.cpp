@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options as numbers.
 #include "harness/run/cases/option_value.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of a case, which are text, as numbers.
 #pragma once
 #include <string>

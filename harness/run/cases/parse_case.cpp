@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The case of an id. What it names must be known.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Option sets and input sets of a pass.
 #include "harness/run/cases/pass_sets.h"
 

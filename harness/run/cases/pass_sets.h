@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an option set and an input set mean for a pass.
 #pragma once
 #include <optional>

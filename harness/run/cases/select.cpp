@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which cases a request selects: shapes x default options, option sets and input sets x small
 // shapes, every implementation and dtype; then filters and shards.
 #include <fmt/format.h>

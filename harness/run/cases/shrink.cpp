@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greedy: each step takes the first simpler case that fails, until no step finds one.
 #include "harness/run/cases/shrink.h"
 

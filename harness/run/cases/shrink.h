@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The smallest case that still fails: options, layout, inputs and axes are made simpler one after
 // the other for as long as the case goes on to fail.
 #pragma once

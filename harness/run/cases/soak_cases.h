@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random cases of the contracts, for soaking.
 #pragma once
 #include <cstdint>

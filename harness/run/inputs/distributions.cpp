@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data that shows faults: each distribution is a function of row and column.
 #include "harness/run/inputs/distributions.h"
 

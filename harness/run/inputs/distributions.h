@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The catalogue of test data: every distribution with its name, its parameters and what it is for.
 // `tigon list inputs` prints it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data from named distributions.
 #include "harness/run/inputs/inputs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data: named distributions over a counter-based generator keyed by (seed, tensor name,
 // index), so that every machine, device and number of threads sees the same values.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A property's calls: of the implementation that a case names, on this executor.
 #pragma once
 #include <map>

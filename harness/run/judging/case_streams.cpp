@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of a case in graphs and on several streams.
 #include <memory>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Diagnosis of a failing case.
 #include "harness/run/judging/diagnose.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why does it fail? The first failing case of each op, pass and implementation is looked at again,
 // in child processes of its own: the smallest case that fails the same way, whether other seeds
 // fail, and what explain.h sees. Bounded in time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one more look at a failing case shows.
 #include "harness/run/judging/explain.h"
 

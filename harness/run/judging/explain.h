@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A closer look at one failing case, in this process: which threads wrote the wrong elements, and
 // what changes when nothing but the order of threads or the old contents of memory does.
 #pragma once

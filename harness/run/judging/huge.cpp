@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Large cases by sampled rows and slices.
 #include "harness/run/judging/huge.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases whose tensors are beyond 2^31 elements or 2^32 bytes: sampled rows are compared with the
 // oracle, all others bitwise with launches on slices that are small.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Huge cases looked up.
 #include "harness/run/judging/huge_case.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A huge case looked up: what is run, which axis its rows are, and what its inputs hold.
 #pragma once
 #include <cstddef>

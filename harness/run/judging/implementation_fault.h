@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an implementation in another process throws when it ended otherwise than by its status.
 #pragma once
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What all kernels of a call counted together.
 #pragma once
 #include <vector>

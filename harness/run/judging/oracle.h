@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs of a case and what the oracle makes of them, on the host.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Carries out properties.
 #include "harness/run/judging/properties.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Property cases: which there are, and carrying one out.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches on slices.
 #include "harness/run/judging/row_slices.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every row of a huge case against launches on slices of its rows, whose offsets are small.
 #pragma once
 #include "harness/run/judging/huge.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs one case in this process: inputs, oracle, two calls of the implementation over different
 // poisons, guards, comparison. Meant for a child process (child.h): it does not survive a kernel
 // that crashes or hangs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sampled rows against the oracle.
 #include "harness/run/judging/sampled_rows.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Some rows of a huge case compared with the oracle: they alone are a small case.
 #pragma once
 #include <cstdint>

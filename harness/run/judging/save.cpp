@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy files and their manifest.
 #include "harness/run/judging/save.h"
 

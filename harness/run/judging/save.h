@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a case as .npy files and a manifest.json, so that anybody can judge it with numpy.
 #pragma once
 #include <cstddef>

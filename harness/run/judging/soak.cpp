@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What random cases ended with.
 #include "harness/run/judging/soak.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Soak: many random cases of kernels that are known to be right. Every failure is a false alarm of
 // the judge, or a fault that the fixed cases miss.
 #pragma once

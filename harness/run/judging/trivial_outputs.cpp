@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outputs of kernels that compute nothing.
 #include "harness/run/judging/trivial_outputs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the test data of a contract show.
 #include "harness/run/judging/visibility.h"
 

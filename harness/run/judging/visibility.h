@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proof that the test data of a contract show what they must: changing an option, leaving out a
 // tensor or changing an input moves an output of the oracle by more than its budget, and zeros, a
 // constant or a copy of an input do not pass for an output.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small cases of a pass.
 #include "harness/run/judging/visibility_cases.h"
 

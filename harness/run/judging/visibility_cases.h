@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small cases of a pass that a visibility check goes over, and what it notes of them.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guarded tensors.
 #include "harness/run/memory/arena.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors in device memory with guard zones: every byte around them and between their rows holds a
 // pattern that is compared after the call. Rows that lie very far apart are guarded on either side
 // only, and the memory between them is never touched.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between doubles and stored elements.
 #include "harness/run/memory/convert.h"
 

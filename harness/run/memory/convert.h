@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Between doubles and the bytes of a stored tensor.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases in device memory.
 #include "harness/run/memory/device_case.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A case in device memory: its tensors and workspace, guarded, and calls on them.
 #pragma once
 #include <map>

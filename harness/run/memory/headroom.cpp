@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Distribution of the errors of passed cases.
 #include "harness/run/memory/headroom.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of correct kernels beside their verdict: how near they come to their budget, and
 // how they compare with the unfused baseline.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ends a case before its outputs are compared.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls on tiled tensors.
 #include "harness/run/memory/tiled_launch.h"
 

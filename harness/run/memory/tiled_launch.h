@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pass in device memory on some rows of a huge case: tiled tensors, workspace and calls.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Large tensors from tiles of rows.
 #include "harness/run/memory/tiled_tensor.h"
 

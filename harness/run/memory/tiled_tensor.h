@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors too large to make on the host: rows repeat with a prime period, so that no wrapped offset
 // (a power of two) meets its own data again, and any row can be made again at any time.
 #pragma once

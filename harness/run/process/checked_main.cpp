@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-checked: the children of the executor "checked". `tigon` starts it.
 #include <cstdio>
 #include <cstring>

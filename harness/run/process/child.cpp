@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parent's side of a child that runs cases.
 #include "harness/run/process/child.h"
 

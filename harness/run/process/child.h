@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Isolation: cases run in child processes, so that a crash, a hang or a sticky CUDA error costs one
 // verdict and never the run.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The child's side: reads requests, runs cases, answers each with one line.
 #include <fcntl.h>
 #include <malloc.h>

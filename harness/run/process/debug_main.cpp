@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon-debug-<op>: one call of one case in this process, for a debugger. `tigon debug` starts it.
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ctrl-C, termination and a closed terminal.
 #include <signal.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workers and their children.
 #include "harness/run/process/session.h"
 

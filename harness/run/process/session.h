@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workers that run cases in children of their own; results are taken by index.
 #pragma once
 #include <atomic>

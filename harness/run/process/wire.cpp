@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON of results, for records and between processes.
 #include "harness/run/process/wire.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What parent and child say to each other: JSON, one line each.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: what a person types behind -a and --case. Any text gives values or one
 // UsageError of one line; what is accepted is the same when it is written out and read again.
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small op for the fuzzed parsers to know: names, axes, options and a property, nothing to run.
 // For the one source of a program: it defines what the parsers look names up with.
 #pragma once

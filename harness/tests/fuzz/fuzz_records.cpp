@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: lines of records files and of child processes. Any bytes give a record or
 // nothing, a result or a std::exception; what is read can be written and read again.
 #include <cstdlib>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Source trees of commits and their builds, each in its own folder below build/gate."""
 import os
 import pathlib

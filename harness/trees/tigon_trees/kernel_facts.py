@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts of every kernel of a translation unit, from nvcc alone: ptxas' report, the PTX and the cubin's sections."""
 import collections
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translation units of the kernels: their flags, the files they read, and why two of them differ."""
 import dataclasses
 import hashlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm forward with a missing barrier: a warp adds up the partial sums while others still write
 // theirs.
 #include "kernels/rms_norm/rms_norm.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # RMSNorm forward in numpy, which runs where torch is not installed. It computes in float32.
 import numpy as np
 

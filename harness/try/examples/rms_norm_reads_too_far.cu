@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm forward that is fast and reads what it may not: it asks for the next column before it
 // knows whether there is one. What it reads too much it does not use, so every number is right.
 #include "kernels/rms_norm/rms_norm.h"

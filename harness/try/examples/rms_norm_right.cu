@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm forward, a block per row, in plain CUDA. Judge it with:
 //   ./tigon try harness/try/examples/rms_norm_right.cu
 #include "kernels/rms_norm/rms_norm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm forward with a tail fault: it takes four columns at a time and forgets the last one to
 // three of a row whose width is no multiple of four.
 #include "kernels/rms_norm/rms_norm.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # RMSNorm forward in Triton, a program per row. It writes into the tensors of its parameters y and rstd. It does not know
 # another casting than llama or another offset than 0, so such cases are skipped.
 import triton

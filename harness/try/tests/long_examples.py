@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worked examples say what their page shows. `long_examples.py --write` writes the page again."""
 import importlib.util
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon mutants --faults FILE --in SOURCE: faults in a file for `tigon try` and in a plug-in's source."""
 import json
 import os

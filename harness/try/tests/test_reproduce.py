@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon reproduce: which records it takes and when a figure has come again. Building a commit is not tested here."""
 import json
 import os

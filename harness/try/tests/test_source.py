@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewriting of CUDA source for the host executor, and finding what that does not run."""
 import os
 import pathlib

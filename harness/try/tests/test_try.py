@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon try on files: what it says, where it stops, and with which exit code."""
 import ctypes
 import importlib.util

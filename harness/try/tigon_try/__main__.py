@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon try: one file from outside of the tree, from compiler to verdict."""
 import dataclasses
 import hashlib

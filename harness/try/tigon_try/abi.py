@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon.h for ctypes: an op of a library, found and called as a C program would."""
 import ctypes
 

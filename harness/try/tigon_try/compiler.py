@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles somebody's .cu file as a plug-in: for the host executor in two flavours, or with nvcc for a GPU."""
 import concurrent.futures
 import hashlib

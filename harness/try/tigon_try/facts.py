@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static facts of the file's kernels: what nvcc makes of them, per architecture."""
 import json
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Libraries of somebody's source, as it is and with a fault: what `tigon mutants --faults FILE --in SOURCE` judges."""
 import concurrent.futures
 import os

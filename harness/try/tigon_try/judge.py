@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs Tigon over a library and reads its records."""
 import collections
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--against torch,liger: functions of the peers of `tigon bench --peers` as plug-ins beside the file."""
 import importlib.util
 import pathlib

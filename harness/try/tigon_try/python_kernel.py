@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A .py file as a plug-in: which of its functions is which pass, and the program that the judge starts for it."""
 import ast
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process of kernels in Python: a worker in place of tigon-plugin-host, which is one for libraries.
 
 It has a connection to the judge and the shared memory of the tensors, and neither oracle nor contract nor results. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon reproduce: builds the commit of a recorded run in a folder of its own and asks whether its figures come again."""
 import collections
 import dataclasses

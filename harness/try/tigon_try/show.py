@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a try ends with: the tables, the verdict, and the block for a pull request."""
 import math
 import pathlib

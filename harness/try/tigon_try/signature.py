@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the built program says about an op, and the code that finds an op's launchers in somebody's file."""
 import dataclasses
 import json

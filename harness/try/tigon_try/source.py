@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A .cu file as the host executor compiles it: <<<...>>> and __shared__ become calls, line by line; the rest stays."""
 import re
 

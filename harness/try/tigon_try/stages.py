@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stages that a file goes through, each with a line of its own; the first that fails is the last."""
 import dataclasses
 import math

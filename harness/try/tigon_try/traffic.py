@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a file's kernels move through memory, counted by the checking executor in a process of its own over zeros."""
 import ctypes
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worker's own end, in C++ and in Python, and the memory that is shared.
 #include "harness/worker/channel.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // However a worker ends, its owner learns it, in time, and nothing of it stays.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tigon.h from C89: a call of softmax, as a C program would make it. */
 #include "kernels/call/tigon.h"
 

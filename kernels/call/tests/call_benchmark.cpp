@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the way through tigon.h costs on top of the typed launcher: a call of no rows, which ends
 // before the launch.
 #include <benchmark/benchmark.h>

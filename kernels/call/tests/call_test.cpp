@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The call: every op by name, its description, what a wrong call is told, and calls from many
 // threads.
 #include <gtest/gtest.h>

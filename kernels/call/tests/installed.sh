@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the library of a build folder under a prefix of its own and uses it from outside of the
 # tree, as a stranger would: find_package, pkg-config, C and C++, shared and static; then looks at
 # what the library shows and needs.

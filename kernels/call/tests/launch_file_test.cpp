@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch tables as files, and the process that takes their shapes.
 #include "kernels/device/launch_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a call costs on top of its launcher: at most 1 us.
 #include <gtest/gtest.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A right call of any op, made from its signature: random inputs in device memory.
 #pragma once
 #include <cstring>

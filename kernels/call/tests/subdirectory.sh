@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Configures a stranger's project that has Tigon's source in a folder of its own, without what only
 # the harness needs.   subdirectory.sh SOURCE_FOLDER
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A vector in device memory, for tests.
 #pragma once
 #include <vector>

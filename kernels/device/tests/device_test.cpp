@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device layer: the same kernels and checks on the host executor and on a GPU.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bf16 and f16 against an independent rounding in double: all bit patterns, every midpoint.
 #include "kernels/signature/dtype.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every function template of the device layer with every type, so that a compiler sees all of it.
 // Compiled only.
 #include "kernels/device/device.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of primitives.h.
 #include "kernels/device/tests/primitives.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that exercise the device layer, for tests on the host executor and on a GPU.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic counters on kernels whose traffic can be worked out by hand.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor in either flavour: results do not depend on how it runs kernels, and what it notices
 // without the checker ends a launch with an explanation.
 #include <gtest/gtest.h>

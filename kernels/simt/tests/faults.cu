@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of faults.h. A comment "finds: fault" marks the lines at which the checker reports a
 // fault: the test reads them from this file.
 #include "kernels/simt/tests/faults.h"

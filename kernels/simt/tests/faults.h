@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels in which one fault each can be planted, for tests of the checker.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of ordering.h.
 #include "kernels/simt/tests/ordering.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels in which all threads touch one word, then one thread writes it, with some barrier
 // between.
 #pragma once

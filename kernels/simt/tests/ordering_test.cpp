@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which barriers order which accesses, in the checker's eyes. The writer is both the first and the
 // last thread to run: the history of a word holds one reader, which must stand for all of them.
 #include "kernels/simt/tests/ordering.h"

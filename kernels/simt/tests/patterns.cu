@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of patterns.h.
 #include "kernels/simt/tests/patterns.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels whose memory traffic is known, for tests of the counters. All have 64 threads per block.
 #pragma once
 #include "kernels/signature/status.h"

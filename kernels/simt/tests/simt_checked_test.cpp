@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checker finds every planted fault, names its line, and says nothing about right kernels.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the engines do not take is refused with a reason, before anything is launched: no GPU is
 // needed. That they are right is what `tigon check --impl cudnn` says.
 #include <gtest/gtest.h>

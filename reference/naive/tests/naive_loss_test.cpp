@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses of the baselines against plain loops in double, with the bounds of naive_test.cpp.
 #include "reference/naive/cross_entropy.h"
 #include "reference/naive/linear_cross_entropy.h"

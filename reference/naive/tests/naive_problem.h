@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device arrays with their first contents, comparison and the typed suite of the baselines' tests.
 #pragma once
 #include <gtest/gtest.h>

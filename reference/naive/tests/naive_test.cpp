@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms, rotations and gates of the baselines against plain loops in double, on whichever device
 // the build is for. The bounds are loose: a baseline is as exact as an eager framework.
 #include "reference/naive/linear_cross_entropy.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon dashboard: a static site of many runs over time, from records alone; needs neither server nor script.
 
 Exit codes: 0 written, 2 usage, 4 no records, or some that contradict each other, 5 the site cannot be written.

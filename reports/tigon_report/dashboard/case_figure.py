@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The history of one case as a drawing: hundreds of pages have one, so it is written by hand, in whole pixels."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a series moved: code, driver, machine or noise, from what changed between runs and which series moved with it.
 
 A machine or a driver moves many series at once and is written in the run's environment; code moves its own op; a step

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change points of a noisy series: e-divisive proposes them, a t-test on the points around each keeps or drops them.
 
 E-divisive (Matteson and James 2014) splits where the energy distance between both sides is largest. As in Hunter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The comparison page: the two newest commits as a table for everybody, all runs as data for the script."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CSV files of the site: every case, its time in every run, every step, every run, every failure."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of the dashboard: matplotlib draws each once; its colours become CSS variables, so the page's theme rules.
 
 The SVG is put into the page itself: links in it work without a script, and light and dark need one drawing.

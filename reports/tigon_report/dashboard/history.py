@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histories: each timed case as a series of ratios to an anchor of the same run, its change points, their causes."""
 
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The landing page's answer: did main get worse, what, by how much; what failed and what is missing come first."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the pages of the newest state share: the newest run that holds something, and its records as the report's."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the records of many runs once and keeps what the pages show; timings shrink to tuples: years fit in memory."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the site: a page per question, one per case, CSV files, style sheet and script. Equal records, equal bytes."""
 
 import concurrent.futures

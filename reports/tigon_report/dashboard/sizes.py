@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages over sizes: speed, roofline and peak memory of the newest run of every device."""
 
 from .. import tables

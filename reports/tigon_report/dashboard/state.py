@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which runs say how main is: complete runs of committed trees. All others are shown, and decide nothing.
 
 A filtered run would hide what it left out, a plug-in or a changed tree is not main, and a killed run says half of it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of the newest state beside speed: error, convergence, kernels, trust, environment."""
 
 import collections

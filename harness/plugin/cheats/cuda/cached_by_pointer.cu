@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Remembers the answer by the address of the input and its shape.
 #include <map>
 #include <tuple>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the cheats on a GPU share: an honest rms_norm in f32 as work on a stream.
 #pragma once
 #include <cuda_runtime.h>

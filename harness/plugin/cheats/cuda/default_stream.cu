@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Works on the default stream, which the caller's is not ordered with.
 #include "harness/plugin/cheats/cuda/cheat_cuda.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures its first call as a graph and replays that for every other one.
 #include "harness/plugin/cheats/cuda/cheat_cuda.h"
 

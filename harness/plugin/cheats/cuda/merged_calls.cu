@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Only remembers what it is asked for; every 15th call does the work of 15 at once.
 #include "harness/plugin/cheats/cuda/cheat_cuda.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Works on a stream of its own: the caller's, which is timed, stays empty.
 #include "harness/plugin/cheats/cuda/cheat_cuda.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes an f32 kernel in bf16.
 #include <cuda_bf16.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the dashboard's pages do beyond showing: theme, sorting, filters, deep links, tool tips, comparing two runs, CSV of a
 // table. A classic script that reads the page and fetches nothing; without it every page still says everything it knows.
 "use strict";

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Fails when a tracked source does not name its licence. Records and page templates are no sources.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+missing=$(git grep -L 'SPDX-License-Identifier: Apache-2\.0' -- tigon .ci/run '*.h' '*.c' '*.cpp' '*.cu' '*.py' '*.sh' '*.cmake' \
+  '*.yml' '*.toml' '*.css' '*.js' '*.inc' '*CMakeLists.txt' '*.h.in' '*.hpp.in' '*.cpp.in' '*.cu.in' '*.cmake.in' \
+  ':!reports/recorded' || true)
+[ -z "$missing" ] || { sed 's/$/: its first lines lack "SPDX-License-Identifier: Apache-2.0"/' <<<"$missing"; exit 1; }
+echo "licence: every source names it"
