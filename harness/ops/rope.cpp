@@ -85,7 +85,7 @@ Expr bytes_of(const std::string& q_out, const std::string& k_out) {
               return b.at(out) != 0 ? b.at("D") : rotary_of(b);
             };
             const double heads = b.at("Q") * moved(q_out) + b.at("K") * moved(k_out);
-            const double positions = b.at("positions") * 8 * streams()(b);
+            const double positions = b.at("positions") * 8 * Expr(streams())(b);
             return b.at("T") * (2 * b.at("elem") * heads + 4 * rotary_of(b) + positions);
           }};
 }

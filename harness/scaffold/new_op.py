@@ -191,7 +191,7 @@ def values(name, axes, inputs, outputs):
         "name": name,
         "axes": ", ".join(f'{a}{{"{a}", "{MEANINGS.get(a, "size " + a)}"}}' for a in axes),
         "members": "\n".join(members(inputs, True) + members(outputs, False)),
-        "fields": ", ".join(fields),
+        "fields": "\n".join(f"    f({field});" for field in fields),
         "first": inputs[0][0],
         "input": inputs[0][0],
         "output": outputs[0][0],

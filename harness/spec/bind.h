@@ -58,7 +58,7 @@ std::vector<TensorInfo> tensors_of() {
   for_each_field<Args<F64>>([&](const auto& field) {
     tensors.push_back({field.name,
                        field.role,
-                       field.shape,
+                       {field.shape.begin(), field.shape.end()},
                        field.is_optional,
                        field.is_on_request,
                        {},

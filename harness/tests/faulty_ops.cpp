@@ -30,9 +30,11 @@ struct Forward {
   View<Elem, 2> y;
   Scratch scratch;
   float factor = 2;
-  static auto fields() {
-    return std::tuple{strided(in(&Forward::x, "x", {N, M})), optional(in(&Forward::w, "w", {M})),
-                      strided(out(&Forward::y, "y", {N, M})), option(&Forward::factor, "factor")};
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::x, "x", {N, M})));
+    f(optional(in(&Forward::w, "w", {M})));
+    f(strided(out(&Forward::y, "y", {N, M})));
+    f(option(&Forward::factor, "factor"));
   }
 };
 

@@ -26,15 +26,15 @@ struct Weigh {
   View<Elem, 2> y;
   View<Accum, 1> m, s;
   int64_t ignore_index = -100;
-  static auto fields() {
-    return std::tuple{strided(in(&Weigh::x, "x", {T, V})),
-                      optional(in(&Weigh::w, "w", {V})),
-                      in(&Weigh::g, "g", {T}),
-                      in(&Weigh::target, "target", {T}),
-                      strided(out(&Weigh::y, "y", {T, V})),
-                      out(&Weigh::m, "m", {T}),
-                      out(&Weigh::s, "s", {T}),
-                      option(&Weigh::ignore_index, "ignore_index")};
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Weigh::x, "x", {T, V})));
+    f(optional(in(&Weigh::w, "w", {V})));
+    f(in(&Weigh::g, "g", {T}));
+    f(in(&Weigh::target, "target", {T}));
+    f(strided(out(&Weigh::y, "y", {T, V})));
+    f(out(&Weigh::m, "m", {T}));
+    f(out(&Weigh::s, "s", {T}));
+    f(option(&Weigh::ignore_index, "ignore_index"));
   }
 };
 
@@ -44,12 +44,16 @@ struct Centre {
   View<const Elem, 2> x;
   View<Elem, 2> z;
   float unused = 0;
-  static auto fields() {
-    return std::tuple{strided(in(&Centre::x, "x", {T, V})),
-                      may_alias({"x"}, strided(out(&Centre::z, "z", {T, V}))),
-                      option(&Centre::unused, "unused")};
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Centre::x, "x", {T, V})));
+    f(may_alias({"x"}, strided(out(&Centre::z, "z", {T, V}))));
+    f(option(&Centre::unused, "unused"));
   }
 };
+
+constexpr Size half_columns() {
+  return {"V/2", [](const Binding& b, Axis v) { return b.at(v.symbol) / 2; }, V};
+}
 
 template <class P>
 struct Turn {
@@ -57,14 +61,15 @@ struct Turn {
   using Accum = typename P::Accum;
   View<Elem, 2> q;
   View<const Accum, 2> cos, sin;
-  static auto fields() {
-    return std::tuple{inout(&Turn::q, "q", {T, V}), in(&Turn::cos, "cos", {T, Expr(V) / 2}),
-                      in(&Turn::sin, "sin", {T, Expr(V) / 2})};
+  static constexpr void fields(auto&& f) {
+    f(inout(&Turn::q, "q", {T, V}));
+    f(in(&Turn::cos, "cos", {T, half_columns()}));
+    f(in(&Turn::sin, "sin", {T, half_columns()}));
   }
 };
 template <class P>
 struct TurnBack : Turn<P> {
-  static auto fields() { return Turn<P>::fields(); }
+  static constexpr void fields(auto&& f) { Turn<P>::fields(f); }
 };
 
 // What is wrong with an implementation.

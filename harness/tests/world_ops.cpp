@@ -32,7 +32,10 @@ struct Forward {
   using Elem = typename P::Elem;
   View<const Elem, 1> x;
   View<Elem, 1> y;
-  static auto fields() { return std::tuple{in(&Forward::x, "x", {N}), out(&Forward::y, "y", {N})}; }
+  static constexpr void fields(auto&& f) {
+    f(in(&Forward::x, "x", {N}));
+    f(out(&Forward::y, "y", {N}));
+  }
 };
 
 using Args = Forward<F32>;

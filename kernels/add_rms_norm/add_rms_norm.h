@@ -30,16 +30,16 @@ struct Forward {
   float offset = 0.0f;
   Casting casting = Casting::kLlama;
 
-  static auto fields() {
-    return std::tuple{strided(in(&Forward::x, "x", {T, H})),
-                      strided(in(&Forward::residual, "residual", {T, H})),
-                      optional(in(&Forward::w, "w", {H})),
-                      may_alias({"residual", "x"}, strided(out(&Forward::h, "h", {T, H}))),
-                      may_alias({"x"}, strided(out(&Forward::y, "y", {T, H}))),
-                      saved(&Forward::rstd, "rstd", {T}),
-                      option(&Forward::eps, "eps"),
-                      option(&Forward::offset, "offset"),
-                      option(&Forward::casting, "casting", {"llama", "gemma", "none"})};
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::x, "x", {T, H})));
+    f(strided(in(&Forward::residual, "residual", {T, H})));
+    f(optional(in(&Forward::w, "w", {H})));
+    f(may_alias({"residual", "x"}, strided(out(&Forward::h, "h", {T, H}))));
+    f(may_alias({"x"}, strided(out(&Forward::y, "y", {T, H}))));
+    f(saved(&Forward::rstd, "rstd", {T}));
+    f(option(&Forward::eps, "eps"));
+    f(option(&Forward::offset, "offset"));
+    f(option(&Forward::casting, "casting", {"llama", "gemma", "none"}));
   }
 };
 
@@ -61,16 +61,15 @@ struct Backward {
   Scratch scratch;
   float offset = 0.0f;
 
-  static auto fields() {
-    return std::tuple{
-        strided(gradient("y", in(&Backward::dy, "dy", {T, H}))),
-        optional(strided(gradient("h", in(&Backward::dh, "dh", {T, H})))),
-        strided(in(&Backward::h, "h", {T, H})),
-        optional(in(&Backward::w, "w", {H})),
-        in(&Backward::rstd, "rstd", {T}),
-        may_alias({"dh", "dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))),
-        optional(gradient("w", out(&Backward::dw, "dw", {H}))),
-        option(&Backward::offset, "offset")};
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("y", in(&Backward::dy, "dy", {T, H}))));
+    f(optional(strided(gradient("h", in(&Backward::dh, "dh", {T, H})))));
+    f(strided(in(&Backward::h, "h", {T, H})));
+    f(optional(in(&Backward::w, "w", {H})));
+    f(in(&Backward::rstd, "rstd", {T}));
+    f(may_alias({"dh", "dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))));
+    f(optional(gradient("w", out(&Backward::dw, "dw", {H}))));
+    f(option(&Backward::offset, "offset"));
   }
 };
 

@@ -71,7 +71,7 @@ std::string option_json(const OptionInfo& o) {
 std::string axes_json(const PassInfo& info) {
   std::map<std::string, std::string> meanings;
   for (const TensorInfo& t : info.tensors)
-    for (const Expr& size : t.shape)
+    for (const Expr size : t.shape)
       if (size.axis().symbol != nullptr) meanings[size.axis().symbol] = size.axis().meaning;
   std::string out = "{";
   for (const auto& [symbol, meaning] : meanings)

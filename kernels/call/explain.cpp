@@ -24,9 +24,9 @@ std::string list(const int64_t* sizes, size_t rank) {
   return s + "]";
 }
 
-std::string symbols(const std::vector<Expr>& shape) {
+std::string symbols(const Sizes& shape) {
   std::string s = "[";
-  for (size_t i = 0; i < shape.size(); ++i) s += (i > 0 ? ", " : "") + shape[i].text();
+  for (size_t i = 0; i < shape.size(); ++i) s += (i > 0 ? ", " : "") + Expr(shape[i]).text();
   return s + "]";
 }
 
@@ -59,7 +59,7 @@ void bind_named_axes(const PassInfo& info, const tigon_call& call, Bindings* b) 
   for (size_t i = 0; i < info.tensors.size(); ++i) {
     const tigon_tensor* tensor = given(call, i);
     for (size_t d = 0; d < info.tensors[i].shape.size(); ++d) {
-      const char* symbol = info.tensors[i].shape[d].axis().symbol;
+      const char* symbol = Expr(info.tensors[i].shape[d]).axis().symbol;
       if (symbol == nullptr) continue;
       b->axes.insert(symbol);
       if (tensor == nullptr || b->values.count(symbol) > 0) continue;
@@ -82,7 +82,7 @@ void solve_last_axis(const PassInfo& info, const tigon_call& call, Bindings* b) 
     const tigon_tensor* tensor = given(call, i);
     if (tensor == nullptr) continue;
     for (size_t d = 0; d < info.tensors[i].shape.size(); ++d) {
-      const Expr& size = info.tensors[i].shape[d];
+      const Expr size = info.tensors[i].shape[d];
       Binding trial = b->values;
       trial[open] = 1;
       const double factor = size(trial);
@@ -119,7 +119,7 @@ std::string wrong_tensor(const TensorInfo& info, const tigon_tensor* tensor) {
   if (rank > 0 && tensor->strides != nullptr && tensor->strides[rank - 1] != 1 &&
       tensor->sizes[rank - 1] > 1)
     return text(info.name, " has stride ", tensor->strides[rank - 1], " along its last axis, ",
-                info.shape[rank - 1].text(), ", but must have 1");
+                Expr(info.shape[rank - 1]).text(), ", but must have 1");
   return "";
 }
 
@@ -150,7 +150,7 @@ std::string wrong_option(const PassInfo& info, const tigon_option& option) {
 std::string wrong_size(const TensorInfo& info, const tigon_tensor& tensor, const Bindings& b) {
   const size_t rank = info.shape.size();
   for (size_t d = 0; d < rank; ++d) {
-    const Expr& size = info.shape[d];
+    const Expr size = info.shape[d];
     const int64_t wanted = size.integer(b.values);
     if (wanted == tensor.sizes[d]) continue;
     std::string s = text(info.name, " is ", list(tensor.sizes, rank), ", but its axis ", d);
@@ -202,7 +202,7 @@ std::optional<std::vector<int64_t>> sizes_of(const PassInfo& info, const tigon_c
   const Bindings b = bind(info, call);
   if (!is_bound(b)) return {};
   std::vector<int64_t> sizes;
-  for (const Expr& size : info.tensors[tensor].shape) sizes.push_back(size.integer(b.values));
+  for (const Expr size : info.tensors[tensor].shape) sizes.push_back(size.integer(b.values));
   return sizes;
 }
 

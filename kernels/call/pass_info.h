@@ -10,23 +10,14 @@
 
 namespace tigon::call {
 
-struct TensorInfo {
-  const char* name;
-  Role role;
+struct TensorInfo : TensorFacts {
   DType dtype;
-  bool is_optional;
-  const char* gradient_of;  // nullptr: none
-  std::vector<Expr> shape;
-  bool is_strided;
-  std::vector<const char*> may_alias;
 };
 
 enum class OptionType { kFloat, kInt, kChoice };
 
-struct OptionInfo {
-  const char* name;
+struct OptionInfo : OptionFacts {
   OptionType type;
-  std::vector<const char*> choices;  // of kChoice
   double default_value;
   double least, most;  // that its C++ type holds
 };
@@ -38,7 +29,7 @@ struct PassInfo {
 
 template <class Args, class Value>
 OptionInfo option_info(const Option<Args, Value>& option, Value default_value) {
-  OptionInfo info{option.name, OptionType::kFloat, option.choices, 0, 0, 0};
+  OptionInfo info{option, OptionType::kFloat, 0, 0, 0};
   if constexpr (std::is_enum_v<Value>) {
     info.type = OptionType::kChoice;
     info.most = static_cast<double>(option.choices.size()) - 1;
@@ -57,9 +48,7 @@ PassInfo make_pass_info() {
   const Args defaults;
   for_each_field<Args>([&](const auto& field) {
     using View = std::remove_cvref_t<decltype(std::declval<Args&>().*(field.member))>;
-    info.tensors.push_back({field.name, field.role, dtype_of<typename View::Elem>,
-                            field.is_optional, field.gradient_of, field.shape, field.is_strided,
-                            field.may_alias});
+    info.tensors.push_back({field, dtype_of<typename View::Elem>});
   });
   for_each_option<Args>([&](const auto& option) {
     info.options.push_back(option_info(option, defaults.*(option.member)));

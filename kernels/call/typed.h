@@ -48,7 +48,7 @@ class Call {
   const tigon_call* get() const { return &call_; }
 
  private:
-  static constexpr size_t kMost = std::tuple_size_v<decltype(Args::fields())>;
+  static constexpr size_t kMost = field_count<Args>();
   std::array<tigon_tensor, kMost> tensors_;
   std::array<tigon_option, kMost> options_;
   tigon_call call_;

@@ -24,12 +24,14 @@ struct Forward : LossOptions {
   View<const Accum, 1> normaliser;           // left out: counted
   View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
   Scratch scratch;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{strided(in(&Forward::logits, "logits", {T, V})),
-                   in(&Forward::target, "target", {T}),
-                   out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T})},
-        loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::logits, "logits", {T, V})));
+    f(in(&Forward::target, "target", {T}));
+    f(out(&Forward::loss, "loss", {loss_length(T)}));
+    f(saved(&Forward::lse, "lse", {T}));
+    loss_inputs<Forward>(f, V);
+    loss_results<Forward>(f, T);
+    loss_options(f);
   }
 };
 
@@ -46,12 +48,13 @@ struct Backward : LossOptions {
   View<const Accum, 1> class_weight;
   View<const Accum, 1> normaliser;
   Scratch scratch;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{strided(gradient("logits", inout(&Backward::logits, "logits", {T, V}))),
-                   in(&Backward::target, "target", {T}), in(&Backward::lse, "lse", {T}),
-                   optional(gradient("loss", in(&Backward::dloss, "dloss", {loss_length(T)})))},
-        loss_inputs<Backward>(V), loss_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("logits", inout(&Backward::logits, "logits", {T, V}))));
+    f(in(&Backward::target, "target", {T}));
+    f(in(&Backward::lse, "lse", {T}));
+    f(optional(gradient("loss", in(&Backward::dloss, "dloss", {loss_length(T)}))));
+    loss_inputs<Backward>(f, V);
+    loss_options(f);
   }
 };
 
@@ -70,15 +73,15 @@ struct ForwardBackward : LossOptions {
   View<const Accum, 1> normaliser;
   View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{
-            strided(gradient("logits", inout(&ForwardBackward::logits, "logits", {T, V}))),
-            in(&ForwardBackward::target, "target", {T}),
-            optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))),
-            out(&ForwardBackward::loss, "loss", {loss_length(T)}),
-            out(&ForwardBackward::lse, "lse", {T})},
-        loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("logits", inout(&ForwardBackward::logits, "logits", {T, V}))));
+    f(in(&ForwardBackward::target, "target", {T}));
+    f(optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))));
+    f(out(&ForwardBackward::loss, "loss", {loss_length(T)}));
+    f(out(&ForwardBackward::lse, "lse", {T}));
+    loss_inputs<ForwardBackward>(f, V);
+    loss_results<ForwardBackward>(f, T);
+    loss_options(f);
   }
 };
 

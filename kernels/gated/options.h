@@ -15,22 +15,22 @@ struct GatedOptions {
   float down_multiplier = 1.0f;  // of y
 };
 
-inline auto gated_options() {
-  return std::tuple{option(&GatedOptions::layout, "layout", {"separate", "gate_first", "up_first"}),
-                    option(&GatedOptions::gate_multiplier, "gate_multiplier"),
-                    option(&GatedOptions::down_multiplier, "down_multiplier")};
+constexpr void gated_options(auto&& f) {
+  f(option(&GatedOptions::layout, "layout", {"separate", "gate_first", "up_first"}));
+  f(option(&GatedOptions::gate_multiplier, "gate_multiplier"));
+  f(option(&GatedOptions::down_multiplier, "down_multiplier"));
 }
 
 // Columns of a and da, and of b and db.
-inline Expr gate_columns(Axis features) {
-  const std::string f = features.symbol;
+constexpr Size gate_columns(Axis features) {
   return {"(layout ? 2F : F)",
-          [f](const Binding& b) { return (b.at("layout") != 0 ? 2 : 1) * b.at(f); }};
+          [](const Binding& b, Axis f) { return (b.at("layout") != 0 ? 2 : 1) * b.at(f.symbol); },
+          features};
 }
-inline Expr up_columns(Axis features) {
-  const std::string f = features.symbol;
+constexpr Size up_columns(Axis features) {
   return {"(layout ? 0 : F)",
-          [f](const Binding& b) { return b.at("layout") != 0 ? 0.0 : b.at(f); }};
+          [](const Binding& b, Axis f) { return b.at("layout") != 0 ? 0.0 : b.at(f.symbol); },
+          features};
 }
 
 }  // namespace tigon

@@ -21,13 +21,12 @@ struct Forward : GatedOptions {
   View<const Elem, 2> a, b;  // gate and up projections (GateLayout)
   View<Elem, 2> y;
   Approximate approximate = Approximate::kTanh;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{strided(in(&Forward::a, "a", {T, gate_columns(F)})),
-                   strided(in(&Forward::b, "b", {T, up_columns(F)})),
-                   strided(out(&Forward::y, "y", {T, F})),
-                   option(&Forward::approximate, "approximate", {"tanh", "none"})},
-        gated_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::a, "a", {T, gate_columns(F)})));
+    f(strided(in(&Forward::b, "b", {T, up_columns(F)})));
+    f(strided(out(&Forward::y, "y", {T, F})));
+    f(option(&Forward::approximate, "approximate", {"tanh", "none"}));
+    gated_options(f);
   }
 };
 
@@ -39,17 +38,14 @@ struct Backward : GatedOptions {
   View<const Elem, 2> dy, a, b;
   View<Elem, 2> da, db;
   Approximate approximate = Approximate::kTanh;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{
-            strided(gradient("y", in(&Backward::dy, "dy", {T, F}))),
-            strided(in(&Backward::a, "a", {T, gate_columns(F)})),
-            strided(in(&Backward::b, "b", {T, up_columns(F)})),
-            may_alias({"a"},
-                      strided(gradient("a", out(&Backward::da, "da", {T, gate_columns(F)})))),
-            may_alias({"b"}, strided(gradient("b", out(&Backward::db, "db", {T, up_columns(F)})))),
-            option(&Backward::approximate, "approximate", {"tanh", "none"})},
-        gated_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("y", in(&Backward::dy, "dy", {T, F}))));
+    f(strided(in(&Backward::a, "a", {T, gate_columns(F)})));
+    f(strided(in(&Backward::b, "b", {T, up_columns(F)})));
+    f(may_alias({"a"}, strided(gradient("a", out(&Backward::da, "da", {T, gate_columns(F)})))));
+    f(may_alias({"b"}, strided(gradient("b", out(&Backward::db, "db", {T, up_columns(F)})))));
+    f(option(&Backward::approximate, "approximate", {"tanh", "none"}));
+    gated_options(f);
   }
 };
 

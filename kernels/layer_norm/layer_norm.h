@@ -20,11 +20,14 @@ struct Forward {
   View<Accum, 1> mean, rstd;  // for backward
   float eps = 1e-5f;
 
-  static auto fields() {
-    return std::tuple{strided(in(&Forward::x, "x", {T, H})), optional(in(&Forward::w, "w", {H})),
-                      optional(in(&Forward::b, "b", {H})),   strided(out(&Forward::y, "y", {T, H})),
-                      saved(&Forward::mean, "mean", {T}),    saved(&Forward::rstd, "rstd", {T}),
-                      option(&Forward::eps, "eps")};
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::x, "x", {T, H})));
+    f(optional(in(&Forward::w, "w", {H})));
+    f(optional(in(&Forward::b, "b", {H})));
+    f(strided(out(&Forward::y, "y", {T, H})));
+    f(saved(&Forward::mean, "mean", {T}));
+    f(saved(&Forward::rstd, "rstd", {T}));
+    f(option(&Forward::eps, "eps"));
   }
 };
 
@@ -42,15 +45,15 @@ struct Backward {
   View<Accum, 1> dw, db;  // either may be left out: not computed
   Scratch scratch;
 
-  static auto fields() {
-    return std::tuple{strided(gradient("y", in(&Backward::dy, "dy", {T, H}))),
-                      strided(in(&Backward::x, "x", {T, H})),
-                      optional(in(&Backward::w, "w", {H})),
-                      in(&Backward::mean, "mean", {T}),
-                      in(&Backward::rstd, "rstd", {T}),
-                      may_alias({"dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))),
-                      optional(gradient("w", out(&Backward::dw, "dw", {H}))),
-                      optional(gradient("b", out(&Backward::db, "db", {H})))};
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("y", in(&Backward::dy, "dy", {T, H}))));
+    f(strided(in(&Backward::x, "x", {T, H})));
+    f(optional(in(&Backward::w, "w", {H})));
+    f(in(&Backward::mean, "mean", {T}));
+    f(in(&Backward::rstd, "rstd", {T}));
+    f(may_alias({"dy"}, strided(gradient("x", out(&Backward::dx, "dx", {T, H})))));
+    f(optional(gradient("w", out(&Backward::dw, "dw", {H}))));
+    f(optional(gradient("b", out(&Backward::db, "db", {H}))));
   }
 };
 

@@ -29,13 +29,17 @@ struct Forward : LossOptions, ChunkOptions {
   View<const Accum, 1> normaliser;           // left out: counted
   View<Accum, 1> z_part, accuracy, entropy;  // left out: not computed
   Scratch scratch;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{strided(in(&Forward::x, "x", {T, H})), strided(in(&Forward::w, "w", {V, H})),
-                   in(&Forward::target, "target", {T}),
-                   out(&Forward::loss, "loss", {loss_length(T)}), saved(&Forward::lse, "lse", {T}),
-                   on_request(in(&Forward::bias, "bias", {V}))},
-        loss_inputs<Forward>(V), loss_results<Forward>(T), loss_options(), chunk_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::x, "x", {T, H})));
+    f(strided(in(&Forward::w, "w", {V, H})));
+    f(in(&Forward::target, "target", {T}));
+    f(out(&Forward::loss, "loss", {loss_length(T)}));
+    f(saved(&Forward::lse, "lse", {T}));
+    f(on_request(in(&Forward::bias, "bias", {V})));
+    loss_inputs<Forward>(f, V);
+    loss_results<Forward>(f, T);
+    loss_options(f);
+    chunk_options(f);
   }
 };
 
@@ -64,24 +68,23 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   View<const Accum, 1> normaliser;
   View<Accum, 1> z_part, accuracy, entropy;
   Scratch scratch;
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{
-            strided(in(&ForwardBackward::x, "x", {T, H})),
-            strided(in(&ForwardBackward::w, "w", {V, H})),
-            in(&ForwardBackward::target, "target", {T}),
-            optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))),
-            out(&ForwardBackward::loss, "loss", {loss_length(T)}),
-            out(&ForwardBackward::lse, "lse", {T}),
-            optional(strided(gradient("x", out(&ForwardBackward::dx, "dx", {T, H})))),
-            optional(strided(gradient("w", out(&ForwardBackward::dw, "dw", {V, H})))),
-            on_request(strided(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})))),
-            on_request(
-                strided(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})))),
-            on_request(in(&ForwardBackward::bias, "bias", {V})),
-            on_request(gradient("bias", out(&ForwardBackward::dbias, "dbias", {V})))},
-        loss_inputs<ForwardBackward>(V), loss_results<ForwardBackward>(T), loss_options(),
-        chunk_options());
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&ForwardBackward::x, "x", {T, H})));
+    f(strided(in(&ForwardBackward::w, "w", {V, H})));
+    f(in(&ForwardBackward::target, "target", {T}));
+    f(optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))));
+    f(out(&ForwardBackward::loss, "loss", {loss_length(T)}));
+    f(out(&ForwardBackward::lse, "lse", {T}));
+    f(optional(strided(gradient("x", out(&ForwardBackward::dx, "dx", {T, H})))));
+    f(optional(strided(gradient("w", out(&ForwardBackward::dw, "dw", {V, H})))));
+    f(on_request(strided(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})))));
+    f(on_request(strided(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})))));
+    f(on_request(in(&ForwardBackward::bias, "bias", {V})));
+    f(on_request(gradient("bias", out(&ForwardBackward::dbias, "dbias", {V}))));
+    loss_inputs<ForwardBackward>(f, V);
+    loss_results<ForwardBackward>(f, T);
+    loss_options(f);
+    chunk_options(f);
   }
 };
 

@@ -26,10 +26,10 @@ struct ChunkOptions {
   int64_t max_valid_rows = -1;
 };
 
-inline auto chunk_options() {
-  return std::tuple{option(&ChunkOptions::logits_bytes, "logits_bytes"),
-                    option(&ChunkOptions::split, "split", {"rows", "vocabulary"}),
-                    option(&ChunkOptions::max_valid_rows, "max_valid_rows")};
+constexpr void chunk_options(auto&& f) {
+  f(option(&ChunkOptions::logits_bytes, "logits_bytes"));
+  f(option(&ChunkOptions::split, "split", {"rows", "vocabulary"}));
+  f(option(&ChunkOptions::max_valid_rows, "max_valid_rows"));
 }
 
 }  // namespace tigon::linear_head

@@ -35,35 +35,36 @@ struct LossOptions {
   Reduction reduction = Reduction::kMean;
 };
 
-inline auto loss_options() {
-  return std::tuple{option(&LossOptions::ignore_index, "ignore_index"),
-                    option(&LossOptions::label_smoothing, "label_smoothing"),
-                    option(&LossOptions::z_loss, "z_loss"),
-                    option(&LossOptions::softcap, "softcap"),
-                    option(&LossOptions::reduction, "reduction", {"mean", "sum", "none"})};
+constexpr void loss_options(auto&& f) {
+  f(option(&LossOptions::ignore_index, "ignore_index"));
+  f(option(&LossOptions::label_smoothing, "label_smoothing"));
+  f(option(&LossOptions::z_loss, "z_loss"));
+  f(option(&LossOptions::softcap, "softcap"));
+  f(option(&LossOptions::reduction, "reduction", {"mean", "sum", "none"}));
 }
 
 // Length of the loss and of its upstream gradient: one per token with reduction none, else one.
-inline Expr loss_length(Axis tokens) {
-  const std::string t = tokens.symbol;
-  return {"L", [t](const Binding& b) {
-            return b.at("reduction") == static_cast<double>(Reduction::kNone) ? b.at(t) : 1.0;
-          }};
+constexpr Size loss_length(Axis tokens) {
+  return {"L",
+          [](const Binding& b, Axis t) {
+            const bool is_none = b.at("reduction") == static_cast<double>(Reduction::kNone);
+            return is_none ? b.at(t.symbol) : 1.0;
+          },
+          tokens};
 }
 
 // Class weights [V] and the normaliser [1], and what is returned beside the loss, of a signature
 // that has them.
 template <class Args>
-auto loss_inputs(Axis vocabulary) {
-  return std::tuple{on_request(in(&Args::class_weight, "class_weight", {vocabulary})),
-                    on_request(in(&Args::normaliser, "normaliser", {1}))};
+constexpr void loss_inputs(auto&& f, Axis vocabulary) {
+  f(on_request(in(&Args::class_weight, "class_weight", {vocabulary})));
+  f(on_request(in(&Args::normaliser, "normaliser", {1})));
 }
 template <class Args>
-auto loss_results(Axis tokens) {
-  const Expr length = loss_length(tokens);
-  return std::tuple{on_request(out(&Args::z_part, "z_part", {length})),
-                    on_request(out(&Args::accuracy, "accuracy", {length})),
-                    on_request(out(&Args::entropy, "entropy", {length}))};
+constexpr void loss_results(auto&& f, Axis tokens) {
+  f(on_request(out(&Args::z_part, "z_part", {loss_length(tokens)})));
+  f(on_request(out(&Args::accuracy, "accuracy", {loss_length(tokens)})));
+  f(on_request(out(&Args::entropy, "entropy", {loss_length(tokens)})));
 }
 
 }  // namespace tigon

@@ -29,17 +29,18 @@ struct Options {
   Sections sections = Sections::kChunked;
 };
 
-inline auto options() {
-  return std::tuple{option(&Options::rotary, "rotary"),
-                    option(&Options::pairing, "pairing", {"half", "interleaved"}),
-                    option(&Options::height, "height"), option(&Options::width, "width"),
-                    option(&Options::sections, "sections", {"chunked", "interleaved"})};
+constexpr void options(auto&& f) {
+  f(option(&Options::rotary, "rotary"));
+  f(option(&Options::pairing, "pairing", {"half", "interleaved"}));
+  f(option(&Options::height, "height"));
+  f(option(&Options::width, "width"));
+  f(option(&Options::sections, "sections", {"chunked", "interleaved"}));
 }
 
 // Rows of the tables of angles: one per token, or any number of them where positions choose. The
 // harness has as many.
-inline Expr table_rows() {
-  return {"S", [](const Binding& b) { return b.at("T"); }};
+constexpr Size table_rows() {
+  return {"S", [](const Binding& b, Axis) { return b.at("T"); }};
 }
 // True when R/2 = `pairs` have room for the sections.
 inline bool sections_fit(int64_t pairs, int64_t height, int64_t width, Sections sections) {
@@ -47,8 +48,8 @@ inline bool sections_fit(int64_t pairs, int64_t height, int64_t width, Sections 
   return height <= (pairs + 1) / 3 && width <= pairs / 3;
 }
 // Angles of a row: one per pair; negative where the options do not fit D.
-inline Expr pairs() {
-  return {"R/2", [](const Binding& b) {
+constexpr Size pairs() {
+  return {"R/2", [](const Binding& b, Axis) {
             const auto value = [&](const char* name) { return static_cast<int64_t>(b.at(name)); };
             const int64_t d = value("D"), r = value("rotary"), half = (r != 0 ? r : d) / 2;
             const auto sections = static_cast<Sections>(value("sections"));
@@ -58,8 +59,9 @@ inline Expr pairs() {
           }};
 }
 // Positions of a token: one, or time, height and width.
-inline Expr streams() {
-  return {"P", [](const Binding& b) { return b.at("height") + b.at("width") > 0 ? 3.0 : 1.0; }};
+constexpr Size streams() {
+  return {"P",
+          [](const Binding& b, Axis) { return b.at("height") + b.at("width") > 0 ? 3.0 : 1.0; }};
 }
 
 // positions choose rows of cos and sin; left out, row t is token t's. A position outside of [0, S)
@@ -73,16 +75,15 @@ struct Forward : Options {
   View<const Accum, 2> cos, sin;     // [T, R/2], with positions [S, R/2]
   View<const int64_t, 2> positions;  // [1, T], in M-RoPE [3, T]
   View<Elem, 3> q_out, k_out;        // each left out: in place, else q or k is only read
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{strided(inout(&Forward::q, "q", {T, Q, D})),
-                   strided(inout(&Forward::k, "k", {T, K, D})),
-                   in(&Forward::cos, "cos", {table_rows(), pairs()}),
-                   in(&Forward::sin, "sin", {table_rows(), pairs()}),
-                   on_request(in(&Forward::positions, "positions", {streams(), T})),
-                   on_request(strided(out(&Forward::q_out, "q_out", {T, Q, D}))),
-                   on_request(strided(out(&Forward::k_out, "k_out", {T, K, D})))},
-        options());
+  static constexpr void fields(auto&& f) {
+    f(strided(inout(&Forward::q, "q", {T, Q, D})));
+    f(strided(inout(&Forward::k, "k", {T, K, D})));
+    f(in(&Forward::cos, "cos", {table_rows(), pairs()}));
+    f(in(&Forward::sin, "sin", {table_rows(), pairs()}));
+    f(on_request(in(&Forward::positions, "positions", {streams(), T})));
+    f(on_request(strided(out(&Forward::q_out, "q_out", {T, Q, D}))));
+    f(on_request(strided(out(&Forward::k_out, "k_out", {T, K, D}))));
+    options(f);
   }
 };
 
@@ -96,16 +97,15 @@ struct Backward : Options {
   View<const Accum, 2> cos, sin;     // as forward's, and so are
   View<const int64_t, 2> positions;  // these
   View<Elem, 3> dq_out, dk_out;      // each left out: in place, else dq or dk is only read
-  static auto fields() {
-    return std::tuple_cat(
-        std::tuple{strided(gradient("q", inout(&Backward::dq, "dq", {T, Q, D}))),
-                   strided(gradient("k", inout(&Backward::dk, "dk", {T, K, D}))),
-                   in(&Backward::cos, "cos", {table_rows(), pairs()}),
-                   in(&Backward::sin, "sin", {table_rows(), pairs()}),
-                   on_request(in(&Backward::positions, "positions", {streams(), T})),
-                   on_request(strided(gradient("q", out(&Backward::dq_out, "dq_out", {T, Q, D})))),
-                   on_request(strided(gradient("k", out(&Backward::dk_out, "dk_out", {T, K, D}))))},
-        options());
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("q", inout(&Backward::dq, "dq", {T, Q, D}))));
+    f(strided(gradient("k", inout(&Backward::dk, "dk", {T, K, D}))));
+    f(in(&Backward::cos, "cos", {table_rows(), pairs()}));
+    f(in(&Backward::sin, "sin", {table_rows(), pairs()}));
+    f(on_request(in(&Backward::positions, "positions", {streams(), T})));
+    f(on_request(strided(gradient("q", out(&Backward::dq_out, "dq_out", {T, Q, D})))));
+    f(on_request(strided(gradient("k", out(&Backward::dk_out, "dk_out", {T, K, D})))));
+    options(f);
   }
 };
 

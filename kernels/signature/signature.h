@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary of an op's signature: axes, symbolic shapes, views, dtype policies and the role of
-// every member. A signature is a struct over a dtype policy whose static fields() lists role, name
-// and shape of each member once; oracle, kernel, baseline, records and documentation all read that
+// every member. A signature is a struct over a dtype policy whose fields(f) gives role, name and
+// shape of each member to f; oracle, kernel, baseline, records and documentation all read that
 // list. Simple enough for nvcc; knows no CUDA.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <tuple>
@@ -27,6 +28,22 @@ struct Axis {
 // Values of axes and of options by name (an enum option is bound to its index).
 using Binding = std::map<std::string, double>;
 
+// The length of an axis of a tensor: an axis of the op, a number, or what a function makes of the
+// axes and options of a call, and a text for that.
+struct Size {
+  using Function = double (*)(const Binding&, Axis);
+  const char* text = nullptr;
+  Function function = nullptr;
+  Axis axis{nullptr, nullptr};  // also the argument of the function
+  int number = 0;
+
+  constexpr Size() = default;
+  constexpr Size(Axis a) : axis(a) {}           // NOLINT: an axis is a length
+  constexpr Size(int value) : number(value) {}  // NOLINT
+  constexpr Size(const char* what, Function f, Axis a = {nullptr, nullptr})
+      : text(what), function(f), axis(a) {}
+};
+
 // An integer expression over axes and options that evaluates and prints.
 class Expr {
  public:
@@ -40,6 +57,11 @@ class Expr {
   Expr(double value)                                     // NOLINT
       : eval_([value](const Binding&) { return value; }), text_(number(value)) {}
   Expr(std::string text, Function eval) : eval_(std::move(eval)), text_(std::move(text)) {}
+  Expr(const Size& size)  // NOLINT: a length is an expression
+      : Expr(size.function != nullptr
+                 ? Expr(size.text, [size](const Binding& b) { return size.function(b, size.axis); })
+             : size.axis.symbol != nullptr ? Expr(size.axis)
+                                           : Expr(size.number)) {}
 
   double operator()(const Binding& b) const { return eval_(b); }
   int64_t integer(const Binding& b) const { return static_cast<int64_t>(eval_(b)); }
@@ -140,79 +162,102 @@ constexpr const char* name_of(Role role) {
   return "?";
 }
 
-template <class Args, class ViewType>
-struct Field {
-  using Member =
-      ViewType Args::*;  // an alias, because nvcc's front end adds parentheses to the declaration
-  Member member;
+// A few values, held in place: what a signature says is then constant, and costs a call nothing.
+template <class T, size_t kMost>
+struct Few {
+  T items[kMost] = {};
+  size_t count = 0;
+
+  constexpr Few() = default;
+  constexpr Few(std::initializer_list<T> list) {
+    for (const T& item : list) items[count++] = item;
+  }
+  constexpr const T* begin() const { return items; }
+  constexpr const T* end() const { return items + count; }
+  constexpr size_t size() const { return count; }
+  constexpr const T& operator[](size_t i) const { return items[i]; }
+};
+using Sizes = Few<Size, 8>;
+using Names = Few<const char*, 16>;
+
+// What a signature says of a tensor, and of an option.
+struct TensorFacts {
   const char* name;
   Role role;
-  std::vector<Expr> shape;
+  Sizes shape;
   bool is_optional = false;
   bool is_on_request = false;
   const char* gradient_of = nullptr;  // the tensor whose gradient it holds, given or written
   bool is_strided = false;
-  std::vector<const char*> may_alias = {};
+  Names may_alias = {};
+};
+struct OptionFacts {
+  const char* name;
+  Names choices;  // names of an enum's values in order; empty for numbers
 };
 
+template <class Args, class ViewType>
+struct Field : TensorFacts {
+  using Member =
+      ViewType Args::*;  // an alias, because nvcc's front end adds parentheses to the declaration
+  Member member;
+};
 template <class Args, class Value>
-struct Option {
+struct Option : OptionFacts {
   using Member = Value Args::*;
   Member member;
-  const char* name;
-  std::vector<const char*> choices;  // names of an enum's values in order; empty for numbers
 };
 
 template <class A, class V>
-auto in(V A::*m, const char* name, std::vector<Expr> shape) {
-  return Field<A, V>{m, name, Role::kIn, std::move(shape)};
+constexpr auto in(V A::*m, const char* name, Sizes shape) {
+  return Field<A, V>{{name, Role::kIn, shape}, m};
 }
 template <class A, class V>
-auto out(V A::*m, const char* name, std::vector<Expr> shape) {
-  return Field<A, V>{m, name, Role::kOut, std::move(shape)};
+constexpr auto out(V A::*m, const char* name, Sizes shape) {
+  return Field<A, V>{{name, Role::kOut, shape}, m};
 }
 template <class A, class V>
-auto inout(V A::*m, const char* name, std::vector<Expr> shape) {
-  return Field<A, V>{m, name, Role::kInOut, std::move(shape)};
+constexpr auto inout(V A::*m, const char* name, Sizes shape) {
+  return Field<A, V>{{name, Role::kInOut, shape}, m};
 }
 template <class A, class V>
-auto saved(V A::*m, const char* name, std::vector<Expr> shape) {
-  return Field<A, V>{m, name, Role::kSaved, std::move(shape)};
+constexpr auto saved(V A::*m, const char* name, Sizes shape) {
+  return Field<A, V>{{name, Role::kSaved, shape}, m};
 }
 // The caller may leave this tensor out (data == nullptr).
 template <class A, class V>
-auto optional(Field<A, V> f) {
+constexpr auto optional(Field<A, V> f) {
   f.is_optional = true;
   return f;
 }
 // The same, and a case of the harness leaves it out unless it asks for it.
 template <class A, class V>
-auto on_request(Field<A, V> f) {
+constexpr auto on_request(Field<A, V> f) {
   f.is_optional = f.is_on_request = true;
   return f;
 }
 // It holds the gradient of the tensor `of` of this op: given, where the pass takes it, or written.
 template <class A, class V>
-auto gradient(const char* of, Field<A, V> f) {
+constexpr auto gradient(const char* of, Field<A, V> f) {
   f.gradient_of = of;
   return f;
 }
 // All strides but the last are free: rows may lie apart. The other tensors are contiguous.
 template <class A, class V>
-auto strided(Field<A, V> f) {
+constexpr auto strided(Field<A, V> f) {
   f.is_strided = true;
   return f;
 }
 // An output that may be in the memory of any one of these inputs, element on element. Other tensors
 // may not overlap.
 template <class A, class V>
-auto may_alias(std::vector<const char*> inputs, Field<A, V> f) {
-  f.may_alias = std::move(inputs);
+constexpr auto may_alias(Names inputs, Field<A, V> f) {
+  f.may_alias = inputs;
   return f;
 }
 template <class A, class V>
-auto option(V A::*m, const char* name, std::vector<const char*> choices = {}) {
-  return Option<A, V>{m, name, std::move(choices)};
+constexpr auto option(V A::*m, const char* name, Names choices = {}) {
+  return Option<A, V>{{name, choices}, m};
 }
 
 template <class F>
@@ -222,32 +267,31 @@ inline constexpr bool is_field<Field<A, V>> = true;
 
 template <class Args>
 concept Signature = requires {
-  Args::fields();
+  Args::fields([](const auto&) {});
 };
-
-// Args::fields(), made once.
-template <Signature Args>
-const auto& fields_of() {
-  static const auto fields = Args::fields();
-  return fields;
-}
 
 // Calls f(field) for every tensor of the signature, in order.
 template <Signature Args, class F>
-void for_each_field(F&& f) {
-  const auto visit = [&]<class X>(const X& x) {
+constexpr void for_each_field(F&& f) {
+  Args::fields([&]<class X>(const X& x) {
     if constexpr (is_field<X>) f(x);
-  };
-  std::apply([&](const auto&... x) { (visit(x), ...); }, fields_of<Args>());
+  });
 }
 
 // Calls f(option) for every option of the signature, in order.
 template <Signature Args, class F>
-void for_each_option(F&& f) {
-  const auto visit = [&]<class X>(const X& x) {
+constexpr void for_each_option(F&& f) {
+  Args::fields([&]<class X>(const X& x) {
     if constexpr (!is_field<X>) f(x);
-  };
-  std::apply([&](const auto&... x) { (visit(x), ...); }, fields_of<Args>());
+  });
+}
+
+// How many tensors and options a signature has.
+template <Signature Args>
+constexpr size_t field_count() {
+  size_t count = 0;
+  Args::fields([&](const auto&) { ++count; });
+  return count;
 }
 
 }  // namespace tigon

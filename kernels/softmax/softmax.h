@@ -18,9 +18,9 @@ struct Forward {
   View<const Elem, 2> x;
   View<Elem, 2> y;
 
-  static auto fields() {
-    return std::tuple{strided(in(&Forward::x, "x", {T, V})),
-                      may_alias({"x"}, strided(out(&Forward::y, "y", {T, V})))};
+  static constexpr void fields(auto&& f) {
+    f(strided(in(&Forward::x, "x", {T, V})));
+    f(may_alias({"x"}, strided(out(&Forward::y, "y", {T, V}))));
   }
 };
 
@@ -33,11 +33,10 @@ struct Backward {
   View<const Elem, 2> y;  // from forward
   View<Elem, 2> dx;
 
-  static auto fields() {
-    return std::tuple{
-        strided(gradient("y", in(&Backward::dy, "dy", {T, V}))),
-        strided(in(&Backward::y, "y", {T, V})),
-        may_alias({"dy", "y"}, strided(gradient("x", out(&Backward::dx, "dx", {T, V}))))};
+  static constexpr void fields(auto&& f) {
+    f(strided(gradient("y", in(&Backward::dy, "dy", {T, V}))));
+    f(strided(in(&Backward::y, "y", {T, V})));
+    f(may_alias({"dy", "y"}, strided(gradient("x", out(&Backward::dx, "dx", {T, V})))));
   }
 };
 

@@ -71,7 +71,7 @@ class RandomCall {
     RandomTensor m;
     if (!is_given(t)) return m;
     size_t elements = 1;
-    for (const Expr& size : t.shape) {
+    for (const Expr size : t.shape) {
       m.sizes.push_back(size.integer(values));
       elements *= static_cast<size_t>(m.sizes.back());
     }
