@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR source=stages.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
 stage test "$TIGON" --device host test
-stage style "${TIGON_STYLE:-ci/style.sh}" ${TIGON_BASE:+"$TIGON_BASE"}  # reads the build's compile commands
+stage style "${TIGON_STYLE:-ci/style.sh}" ${TIGON_BASE:+"$TIGON_BASE"}
 stage check "$TIGON" --device host check --quick --out "$out/check" --junit "$out/check.xml"
 [ -z "${TIGON_BASE:-}" ] || stage static "$TIGON" --device host gate --static --base "$TIGON_BASE" --out "$out/static"
 [ -z "${TIGON_LONG:-}" ] || stage long "$TIGON" --device host test --long

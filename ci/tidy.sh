@@ -3,21 +3,19 @@
 # clang-tidy, by .clang-tidy, over C++ sources; every finding fails.
 #   ci/tidy.sh [BASE]      those that differ from a commit (HEAD without it), and are in the host build
 #   ci/tidy.sh --all       all of them, which takes long
-# Needs build/host configured (./tigon list does it), whose compile commands it reads.
+# It configures build/tidy, where every source has a compile command of its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if ! command -v clang-tidy-14 >/dev/null; then
   echo "tidy: clang-tidy-14 is missing; install it with: sudo apt-get install clang-tidy-14" >&2
   exit 5
 fi
-commands=build/host/compile_commands.json
-if [ ! -f $commands ]; then
-  echo "tidy: $commands is missing; configure with: cmake --preset host" >&2
-  exit 5
-fi
-# Clang does not know two of GCC's options.
+commands=build/tidy/compile_commands.json
 mkdir -p build/tidy
-sed 's/ -fno-crossjumping//g; s/ -fno-tree-tail-merge//g' $commands >build/tidy/compile_commands.json
+cmake --preset host -B build/tidy -DTIGON_UNITY=OFF >build/tidy/configure.log 2>&1 ||
+  { echo "tidy: configuring failed, see build/tidy/configure.log" >&2; exit 5; }
+# Clang does not know two of GCC's options.
+sed -i 's/ -fno-crossjumping//g; s/ -fno-tree-tail-merge//g' $commands
 base=${1:-HEAD}
 if [ "$base" = --all ]; then
   mapfile -t files < <(git ls-files '*.cpp')

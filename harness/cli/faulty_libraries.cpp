@@ -26,7 +26,7 @@ void write(const fs::path& folder, const std::string& name, const std::string& t
     throw std::runtime_error((folder / name).string() + ": cannot be written");
 }
 
-std::string dtypes_of(const MutantRequest& request) {
+std::string requested_dtypes(const MutantRequest& request) {
   std::vector<std::string> names;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     if (request.dtypes.empty() || std::count(request.dtypes.begin(), request.dtypes.end(), dtype))
@@ -60,7 +60,7 @@ int build_faulty_libraries(const std::string& source, MutantRequest* request) {
   const std::string name = fs::path(source).filename(), text = source_text(source);
   MutantLibraries libraries{.folder = build / "own_faults" / "in" / name};
   fs::remove_all(libraries.folder);
-  std::vector<std::string> words = {"tigon_try.faulty", build, source, dtypes_of(*request)};
+  std::vector<std::string> words = {"tigon_try.faulty", build, source, requested_dtypes(*request)};
   const auto add = [&](const std::string& fault, const std::string& changed) {
     words.push_back(libraries.folder_of(fault));
     write(words.back(), name, changed);

@@ -249,4 +249,9 @@ class Json {
 
 std::ostream& operator<<(std::ostream& out, const Json& json);
 
+// The text of a member. Throws Json::Error if there is none.
+inline std::string text_of(const Json& object, const char* key) {
+  return object.at(key).get<std::string>();
+}
+
 }  // namespace tigon

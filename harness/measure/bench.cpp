@@ -21,8 +21,6 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-bool on_gpu() { return default_executor() == "cuda"; }
-
 StoppingRule rule_of(const BenchRequest& request) {
   StoppingRule rule;
   if (!on_gpu()) rule = {.warm_up = 1, .least = 5, .most = 100, .seconds = 0.1, .agreement = 0.02};

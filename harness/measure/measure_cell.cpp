@@ -18,8 +18,6 @@ namespace {
 
 constexpr double kUsableMemory = 0.9;  // of what is free: allocations are rounded up
 
-bool on_gpu() { return default_executor() == "cuda"; }
-
 void emit_record(const Emit& emit, const char* kind, Json fields) {
   emit({{"record", kind}, {"fields", std::move(fields)}});
 }

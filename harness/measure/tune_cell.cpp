@@ -28,9 +28,9 @@ size_t workspace_of(const Case& c, const Implementation& implementation, const B
   return implementation.workspace ? implementation.workspace(c.dtype, bound) : 0;
 }
 
-class Cell {
+class TunedCell {
  public:
-  Cell(const Case& c, const Implementation& implementation)
+  TunedCell(const Case& c, const Implementation& implementation)
       : case_(c), implementation_(implementation), set_(c) {
     set_.fill_inputs(c.seed);
   }
@@ -79,7 +79,7 @@ class Cell {
 }  // namespace
 
 std::optional<Tuned> tune_cell(const Case& c, const HalvingRule& rule) {
-  Cell cell(c, *find_implementation(*find_pass(*find_op(c.op), c.pass), c.impl));
+  TunedCell cell(c, *find_implementation(*find_pass(*find_op(c.op), c.pass), c.impl));
   const LaunchTable::Question question = cell.question();
   if (question.others.empty()) return std::nullopt;
   std::vector<LaunchShape> shapes = {question.usual};

@@ -16,8 +16,6 @@ namespace {
 
 constexpr unsigned char kPoison = 0xff;
 
-bool on_gpu() { return default_executor() == "cuda"; }
-
 // The case of one of our implementations: what another pass saves must not come from the library.
 Case ours(Case c) {
   for (const Implementation& i : find_pass(*find_op(c.op), c.pass)->implementations)

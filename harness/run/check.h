@@ -62,6 +62,8 @@ using CheckSink = std::function<void(const CheckResult&)>;
 
 // "fast" in a host build, "cuda" in a CUDA build.
 std::string default_executor();
+// Times of the host executor say nothing of a kernel's speed.
+inline bool on_gpu() { return default_executor() == "cuda"; }
 
 // The cases of a request in a fixed order. Throws UsageError.
 std::vector<Case> select_cases(const CheckRequest& request);

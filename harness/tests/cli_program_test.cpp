@@ -32,14 +32,14 @@ std::vector<std::string> small_check(const std::filesystem::path& folder) {
           "bf16",  "--impl", "fused",  "--quick", "--out",   folder.string()};
 }
 
-struct BadInput {
+struct BadCommand {
   std::vector<std::string> arguments;
   int exit_code;
   std::string says;
 };
 
 TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
-  const BadInput kBad[] = {
+  const BadCommand kBad[] = {
       {{}, 2, "--help"},
       {{"chekc"}, 2, "did you mean 'check'?"},
       {{"check", "--opp", "rope"}, 2, "did you mean '--op'?"},
@@ -72,7 +72,7 @@ TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
       {{"run", "--tag", "novalue"}, 2, "name=value"},
       {{"check", "--op", "rope", "--json", "/dev/full"}, 5, "No space left on device"},
   };
-  for (const BadInput& bad : kBad) {
+  for (const BadCommand& bad : kBad) {
     const ProgramRun run = run_tigon(bad.arguments);
     EXPECT_EQ(run.exit_code, bad.exit_code) << run.err;
     EXPECT_TRUE(is_one_line(run.err)) << run.err;

@@ -10,7 +10,7 @@
 namespace tigon {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 HostTensor of(std::vector<double> values) {
   const auto size = static_cast<int64_t>(values.size());
@@ -36,18 +36,18 @@ bool close(const HostTensor& a, const HostTensor& b, std::vector<double> allowed
 }
 
 TEST(Relation, the_same_means_the_same_bits) {
-  EXPECT_TRUE(same(of({1, kNan}), of({1, kNan})));
+  EXPECT_TRUE(same(of({1, kNotANumber}), of({1, kNotANumber})));
   EXPECT_FALSE(same(of({1, 2}), of({1, std::nextafter(2.0f, 3.0f)})));
   EXPECT_FALSE(same(of({0.0}), of({-0.0})));
-  EXPECT_FALSE(same(of({1}), of({kNan})));
+  EXPECT_FALSE(same(of({1}), of({kNotANumber})));
   EXPECT_FALSE(same(of({1}), of({1, 2})));
 }
 
 TEST(Relation, close_fails_closed) {
-  EXPECT_TRUE(close(of({1, kNan}), of({1.5, kNan}), {0.5, 0}));
+  EXPECT_TRUE(close(of({1, kNotANumber}), of({1.5, kNotANumber}), {0.5, 0}));
   EXPECT_FALSE(close(of({1}), of({1.5}), {0.25}));
-  EXPECT_FALSE(close(of({kNan}), of({1}), {1e30}));
-  EXPECT_FALSE(close(of({1}), of({2}), {kNan}));
+  EXPECT_FALSE(close(of({kNotANumber}), of({1}), {1e30}));
+  EXPECT_FALSE(close(of({1}), of({2}), {kNotANumber}));
   EXPECT_FALSE(close(of({1}), of({1, 2}), {1, 1}));
 }
 

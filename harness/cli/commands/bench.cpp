@@ -18,7 +18,7 @@
 namespace tigon::cli {
 namespace {
 
-constexpr double kGraceS = 20;  // for what is done beside a peer's answer
+constexpr double kPeerGraceS = 20;  // for what is done beside a peer's answer
 
 // What a record's verdict counts as. A baseline that does not fit in memory is a result, a kernel
 // that does not is a failure; whatever a peer cannot do is a result.
@@ -106,7 +106,7 @@ std::string accuracy_line(const Json& r) {
   return line;
 }
 
-std::string line_of(const std::string& kind, const Json& r) {
+std::string bench_line(const std::string& kind, const Json& r) {
   if (kind == "bench") return bench_line(r);
   if (kind == "memory") return memory_line(r);
   if (kind == "trace") return trace_line(r);
@@ -208,7 +208,7 @@ int bench_stage(Session& session, const BenchOptions& options) {
   if (!options.peers.empty()) {
     peers::PeerOptions of_peers{.bases = options.bases};
     if (options.select.timeout_s > 0) of_peers.limit_s = options.select.timeout_s;
-    request.select.timeout_s = 2 * of_peers.limit_s + kGraceS;  // silent for two answers
+    request.select.timeout_s = 2 * of_peers.limit_s + kPeerGraceS;  // silent for two answers
     request.measure = [=](const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,
                           const Emit& emit) {
       peers::measure_cell(cell, ceilings, rule, emit, of_peers);
@@ -253,7 +253,7 @@ int bench_stage(Session& session, const BenchOptions& options) {
   run_bench(request, {.on_record =
                           [&](const std::string& kind, const Json& fields) {
                             records.add(kind, fields);
-                            progress.line(line_of(kind, without_nonfinite(fields)));
+                            progress.line(bench_line(kind, without_nonfinite(fields)));
                           },
                       .on_cell =
                           [&](const std::string& label, int) {

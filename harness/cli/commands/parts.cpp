@@ -21,7 +21,7 @@ namespace cv = convergence;
 
 constexpr int kSteps = 3, kQuickSteps = 1;
 
-struct Side {
+struct KernelChoice {
   std::string impl;
   std::vector<std::string> kernels;
 };
@@ -30,9 +30,9 @@ std::string naive_with(const std::vector<std::string>& kernels) {
   return fmt::format("naive + {}", fmt::join(kernels, ", "));
 }
 
-std::vector<Side> sides_of(const cv::ModelConfig& config, const std::vector<std::string>& fused,
-                           bool each) {
-  std::vector<Side> sides = {{"naive", {}}};
+std::vector<KernelChoice> sides_of(const cv::ModelConfig& config,
+                                   const std::vector<std::string>& fused, bool each) {
+  std::vector<KernelChoice> sides = {{"naive", {}}};
   if (fused.empty())
     sides.push_back({"fused", cv::op_names()});
   else
@@ -61,7 +61,7 @@ cv::ConvergeRequest with_sizes(const cv::ConvergeRequest& request, int sequence,
 PartsTable table_of(const PartsOptions& options, const cv::ConvergeRequest& request) {
   const cv::ModelConfig config = checked_config(request);
   PartsTable table;
-  for (const Side& side : sides_of(config, request.fused, options.each)) {
+  for (const KernelChoice& side : sides_of(config, request.fused, options.each)) {
     cv::PartsRequest cell{config, config.dtypes.front(), side.kernels};
     cell.steps = request.steps > 0 ? request.steps : request.quick ? kQuickSteps : kSteps;
     if (!options.memory.empty()) cell.memory = parse_memory(options.memory);

@@ -13,7 +13,7 @@ namespace tigon::cli {
 namespace {
 
 constexpr int64_t kMostMultiple = 1024;  // the widest tile of a kernel
-constexpr size_t kMostValues = 6;        // shown
+constexpr size_t kShownValues = 6;       // shown
 
 struct Condition {
   std::string text;
@@ -59,7 +59,7 @@ std::string sizes_text(const std::vector<JudgedCase>& cases, const std::string& 
   std::set<int64_t> values;
   for (const JudgedCase& j : cases)
     if (j.failed == failed) values.insert(j.c.axes.at(axis));
-  const size_t shown = std::min(values.size(), kMostValues);
+  const size_t shown = std::min(values.size(), kShownValues);
   return fmt::format("{}{}", fmt::join(values.begin(), std::next(values.begin(), shown), ", "),
                      shown < values.size() ? ", ..." : "");
 }

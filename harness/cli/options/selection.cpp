@@ -98,7 +98,7 @@ Selection with_model(Selection s) {
 }
 
 // Of all tensors as they are stored; minimum_bytes is less where there are no tokens.
-double tensor_bytes(const Case& c) {
+double stored_bytes(const Case& c) {
   const OpSpec& op = *find_op(c.op);
   const Pass& pass = *find_pass(op, c.pass);
   const Binding binding = binding_of(c, op, pass);
@@ -131,7 +131,7 @@ double budget_of(const Selection& s) {
 
 std::string too_large(const Case& c, const Selection& s) {
   if (default_executor() == "cuda" || (s.model.empty() && s.budget.empty())) return "";
-  const double bytes = tensor_bytes(c), seconds = flops_of(c) / kHostFlopRate;
+  const double bytes = stored_bytes(c), seconds = flops_of(c) / kHostFlopRate;
   const double budget = budget_of(s);
   const double most = budget > 0 ? std::min(kHostCaseSeconds, budget / 4) : kHostCaseSeconds;
   if (bytes > kHostBytes)

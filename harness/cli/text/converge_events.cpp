@@ -121,11 +121,6 @@ std::string show(const Json& number) {
   return number.is_number() ? fmt::format("{:.4g}", number.get<double>()) : "-";
 }
 
-// Times of the host executor say nothing of a kernel's speed.
-bool on_gpu() { return default_executor() == "cuda"; }
-
-std::string text_of(const Json& r, const char* key) { return r[key].get<std::string>(); }
-
 std::string claim_line(const Json& r) {
   std::string line = fmt::format("{}: {}: claimed {}, measured {}: {}", text_of(r, "experiment"),
                                  text_of(r, "claim"), text_of(r, "paper"), text_of(r, "measured"),

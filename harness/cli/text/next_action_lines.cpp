@@ -18,8 +18,6 @@ void add_estimate(Json& fields, const std::string& name, const na::Estimate& e) 
   fields[name + "_high"] = e.high;
 }
 
-std::string text_of(const Json& r, const char* key) { return r[key].get<std::string>(); }
-
 // "76.2% (75.1 to 77.3)", "-" where there is none.
 std::string estimate_text(const Json& r, const std::string& name) {
   const auto percent = [&](const std::string& key) { return 100 * r.at(key).get<double>(); };

@@ -14,10 +14,9 @@ namespace {
 
 constexpr size_t kNameWidth = 22, kLeastWidth = 12;
 
-std::string text_of(const Json& r, const char* key) { return r.at(key).get<std::string>(); }
 int64_t axis(const Json& r, const char* name) { return r.at("axes").at(name).get<int64_t>(); }
 bool is_measured(const Json& r) { return r.at("outcome") == "measured"; }
-bool on_gpu(const Json& r) { return r.at("executor") == "cuda"; }
+bool is_on_gpu(const Json& r) { return r.at("executor") == "cuda"; }
 
 std::string milliseconds(const Json& seconds) {
   return seconds.is_number() ? fmt::format("{:.3f}", seconds.get<double>() * 1e3) : "-";
@@ -117,10 +116,10 @@ std::string parts_line(const Json& r) {
                   text_of(r, "impl"), axis(r, kSequenceAxis), axis(r, kVocabularyAxis));
   if (is_measured(r))
     line += fmt::format("step {} ms{}, {:.1f}% of it in parts, peak {}, planned {}",
-                        milliseconds(r.at("step_s")), on_gpu(r) ? "" : " (host executor)",
+                        milliseconds(r.at("step_s")), is_on_gpu(r) ? "" : " (host executor)",
                         100 * r.at("coverage").get<double>(), bytes(r.at("peak_bytes")),
                         bytes(r.at("planned_bytes"))) +
-            (on_gpu(r) ? "; steps: " + r.value("launches", "") : "");
+            (is_on_gpu(r) ? "; steps: " + r.value("launches", "") : "");
   else if (r.at("outcome") == "planned")
     line += fmt::format("planned {}, not run", bytes(r.at("planned_bytes")));
   else
@@ -138,7 +137,8 @@ void print_parts(const std::vector<Json>& records) {
   if (const std::string by = first.value("attention", ""); !by.empty())
     fmt::print("attention by {}, on all sides\n", by);
   table.row("part", [](const Json& r) { return text_of(r, "impl"); });
-  if (std::any_of(records.begin(), records.end(), is_measured)) print_times(table, on_gpu(first));
+  if (std::any_of(records.begin(), records.end(), is_measured))
+    print_times(table, is_on_gpu(first));
   print_memory(table);
   table.row("outcome", [](const Json& r) { return text_of(r, "outcome"); });
   fmt::print("\n");

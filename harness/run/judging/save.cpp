@@ -61,9 +61,9 @@ std::string npy(const std::vector<std::byte>& packed, DType type,
   return text;
 }
 
-class Writer {
+class TensorWriter {
  public:
-  Writer(const std::string& folder, const CaseTensor& tensor)
+  TensorWriter(const std::string& folder, const CaseTensor& tensor)
       : folder_(folder), tensor_(tensor), files_(Json::object()) {}
 
   void add(const char* what, const std::vector<std::byte>& packed, DType type) {
@@ -105,7 +105,7 @@ void save_case(const std::string& folder, const Problem& problem,
   manifest.erase("repro");
   manifest["tensors"] = Json::array();
   for (const CaseTensor& t : problem.tensors) {
-    Writer writer(folder, t);
+    TensorWriter writer(folder, t);
     Json entry = {{"name", t.info->name},
                   {"role", name_of(t.info->role)},
                   {"dtype", name_of(t.dtype)},
