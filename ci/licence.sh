@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 missing=$(git grep -L 'SPDX-License-Identifier: Apache-2\.0' -- tigon .ci/run '*.h' '*.c' '*.cpp' '*.cu' '*.py' '*.sh' '*.cmake' \
-  '*.yml' '*.toml' '*.css' '*.js' '*.inc' '*CMakeLists.txt' '*.h.in' '*.hpp.in' '*.cpp.in' '*.cu.in' '*.cmake.in' \
+  '*.yml' '*.toml' '*.css' '*.js' '*.inc' '*CMakeLists.txt' '*Containerfile' .clangd '*.h.in' '*.hpp.in' '*.cpp.in' '*.cu.in' '*.cmake.in' \
   ':!reports/recorded' || true)
 [ -z "$missing" ] || { sed 's/$/: its first lines lack "SPDX-License-Identifier: Apache-2.0"/' <<<"$missing"; exit 1; }
 echo "licence: every source names it"
