@@ -69,7 +69,7 @@ class Call {
     View<T, N>& v = args.*f.member;
     int64_t stride = 1;
     for (int i = N - 1; i >= 0; --i) {
-      v.shape[i] = f.shape[size_t(i)].integer(setting_);
+      v.shape[i] = Expr(f.shape[size_t(i)]).integer(setting_);
       v.stride[i] = stride;
       stride *= v.shape[i] + (N > 1 && i > 0 ? kGap : 0);
     }

@@ -69,12 +69,12 @@ Judged judge(const std::string& name, Cheat::Command command, const fs::path& fo
   return judged;
 }
 
-std::string text_of(const Json& record, const char* key) {
+std::string text_or_empty(const Json& record, const char* key) {
   return record.contains(key) && record[key].is_string() ? record[key].get<std::string>() : "";
 }
 
 bool is_expected(const std::string& expected, const Json& record) {
-  const std::string verdict = text_of(record, "verdict");
+  const std::string verdict = text_or_empty(record, "verdict");
   if (expected == "slow")
     return verdict == "passed" && record["median_s"].is_number() &&
            record["median_s"].get<double>() >= kHonestSeconds;
@@ -90,15 +90,15 @@ Json outcome_of(const Cheat& cheat, const Judged& judged) {
   const Json *shown = nullptr, *caught = nullptr;
   bool forged = false;
   for (const Json& record : judged.records) {
-    if (text_of(record, "record") != kind) continue;
-    forged = forged || text_of(record, "reason") == "forged";
+    if (text_or_empty(record, "record") != kind) continue;
+    forged = forged || text_or_empty(record, "reason") == "forged";
     if (shown == nullptr) shown = &record;
     if (caught == nullptr && is_expected(cheat.expected, record)) caught = &record;
   }
   const bool slow = std::string(cheat.expected) == "slow";
   const bool right = caught != nullptr && !forged && (judged.exit_code == 0) == slow;
   const Json& record = caught != nullptr ? *caught : shown != nullptr ? *shown : Json();
-  std::string reason = text_of(record, "reason");
+  std::string reason = text_or_empty(record, "reason");
   if (slow && record.contains("median_s") && record["median_s"].is_number())
     reason = fmt::format("median {} s, the honest work takes {} s", record["median_s"].dump(),
                          kHonestSeconds);
@@ -106,8 +106,8 @@ Json outcome_of(const Cheat& cheat, const Judged& judged) {
   return {{"mutant", fmt::format("{}.{}", cheat.name, kind)},
           {"group", "cheat"},
           {"outcome", right ? "caught" : "survived"},
-          {"verdict", text_of(record, "verdict")},
-          {"case_id", text_of(record, "case_id")},
+          {"verdict", text_or_empty(record, "verdict")},
+          {"case_id", text_or_empty(record, "case_id")},
           {"reason", reason},
           {"expected", cheat.expected},
           {"defence", cheat.defence},
@@ -125,11 +125,11 @@ bool honest_passes(Cheat::Command command, const fs::path& folder) {
   const char* kind = command == Cheat::kCheck ? "check" : "bench";
   int passed = 0;
   for (const Json& record : judged.records) {
-    if (text_of(record, "record") != kind) continue;
-    if (text_of(record, "verdict") == "passed")
+    if (text_or_empty(record, "record") != kind) continue;
+    if (text_or_empty(record, "verdict") == "passed")
       ++passed;
-    else if (text_of(record, "verdict") != "unsupported")
-      fmt::print(stderr, "the honest kernel failed {}: {}\n", text_of(record, "case_id"),
+    else if (text_or_empty(record, "verdict") != "unsupported")
+      fmt::print(stderr, "the honest kernel failed {}: {}\n", text_or_empty(record, "case_id"),
                  record.dump());
   }
   return judged.exit_code == 0 && passed > 0;

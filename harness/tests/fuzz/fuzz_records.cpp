@@ -17,19 +17,19 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-std::string text_of(const Json& record) { return record.dump(); }
+std::string dumped(const Json& record) { return record.dump(); }
 
 void fuzz_record(std::string_view line) {
   const auto record = parse_record(line);
   if (!record) return;
-  const std::string once = with_sum(text_of(*record));
+  const std::string once = with_sum(dumped(*record));
   const auto again = parse_record(once);
   require(again.has_value());
   // One flipped bit is noticed.
   std::string flipped = once;
   flipped[flipped.size() / 2] ^= 1;
   require(!parse_record(flipped).has_value());
-  if (const auto result = check_of_record(*record)) require(!text_of(to_json(*result)).empty());
+  if (const auto result = check_of_record(*record)) require(!dumped(to_json(*result)).empty());
 }
 
 template <class Decode>
