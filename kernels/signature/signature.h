@@ -265,9 +265,12 @@ inline constexpr bool is_field = false;
 template <class A, class V>
 inline constexpr bool is_field<Field<A, V>> = true;
 
+struct AnyMember {  // nvcc takes no lambda in a concept
+  constexpr void operator()(const auto&) const {}
+};
 template <class Args>
-concept Signature = requires {
-  Args::fields([](const auto&) {});
+concept Signature = requires(AnyMember f) {
+  Args::fields(f);
 };
 
 // Calls f(field) for every tensor of the signature, in order.

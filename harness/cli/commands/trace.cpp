@@ -33,7 +33,7 @@ void print_heading(const char* what) {
 }
 
 // The text of "kernels/rope/rope.cu:88", from the tree that this program was built from.
-std::string source_text(const std::string& place) {
+std::string line_text(const std::string& place) {
   namespace fs = std::filesystem;
   const size_t colon = place.rfind(':');
   if (colon == std::string::npos) return "";
@@ -68,7 +68,7 @@ void print_lines(const TraceResult& trace, const Json& t) {
   for (const Json& line : t["lines"]) {
     const auto place = line["name"].get<std::string>();
     print_counters(place, line);
-    if (const std::string text = source_text(place); !text.empty()) fmt::print("      {}\n", text);
+    if (const std::string text = line_text(place); !text.empty()) fmt::print("      {}\n", text);
   }
   fmt::print("  least bytes by tensor:");
   const Pass* pass = find_pass(*find_op(trace.c.op), trace.c.pass);

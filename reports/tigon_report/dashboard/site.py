@@ -76,7 +76,7 @@ def require_own(folder):
 def style_sheet():
     """The report's style with the theme button's rules added: the same variables by system setting and by choice."""
     text = REPORT_STYLE.read_text(encoding="utf-8")
-    light = re.match(r":root \{([^}]*)\}", text)[1]
+    light = re.search(r":root \{([^}]*)\}", text)[1]
     dark = re.search(r"prefers-color-scheme: dark\) \{\s*:root \{([^}]*)\}", text)[1]
     colours = [" ".join(f"--{name}: {pair[side]};" for name, pair in FIGURE_COLOURS.items()) for side in (0, 1)]
     rules = (
