@@ -32,7 +32,7 @@ struct Forward {
 
   static constexpr void fields(auto&& f) {
     f(strided(in(&Forward::x, "x", {T, H})));
-    f(strided(in(&Forward::residual, "residual", {T, H})));
+    f(same_gradient("x", strided(in(&Forward::residual, "residual", {T, H}))));
     f(optional(in(&Forward::w, "w", {H})));
     f(may_alias({"residual", "x"}, strided(out(&Forward::h, "h", {T, H}))));
     f(may_alias({"x"}, strided(out(&Forward::y, "y", {T, H}))));

@@ -47,12 +47,17 @@ std::string number(const OptionInfo& option) {
   return {text, end.ptr};
 }
 
+std::string quoted_or_null(const char* name) {
+  return name != nullptr ? quoted(name) : std::string("null");
+}
+
 std::string tensor_json(const TensorInfo& t) {
   return "{\"name\": " + quoted(t.name) + ", \"role\": " + quoted(tigon::name_of(t.role)) +
          ", \"dtype\": " + quoted(tigon::name_of(t.dtype)) +
          ", \"shape\": " + list(t.shape, [](const Expr& size) { return quoted(size.text()); }) +
-         ", \"optional\": " + (t.is_optional ? "true" : "false") + ", \"gradient_of\": " +
-         (t.gradient_of != nullptr ? quoted(t.gradient_of) : std::string("null")) +
+         ", \"optional\": " + (t.is_optional ? "true" : "false") +
+         ", \"gradient_of\": " + quoted_or_null(t.gradient_of) +
+         ", \"same_gradient_as\": " + quoted_or_null(t.same_gradient_as) +
          ", \"strided\": " + (t.is_strided ? "true" : "false") +
          ", \"may_alias\": " + list(t.may_alias, [](const char* input) { return quoted(input); }) +
          "}";

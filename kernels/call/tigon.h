@@ -142,11 +142,13 @@ TIGON_API tigon_status tigon_run(const tigon_op* op, const tigon_call* call, voi
 
 /* Of an op of this library; "" for one that has no description. JSON: {"name", "dtype",
  * "implementation", "abi", "formula", "axes": {symbol: meaning}, "tensors": [{"name", "role": "in",
- * "out", "inout" or "saved", "dtype", "shape": [text, ...], "optional", "gradient_of", "strided",
- * "may_alias": [input, ...]}], "options": [{"name", "type": "float", "int" or "choice", "default",
- * "choices"}]}. A saved tensor is an output that backward takes. All strides of a strided tensor
- * but the last are free; the others are contiguous. An output may be in the memory of any one input
- * that it may alias, element on element; no other output may overlap a tensor. */
+ * "out", "inout" or "saved", "dtype", "shape": [text, ...], "optional", "gradient_of",
+ * "same_gradient_as", "strided", "may_alias": [input, ...]}], "options": [{"name", "type": "float",
+ * "int" or "choice", "default", "choices"}]}. A saved tensor is an output that backward takes. An
+ * input with the gradient of another input names that one, and backward writes it once. All strides
+ * of a strided tensor but the last are free; the others are contiguous. An output may be in the
+ * memory of any one input that it may alias, element on element; no other output may overlap a
+ * tensor. */
 TIGON_API const char* tigon_describe(const tigon_op* op);
 
 /* Where a tensor or an option stands in a call; -1 if the op has none of this name. */

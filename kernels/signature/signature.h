@@ -190,6 +190,7 @@ struct TensorFacts {
   const char* gradient_of = nullptr;  // the tensor whose gradient it holds, given or written
   bool is_strided = false;
   Names may_alias = {};
+  const char* same_gradient_as = nullptr;  // another input, whose gradient is this one's, too
 };
 struct OptionFacts {
   const char* name;
@@ -240,6 +241,12 @@ constexpr auto on_request(Field<A, V> f) {
 template <class A, class V>
 constexpr auto gradient(const char* of, Field<A, V> f) {
   f.gradient_of = of;
+  return f;
+}
+// An input whose gradient is that of the input `other`: the op sees only their sum.
+template <class A, class V>
+constexpr auto same_gradient(const char* other, Field<A, V> f) {
+  f.same_gradient_as = other;
   return f;
 }
 // All strides but the last are free: rows may lie apart. The other tensors are contiguous.

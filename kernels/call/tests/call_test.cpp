@@ -69,6 +69,7 @@ TEST(Call, describes_every_op_in_the_order_of_a_call) {
                                          {"shape", {"T", "H"}},
                                          {"optional", false},
                                          {"gradient_of", "x"},
+                                         {"same_gradient_as", nullptr},
                                          {"strided", true},
                                          {"may_alias", {"dy"}}}));
   EXPECT_EQ(norm.at("tensors")[2].at("strided"), false);
@@ -99,6 +100,9 @@ TEST(Call, gradients_are_of_tensors_of_the_op) {
       EXPECT_TRUE(tensors[op_name(op)].count(t.at("gradient_of").get<std::string>()))
           << op->name << " " << t;
     }
+  const tigon_op* add = tigon_find("add_rms_norm.forward", TIGON_F32);
+  EXPECT_EQ(tensors_of(add)[0].at("same_gradient_as"), nullptr);
+  EXPECT_EQ(tensors_of(add)[1].at("same_gradient_as"), "x");
 }
 
 TEST(Call, is_made_from_c89) { EXPECT_EQ(tigon_called_from_c(), 0); }
