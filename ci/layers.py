@@ -18,6 +18,7 @@ ALLOWED = {
     "kernels/family": {"kernels/signature", "kernels/device"},
     "kernels/op": {"kernels/signature", "kernels/device", "kernels/family"},
     "kernels/call": {"kernels/signature", "kernels/device"},
+    "kernels/python": {"kernels/call"},
     "reference": {"kernels/signature", "kernels/family", "kernels/op"},
     "reference/naive": {"kernels/call", "kernels/signature", "kernels/family", "kernels/op", "kernels/device"},
     "reference/cudnn": {"kernels/call", "kernels/signature", "kernels/op", "kernels/device", "reference/naive"},
@@ -61,7 +62,7 @@ def layer(path):
     if parts[0] == "kernels":
         if parts[1] in FAMILIES:
             return "kernels/family"
-        return "kernels/" + (parts[1] if parts[1] in ("signature", "call", "device", "simt") else "op")
+        return "kernels/" + (parts[1] if parts[1] in ("signature", "call", "device", "simt", "python") else "op")
     if parts[0] == "reference":
         return "/".join(parts[:2]) if parts[1] in ("naive", "cudnn") else "reference"
     return "/".join(parts[:2]) if parts[0] == "harness" else parts[0]

@@ -1,0 +1,13 @@
+// A call of an operator: from the dispatcher's stack to tigon_run() and back.
+#pragma once
+#include <torch/csrc/stable/library.h>
+
+#include "kernels/python/csrc/pass.h"
+
+namespace tigon::torch_adapter {
+
+// Takes arguments from the stack and puts results in their place. Throws std::runtime_error with
+// the sentence of the status where the call is wrong; torch makes a RuntimeError of it.
+void call(const Pass& pass, const Library& library, StableIValue* stack);
+
+}  // namespace tigon::torch_adapter
