@@ -1,0 +1,153 @@
+"""Tigon's ops on torch tensors, with gradients: CPU tensors by the host library, CUDA tensors on the current stream.
+
+Any leading axes are rows. Every op of the library is here: those that have a function below under the names that
+frameworks use, all others as the library describes them. help(tigon.ops.NAME) tells shapes, dtypes, options and errors.
+"""
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+from torch import Tensor
+
+from . import _function
+
+Casting = Literal["llama", "gemma", "none"]
+Reduction = Literal["mean", "sum", "none"]
+Layout = Literal["separate", "gate_first", "up_first"]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _of(op: str) -> Callable[[_F], _F]:
+    """Adds to a function's docstring what the library says of the op."""
+    def add(f: _F) -> _F:
+        f.__doc__ = f"{(f.__doc__ or '').strip()}\n\n{_function.described(op)}"
+        return f
+    return add
+
+
+@_of("rms_norm")
+def rms_norm(x: Tensor, w: Tensor | None = None, eps: float = 1e-6, *, offset: float = 0.0, casting: Casting = "llama") -> Tensor:
+    """The root-mean-square norm of the last axis."""
+    return _function.OPS["rms_norm"]((x, w), {"eps": eps, "offset": offset, "casting": casting})[0]
+
+
+@_of("add_rms_norm")
+def add_rms_norm(x: Tensor, residual: Tensor, w: Tensor | None = None, eps: float = 1e-6, *, offset: float = 0.0,
+                 casting: Casting = "llama") -> tuple[Tensor, Tensor]:
+    """(h, y): the new residual stream and its norm."""
+    h, y = _function.OPS["add_rms_norm"]((x, residual, w), {"eps": eps, "offset": offset, "casting": casting})
+    return h, y
+
+
+@_of("layer_norm")
+def layer_norm(x: Tensor, w: Tensor | None = None, b: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """The layer norm of the last axis."""
+    return _function.OPS["layer_norm"]((x, w, b), {"eps": eps})[0]
+
+
+def _gate_and_up(gate: Tensor, up: Tensor | None, layout: Layout) -> tuple[Tensor, Tensor]:
+    if up is None and layout == "separate":
+        raise TypeError("up is missing; without it gate holds both halves, and layout must be gate_first or up_first")
+    if up is not None and layout != "separate":
+        raise TypeError(f"with layout={layout!r} gate holds both halves, and up must be left out")
+    return gate, gate.new_empty((*gate.shape[:-1], 0)) if up is None else up
+
+
+@_of("swiglu")
+def swiglu(gate: Tensor, up: Tensor | None = None, *, layout: Layout = "separate", gate_multiplier: float = 1.0,
+           down_multiplier: float = 1.0) -> Tensor:
+    """silu(gate) * up. gate and up are a and b below; without up, gate has both as halves of its last axis, as layout says."""
+    options = {"layout": layout, "gate_multiplier": gate_multiplier, "down_multiplier": down_multiplier}
+    return _function.OPS["swiglu"](_gate_and_up(gate, up, layout), options)[0]
+
+
+@_of("geglu")
+def geglu(gate: Tensor, up: Tensor | None = None, *, approximate: Literal["tanh", "none"] = "tanh", layout: Layout = "separate",
+          gate_multiplier: float = 1.0, down_multiplier: float = 1.0) -> Tensor:
+    """gelu(gate) * up. gate and up are a and b below; without up, gate has both as halves of its last axis, as layout says."""
+    options = {"approximate": approximate, "layout": layout, "gate_multiplier": gate_multiplier, "down_multiplier": down_multiplier}
+    return _function.OPS["geglu"](_gate_and_up(gate, up, layout), options)[0]
+
+
+def gated(gate: Tensor, up: Tensor | None = None, activation: Literal["silu", "gelu", "gelu_tanh"] = "silu",
+          layout: Layout = "separate") -> Tensor:
+    """activation(gate) * up: swiglu or geglu, whose docstrings say more. ValueError: another activation."""
+    if activation == "silu":
+        return swiglu(gate, up, layout=layout)
+    if activation == "gelu":
+        return geglu(gate, up, approximate="none", layout=layout)
+    if activation == "gelu_tanh":
+        return geglu(gate, up, approximate="tanh", layout=layout)
+    raise ValueError(f"activation is {activation!r}, but must be one of silu, gelu, gelu_tanh")
+
+
+@_of("rope")
+def rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None = None, *, interleaved: bool = False,
+         rotary: int = 0, height: int = 0, width: int = 0,
+         sections: Literal["chunked", "interleaved"] = "chunked") -> tuple[Tensor, Tensor]:
+    """q [..., heads, D] and k, turned by the angles of their row; cos and sin [..., R/2] have one row for each row of q.
+
+    With positions, cos and sin are tables, of which positions chooses rows. interleaved: columns 2j and 2j + 1 are a pair.
+    """
+    options = {"rotary": rotary, "pairing": "interleaved" if interleaved else "half", "height": height, "width": width,
+               "sections": sections}
+    angles = [angle.reshape(-1, angle.shape[-1]) for angle in (cos, sin)]
+    q_out, k_out = _function.OPS["rope"]((q, k, *angles, positions), options)
+    return q_out, k_out
+
+
+def rope_heads_first(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False) -> tuple[Tensor, Tensor]:
+    """rope for q [B, heads, T, D] and k, with cos and sin [B or 1, T, R/2], of which the first R columns of a head are turned."""
+    rotary = 0 if 2 * cos.shape[-1] == q.shape[-1] else 2 * cos.shape[-1]
+    angles = [angle.float().expand(q.shape[0], q.shape[2], angle.shape[-1]) for angle in (cos, sin)]
+    q_out, k_out = rope(q.transpose(1, 2), k.transpose(1, 2), *angles, interleaved=interleaved, rotary=rotary)
+    return q_out.transpose(1, 2), k_out.transpose(1, 2)
+
+
+@_of("softmax")
+def softmax(x: Tensor) -> Tensor:
+    """The softmax of the last axis."""
+    return _function.OPS["softmax"]((x,), {})[0]
+
+
+def _losses(results: tuple[Tensor, ...], reduction: str, target: Tensor) -> Any:
+    """A number, or one for each target; a tuple with extras."""
+    shaped = tuple(r.reshape(target.shape if reduction == "none" else ()) for r in results)
+    return shaped if len(shaped) > 1 else shaped[0]
+
+
+@_of("cross_entropy")
+def cross_entropy(logits: Tensor, target: Tensor, *, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
+                  ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float = 0.0,
+                  reduction: Reduction = "mean", extras: Sequence[str] = ()) -> Any:
+    """The loss of logits [..., V] against target [...]: a number, or with reduction="none" one for each target.
+
+    normaliser: a float32 tensor [1] by which a mean divides instead of the number of targets that count. With extras, a
+    tuple of the loss and these.
+    """
+    options = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "z_loss": z_loss, "softcap": softcap,
+               "reduction": reduction}
+    results = _function.OPS["cross_entropy"]((logits, target, class_weight, normaliser), options, extras)
+    return _losses(results, reduction, target)
+
+
+@_of("linear_cross_entropy")
+def linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, *, bias: Tensor | None = None, class_weight: Tensor | None = None,
+                         normaliser: Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+                         z_loss: float = 0.0, softcap: float = 0.0, reduction: Reduction = "mean", logits_bytes: int = 1 << 30,
+                         split: Literal["rows", "vocabulary"] = "rows", max_valid_rows: int = -1, extras: Sequence[str] = ()) -> Any:
+    """cross_entropy of x w^T + bias without ever holding all logits. The other arguments are those of cross_entropy.
+
+    Gradients are made with the loss. With reduction="none" they are made in backward, and the products are done again.
+    """
+    options = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "z_loss": z_loss, "softcap": softcap,
+               "reduction": reduction, "logits_bytes": logits_bytes, "split": split, "max_valid_rows": max_valid_rows}
+    results = _function.OPS["linear_cross_entropy"]((x, w, target, bias, class_weight, normaliser), options, extras)
+    return _losses(results, reduction, target)
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """An op that has no function above, as the library describes it."""
+    try:
+        return _function.generic(name, __name__)
+    except KeyError:
+        raise AttributeError(f"module 'tigon.ops' has no attribute {name!r}") from None
