@@ -3,9 +3,12 @@
 // sleep: a training step makes hundreds of short launches.
 #include "kernels/simt/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -85,11 +88,27 @@ class Pool {
 
 }  // namespace
 
+namespace {
+
+// A process that fork() makes has the pool's memory, but none of its threads: it starts with a new
+// pool, and the old one, which it could not even destroy, is left as it is.
+std::unique_ptr<Pool>& pool() {
+  static std::unique_ptr<Pool> the_pool = [] {
+    pthread_atfork(nullptr, nullptr, [] {
+      static_cast<void>(pool().release());
+      pool() = std::make_unique<Pool>();
+    });
+    return std::make_unique<Pool>();
+  }();
+  return the_pool;
+}
+
+}  // namespace
+
 void run_on_threads(Launch& launch, void (*work)(Launch&)) {
-  static Pool pool;
   unsigned threads = launch.config.os_threads;
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  pool.run(launch, work, static_cast<unsigned>(std::min<uint64_t>(threads, launch.groups)) - 1);
+  pool()->run(launch, work, static_cast<unsigned>(std::min<uint64_t>(threads, launch.groups)) - 1);
 }
 
 }  // namespace tigon::simt

@@ -2,6 +2,8 @@
 // The executor in either flavour: results do not depend on how it runs kernels, and what it notices
 // without the checker ends a launch with an explanation.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -86,6 +88,21 @@ TEST_F(Executor, ResultsDoNotDependOnHowItRuns) {
     }
   }
   EXPECT_TRUE(simt::reports().empty());
+}
+
+// A data loader's process: the pool's threads are not in it.
+TEST_F(Executor, RunsInAForkedProcess) {
+  simt::config().os_threads = 3;
+  const std::vector<float> want = everything();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a child that waits for threads would wait for ever
+    _exit(everything() == want ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(everything(), want);
 }
 
 TEST_F(Executor, StackSizeCanChange) {
