@@ -110,6 +110,21 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("1 passed, 1 failed, 1 skipped", out)
         self.assertRegex(err, r"tigon: took: building host \d+ s; testing host \d+ s; together \d+ s\n")
 
+    def test_the_python_package(self):
+        code, _, err = self.run_tigon("test", "--python")
+        self.assertEqual(code, 0, err)
+        self.assertIn("testing the Python package with", err)
+        steps = ("--target tigon_shared", "-DTIGON_PYTHON=ON", "--target tigon_python", "-m unittest discover")
+        self.assertEqual(sorted(steps, key=self.called.index), list(steps))
+
+    def test_the_python_package_without_torch(self):
+        self.program("python3", SAYS.format("python3", 1))
+        for words, installs in ((["test", "--python"], True), (["--no-install", "test", "--python"], False)):
+            code, _, err = self.run_tigon(*words)
+            self.assertEqual((code, "making a Python environment in build/python-torch" in err), (5, installs))
+            self.assertIn("no python3 here has torch 2.10 or later, numpy and mypy, so nothing of the Python package was tested", err)
+            self.assertNotIn("unittest", self.called)
+
     def test_faults_in_a_source_build_no_kernels(self):
         for words in (("--faults", "my.faults", "--in", "my.cu"), ("--in=my.cu", "--faults=my.faults")):
             code, out, err = self.run_tigon("mutants", *words)

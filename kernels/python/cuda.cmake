@@ -25,5 +25,6 @@ ExternalProject_Add(tigon_cuda
   BUILD_COMMAND ${CMAKE_COMMAND} --build . --target tigon_shared
   INSTALL_COMMAND ${CMAKE_COMMAND} -E copy lib/libtigon.so ${TIGON_PYTHON_LIBRARIES}/libtigon.so
   USES_TERMINAL_BUILD ON
-  BUILD_ALWAYS ON)
+  BUILD_ALWAYS ON
+  EXCLUDE_FROM_ALL ON)
 add_dependencies(tigon_python tigon_cuda)

@@ -17,11 +17,11 @@ message(STATUS "tigon: operators for torch, from ${TIGON_TORCH_INCLUDE}")
 # What the operators need at run time is in the libtorch_cpu.so that torch has loaded. To link, an
 # empty library of that name is enough.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp CONTENT "")
-add_library(tigon_torch_stub SHARED ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
+add_library(tigon_torch_stub SHARED EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
 set_target_properties(tigon_torch_stub PROPERTIES OUTPUT_NAME torch_cpu
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/stub)
 
-add_library(tigon_torch MODULE
+add_library(tigon_torch MODULE EXCLUDE_FROM_ALL
   csrc/call.cpp csrc/json.cpp csrc/library.cpp csrc/operators.cpp csrc/pass.cpp csrc/stream.cpp
   csrc/tensor.cpp)
 set_target_properties(tigon_torch PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${TIGON_PYTHON_LIBRARIES}

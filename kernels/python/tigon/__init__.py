@@ -15,7 +15,8 @@ __all__ = ["build_info", "describe", "ops", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ops":  # loads torch
+    if name == "ops":
+        importlib.import_module("._torch", __name__)  # it says what is missing where there is no torch
         return importlib.import_module(".ops", __name__)
     if name == "__version__":
         return build_info()["version"]

@@ -1,0 +1,76 @@
+"""What each op computes, in torch's own operations, and inputs for it."""
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tigon
+import torch
+import torch.nn.functional as F
+
+IGNORED = -100
+
+
+class Problem(NamedTuple):
+    """A function of tensors, Tigon's and torch's; `parameters` are the shapes of what has gradients."""
+    ours: Callable[..., Any]
+    reference: Callable[..., Any]
+    parameters: tuple[tuple[int, ...], ...]
+
+
+def _rms_norm(x: Any, w: Any, offset: float = 0.0) -> Any:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (offset + w)
+
+
+def _turn(x: Any, cos: Any, sin: Any) -> Any:
+    half = cos.shape[-1]
+    cos, sin = (a.to(x.dtype)[..., None, :] for a in (cos, sin))
+    a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+
+def _target(vocabulary: int) -> Any:
+    target = torch.arange(10).reshape(2, 5) * 7 % vocabulary
+    target[0, 1] = IGNORED
+    return target
+
+
+def _loss(logits: Any, target: Any, **options: Any) -> Any:
+    per_target = options.get("reduction") == "none"
+    loss = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=IGNORED, **options)
+    return loss.reshape(target.shape) if per_target else loss
+
+
+def _losses(**options: Any) -> dict[str, Problem]:
+    target, rows, head = _target(31), (2, 5, 16), (31, 16)
+    name = " ".join(str(v) for v in options.values())
+    return {
+        f"cross_entropy {name}": Problem(lambda x: tigon.ops.cross_entropy(x, target, **options),
+                                         lambda x: _loss(x, target, **options), ((2, 5, 31),)),
+        f"linear_cross_entropy {name}": Problem(lambda x, w, b: tigon.ops.linear_cross_entropy(x, w, target, bias=b, **options),
+                                                lambda x, w, b: _loss(x @ w.T + b, target, **options), (rows, head, (31,))),
+    }
+
+
+ANGLES = torch.linspace(0, 3, 2 * 5 * 4).reshape(2, 5, 4)
+COS, SIN = ANGLES.cos(), ANGLES.sin()
+ROWS = (2, 5, 16)
+
+PROBLEMS: dict[str, Problem] = {
+    "rms_norm": Problem(tigon.ops.rms_norm, _rms_norm, (ROWS, (16,))),
+    "rms_norm offset": Problem(lambda x, w: tigon.ops.rms_norm(x, w, offset=1.0, casting="gemma"),
+                               lambda x, w: _rms_norm(x, w, 1.0), (ROWS, (16,))),
+    "add_rms_norm": Problem(tigon.ops.add_rms_norm, lambda x, r, w: (x + r, _rms_norm(x + r, w)), (ROWS, ROWS, (16,))),
+    "add_rms_norm y": Problem(lambda *a: tigon.ops.add_rms_norm(*a)[1], lambda x, r, w: _rms_norm(x + r, w), (ROWS, ROWS, (16,))),
+    "add_rms_norm h": Problem(lambda *a: tigon.ops.add_rms_norm(*a)[0], lambda x, r, w: x + r + 0 * w, (ROWS, ROWS, (16,))),
+    "layer_norm": Problem(tigon.ops.layer_norm, lambda x, w, b: F.layer_norm(x, (16,), w, b), (ROWS, (16,), (16,))),
+    "swiglu": Problem(tigon.ops.swiglu, lambda a, b: F.silu(a) * b, (ROWS, ROWS)),
+    "swiglu packed": Problem(lambda a: tigon.ops.swiglu(a, layout="up_first"), lambda a: F.silu(a[..., 8:]) * a[..., :8], (ROWS,)),
+    "geglu": Problem(tigon.ops.geglu, lambda a, b: F.gelu(a, approximate="tanh") * b, (ROWS, ROWS)),
+    "gated gelu": Problem(lambda a, b: tigon.ops.gated(a, b, "gelu"), lambda a, b: F.gelu(a) * b, (ROWS, ROWS)),
+    "softmax": Problem(tigon.ops.softmax, lambda x: x.softmax(-1), (ROWS,)),
+    "rope": Problem(lambda q, k: tigon.ops.rope(q, k, COS, SIN),
+                    lambda q, k: (_turn(q, COS, SIN), _turn(k, COS, SIN)), ((2, 5, 4, 8), (2, 5, 2, 8))),
+    "rope_heads_first partial": Problem(lambda q, k: tigon.ops.rope_heads_first(q, k, COS[:1], SIN[:1]),
+                                        lambda q, k: tuple(_turn(x.transpose(1, 2), COS[:1], SIN[:1]).transpose(1, 2) for x in (q, k)),
+                                        ((2, 4, 5, 12), (2, 2, 5, 12))),
+    **_losses(), **_losses(reduction="sum"), **_losses(reduction="none"), **_losses(label_smoothing=0.1),
+}
