@@ -26,7 +26,10 @@ def options_of(said: Pass) -> Iterator[tuple[float, ...]]:
 
 
 def arguments(name: str, dtype: str, options: tuple[float, ...], optional: bool, needs_grad: bool = False) -> list[Any]:
-    """Tensors, options and, where the pass has it, `want`; optional: all tensors and results, else no optional one. Whole numbers are 0: a target, a position."""
+    """Tensors, options and, where the pass has it, `want`; optional: all tensors and results, else only those that must be.
+
+    Whole numbers are 0: a target, a position.
+    """
     said = pass_of(name, dtype)
     axes = {axis: SIZE + 2 * i for i, axis in enumerate(sorted(said.axes))}
     axes[said.rows] = LEAD[0] * LEAD[1]
