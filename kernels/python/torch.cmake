@@ -1,18 +1,18 @@
 # torch's operators (csrc), by the stable ABI of LibTorch: built against the headers of any torch from
 # 2.10, they run with that one and later ones. They name no symbol of Python.
-if(NOT TIGON_TORCH_INCLUDE)
+set(_torch ${TIGON_TORCH_INCLUDE})
+if(NOT _torch)  # not kept: the next build may be for another Python
   find_package(Python3 COMPONENTS Interpreter)
   # A build that pip isolates does not see the packages beside it; headers are enough, so look there.
   execute_process(
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/find_torch.py
-    OUTPUT_VARIABLE _found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  set_property(CACHE TIGON_TORCH_INCLUDE PROPERTY VALUE "${_found}")
+    OUTPUT_VARIABLE _torch OUTPUT_STRIP_TRAILING_WHITESPACE)
 endif()
-if(NOT EXISTS "${TIGON_TORCH_INCLUDE}/torch/csrc/stable/library.h")
+if(NOT EXISTS "${_torch}/torch/csrc/stable/library.h")
   message(STATUS "tigon: no torch 2.10 or later beside this Python: the package has NumPy only")
   return()
 endif()
-message(STATUS "tigon: operators for torch, from ${TIGON_TORCH_INCLUDE}")
+message(STATUS "tigon: operators for torch, from ${_torch}")
 
 # What the operators need at run time is in the libtorch_cpu.so that torch has loaded. To link, an
 # empty library of that name is enough.
@@ -27,7 +27,7 @@ add_library(tigon_torch MODULE EXCLUDE_FROM_ALL
 set_target_properties(tigon_torch PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${TIGON_PYTHON_LIBRARIES}
   SKIP_BUILD_RPATH ON)
 target_link_libraries(tigon_torch PRIVATE tigon_options ${CMAKE_DL_LIBS})
-target_include_directories(tigon_torch SYSTEM PRIVATE ${TIGON_TORCH_INCLUDE})
+target_include_directories(tigon_torch SYSTEM PRIVATE ${_torch})
 target_compile_definitions(tigon_torch PRIVATE TORCH_TARGET_VERSION=0x020a000000000000ULL)
 target_link_options(tigon_torch PRIVATE -Wl,--no-as-needed $<TARGET_FILE:tigon_torch_stub>)
 add_dependencies(tigon_torch tigon_torch_stub)

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 
 #include "kernels/python/csrc/stream.h"
 #include "kernels/python/csrc/tensor.h"
@@ -172,7 +173,9 @@ class Call {
 
 }  // namespace
 
-void call(const Pass& pass, const Library& library, StableIValue* stack) {
+static_assert(std::is_same_v<StackValue, StableIValue>);
+
+void call(const Pass& pass, const Library& library, StackValue* stack) {
   Call(pass, library).run(stack);
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/python/csrc/tensor.h"
 
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/c/shim.h>
 
 #include <algorithm>
@@ -54,7 +55,11 @@ bool merge(const Layout& t, int64_t lead, int64_t* size, int64_t* stride) {
 
 }  // namespace
 
-void check(AOTITorchError code, const char* what) {
+void DeleteTensor::operator()(AtenTensorOpaque* tensor) const {
+  aoti_torch_delete_tensor_object(tensor);
+}
+
+void check(int32_t code, const char* what) {
   if (code != 0) throw std::runtime_error(std::string("tigon: torch could not ") + what);
 }
 

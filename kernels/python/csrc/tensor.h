@@ -1,22 +1,22 @@
 // torch's tensors through LibTorch's stable C functions, without the wrappers that allocate.
 #pragma once
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "kernels/call/tigon.h"
 
+struct AtenTensorOpaque;  // torch's
+
 namespace tigon::torch_adapter {
 
 struct DeleteTensor {
-  void operator()(AtenTensorHandle tensor) const { aoti_torch_delete_tensor_object(tensor); }
+  void operator()(AtenTensorOpaque* tensor) const;
 };
 using Tensor = std::unique_ptr<AtenTensorOpaque, DeleteTensor>;
 
 // Throws std::runtime_error where a function of torch failed; torch has printed why.
-void check(AOTITorchError code, const char* what);
+void check(int32_t code, const char* what);
 
 struct Device {
   int32_t type, index;
