@@ -26,7 +26,7 @@ class Reader {
       case '[':
         return list();
       case '"':
-        return {string(), false, {}, {}};
+        return {string(), {}, {}};
       default:
         return word();
     }
@@ -36,11 +36,10 @@ class Reader {
     Json value;
     take('{');
     while (peek() != '}') {
-      if (!value.members.empty()) take(',');
-      peek();
-      std::string name = string();
+      if (!value.names.empty()) take(',');
+      value.names.push_back(string());
       take(':');
-      value.members.emplace_back(std::move(name), next());
+      value.items.push_back(next());
     }
     take('}');
     return value;
@@ -73,7 +72,6 @@ class Reader {
     Json value;
     while (at_ < text_.size() && is_of_word(text_[at_])) value.text += text_[at_++];
     if (value.text.empty()) fail("a value is missing");
-    value.is_null = value.text == "null";
     return value;
   }
 
@@ -103,8 +101,8 @@ class Reader {
 }  // namespace
 
 const Json& Json::at(std::string_view name) const {
-  for (const auto& [key, value] : members)
-    if (key == name) return value;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return items[i];
   throw std::runtime_error("the description of an op has no " + std::string(name));
 }
 

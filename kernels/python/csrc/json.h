@@ -2,7 +2,6 @@
 #pragma once
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tigon::torch_adapter {
@@ -11,9 +10,8 @@ namespace tigon::torch_adapter {
 // number, true, false or null.
 struct Json {
   std::string text;
-  bool is_null = false;
-  std::vector<Json> items;                            // of a list
-  std::vector<std::pair<std::string, Json>> members;  // of an object
+  std::vector<std::string> names;  // of an object's members
+  std::vector<Json> items;         // of a list, or the members' values
 
   // Throws std::runtime_error where there is none.
   const Json& at(std::string_view name) const;
