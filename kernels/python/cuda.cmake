@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The CUDA library is a build of its own, because a build has kernels for one kind of device.
 find_program(TIGON_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin PATHS /usr/local/cuda/bin)
 if(TIGON_PYTHON_CUDA STREQUAL "AUTO")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints torch's include folder, of the Python that runs this; nothing where it has no torch. Imports no torch."""
 import pathlib
 import site

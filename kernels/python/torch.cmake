@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # torch's operators (csrc), by the stable ABI of LibTorch: built against the headers of any torch from
 # 2.10, they run with that one and later ones. They name no symbol of Python.
 set(_torch ${TIGON_TORCH_INCLUDE})

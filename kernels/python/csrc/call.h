@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A call of an operator: from the dispatcher's stack to tigon_run() and back.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A recursive reader; texts that tigon_describe() gives escape nothing but quotes and backslashes.
 #include "kernels/python/csrc/json.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reader of the JSON that tigon_describe() gives.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels: a library with the functions of tigon.h, loaded at run time, because host and CUDA
 // flavours have the same names and the second need not be there.
 #pragma once

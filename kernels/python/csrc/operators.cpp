@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operators torch.ops.tigon.*: one function for all of them, registered when the library loads.
 // Built against any torch from 2.10 it runs with that one and later ones, and needs no Python.
 #include <torch/csrc/stable/library.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pass of an op as a torch operator: what of tigon_describe() decides its schema and its calls.
 #pragma once
 #include <array>

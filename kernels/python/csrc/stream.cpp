@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function is in the part of torch that one for CPUs does not have, so it is looked up.
 #include "kernels/python/csrc/stream.h"
 

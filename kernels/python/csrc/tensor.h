@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // torch's tensors through LibTorch's stable C functions, without the wrappers that allocate.
 #pragma once
 #include <cstdint>

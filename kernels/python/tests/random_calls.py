@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random arguments for any pass of any op, from what it says of itself. Knows no op."""
 import itertools
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each op computes, in torch's own operations, and inputs for it."""
 from collections.abc import Callable
 from typing import Any, NamedTuple

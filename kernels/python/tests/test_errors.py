@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a wrong call is told: one sentence that names what is wrong."""
 import os
 import subprocess

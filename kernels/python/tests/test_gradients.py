@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results and gradients of every op against torch in float64."""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ops on NumPy arrays, where there is no torch."""
 import subprocess
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every operator of every dtype passes torch's own checks, and is what the library says of it."""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example of the page runs as it stands there."""
 import pathlib
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch's features around the ops: compile, autocast, checkpointing, copies, fork, second derivatives."""
 import copy
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package is typed, and mypy has nothing to say against it."""
 import pathlib
 import unittest

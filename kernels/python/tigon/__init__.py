@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tigon's fused kernels in Python.
 
 tigon.ops.rms_norm(x, w)                   torch tensors on a CPU or a GPU, with gradients; needs torch

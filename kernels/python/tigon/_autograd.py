@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Autograd and autocast of every op. Knows no op.
 
 An op with a backward pass saves what that takes. One whose forward_backward pass makes loss and gradients at once makes

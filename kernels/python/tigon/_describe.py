@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a pass of an op says of itself, from the JSON of tigon_describe(): tensors, options, formula. Knows no op."""
 import dataclasses
 import functools

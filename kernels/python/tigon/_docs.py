@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Docstrings from what a pass says of itself. Knows no op."""
 import textwrap
 

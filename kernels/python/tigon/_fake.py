@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fake kernels: shapes and dtypes of results, for torch.compile, torch.export and meta tensors. Derived; knows no op."""
 from typing import Any
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Python function for every op: arguments and options by name, choices by name, results as tensors. Knows no op."""
 import functools
 import inspect

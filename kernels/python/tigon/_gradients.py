@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an op's gradients come from, derived from what its passes say their tensors are the gradients of. Knows no op."""
 import dataclasses
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The library of kernels by ctypes: the functions of tigon.h. Needs neither torch nor NumPy."""
 import ctypes
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ops on NumPy arrays, by the host library. Knows no op."""
 import ctypes
 from typing import TYPE_CHECKING, Any

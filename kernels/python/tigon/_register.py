@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registers fake kernels, autograd and autocast of all operators, when torch's side is loaded. Knows no op."""
 from typing import Any
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes of a pass' tensors as sums over its axes, so that they can be computed with symbols, too.
 
 The library evaluates sizes (tigon_shape) of numbers only. For given options every size is a sum of axes with factors

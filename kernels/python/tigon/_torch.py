@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch's operators torch.ops.tigon.*: loads them, and says how their arguments and results match the library's passes."""
 import functools
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tigon's ops on torch tensors, with gradients: CPU tensors by the host library, CUDA tensors on the current stream.
 
 Any leading axes are rows. Every op of the library is here: those that have a function below under the names that
