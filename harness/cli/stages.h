@@ -37,6 +37,9 @@ struct MutantOptions {
   std::string faults = {};  // a fault file of the user's instead of those of the tree
   std::string source = {};  // a source of the user's instead of the kernels of the tree
   std::optional<MutantLibraries> libraries = {};  // built of it
+  int sample = 0;            // mutants of each op that are drawn; 0: the faults of a file
+  uint64_t sample_seed = 1;  // of the draw
+  std::string changed = {};  // commit: only of files that differ from it
 };
 struct BenchOptions {
   Selection select;

@@ -170,8 +170,9 @@ class Parser {
     needs(!m.what.empty(), "what: the mistake in a few words");
     needs(!m.targets.empty(), "on: op pass ...");
     needs(!m.edits.empty(), "expression:', 'statement:' or 'insert:");
-    const bool numeric = m.group == MutantGroup::kNumeric;
-    if (m.executors.empty()) m.executors = {numeric ? "fast" : "checked"};
+    if (!m.executors.empty()) return;
+    m.executors = {m.group == MutantGroup::kMemorySync ? "checked" : "fast"};
+    if (m.group == MutantGroup::kSampled) m.executors = {"fast", "checked"};
   }
 
   void begin_edit(const std::string& kind, const std::string& value) {
@@ -244,9 +245,10 @@ class Parser {
   }
 
   MutantGroup group_of(const std::string& value) const {
-    for (const MutantGroup group : {MutantGroup::kNumeric, MutantGroup::kMemorySync})
+    for (const MutantGroup group :
+         {MutantGroup::kNumeric, MutantGroup::kMemorySync, MutantGroup::kSampled})
       if (value == name_of(group)) return group;
-    fail(field_line_, "no group '" + value + "'; there are numeric and memory_sync");
+    fail(field_line_, "no group '" + value + "'; there are numeric, memory_sync and sampled");
   }
 
   std::vector<std::string> executors_of(const std::string& value) const {
@@ -286,7 +288,9 @@ class Parser {
 }  // namespace
 
 const char* name_of(MutantGroup group) {
-  return group == MutantGroup::kNumeric ? "numeric" : "memory_sync";
+  return group == MutantGroup::kNumeric      ? "numeric"
+         : group == MutantGroup::kMemorySync ? "memory_sync"
+                                             : "sampled";
 }
 
 std::vector<Mutant> read_fault_file(const std::string& path) { return Parser(path).run(); }

@@ -14,6 +14,7 @@ namespace tigon {
 enum class MutantGroup {
   kNumeric,     // wrong numbers
   kMemorySync,  // wrong accesses and missing synchronisation
+  kSampled,     // a mutation that nobody chose: any case of the op may catch it
 };
 const char* name_of(MutantGroup group);
 

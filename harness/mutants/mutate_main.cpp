@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // tigon-mutate ROOT FOLDER FAULTS... -- FILE...: writes each FILE of the tree at ROOT with its
 // faults to FOLDER/FILE. A file that would not change is left alone, so that nothing is compiled
-// again.
+// again. A .cu in which no fault is, nor in what it includes, and that of an op on which none is to
+// be caught, becomes an empty file: what has no fault is linked as it is.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <set>
 
 #include "harness/mutants/fault_file.h"
 #include "harness/mutants/mutate.h"
@@ -28,13 +31,38 @@ void write_if_new(const fs::path& path, const std::string& text) {
     throw std::runtime_error(path.string() + ": cannot be written");
 }
 
+// Whether a fault is in the file or in one that it includes.
+bool is_faulty(const fs::path& root, const std::string& file, const std::set<std::string>& faulty,
+               std::set<std::string>* seen) {
+  if (!seen->insert(file).second) return false;
+  if (faulty.count(file) > 0) return true;
+  static const std::regex kInclude("#include \"(kernels/[^\"]+)\"");
+  const std::string text = text_of(root / file);
+  for (std::sregex_iterator i(text.begin(), text.end(), kInclude), end; i != end; ++i)
+    if (is_faulty(root, (*i)[1], faulty, seen)) return true;
+  return false;
+}
+
 void run(const fs::path& root, const fs::path& folder, const std::vector<std::string>& fault_files,
          const std::vector<std::string>& files) {
   const std::vector<Mutant> faults = read_fault_files(fault_files);
-  for (const Mutant& m : faults)
-    for (const Edit& edit : m.edits) check_file(root, m, edit);
-  for (const std::string& file : files)
-    write_if_new(folder / file, mutated_file(root, file, faults));
+  std::set<std::string> faulty, ops;
+  for (const Mutant& m : faults) {
+    for (const MutantTarget& target : m.targets) ops.insert(target.op);
+    for (const Edit& edit : m.edits) {
+      check_file(root, m, edit);
+      faulty.insert(edit.file);
+    }
+  }
+  for (const std::string& file : files) {
+    const fs::path path = file;
+    const std::string stem = path.stem();
+    const bool of_other_op = path.parent_path().filename() == stem && ops.count(stem) == 0;
+    std::set<std::string> seen;
+    const bool left_out =
+        path.extension() == ".cu" && (of_other_op || !is_faulty(root, file, faulty, &seen));
+    write_if_new(folder / file, left_out ? "" : mutated_file(root, file, faults));
+  }
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ struct MutantLibraries {
 struct MutantRequest {
   std::vector<std::string> ops = {};  // empty: all
   std::vector<DType> dtypes = {};     // empty: all
-  std::vector<MutantGroup> groups = {MutantGroup::kNumeric, MutantGroup::kMemorySync};
+  std::vector<MutantGroup> groups = {MutantGroup::kNumeric, MutantGroup::kMemorySync,
+                                     MutantGroup::kSampled};
   std::string filter = {};          // regex searched in the fault's name
   std::vector<Mutant> faults = {};  // empty: those of the tree
   std::string program =
@@ -53,7 +54,8 @@ struct MutantRequest {
   std::string fault_of_baseline = {};  // for tests: what should be right is wrong
 };
 
-// A fault in one pass of an op with one element type, on one executor.
+// A fault in one pass of an op with one element type, on one executor. A sampled one is tried in
+// all of them, and the result tells where it was caught or tried last.
 struct MutantResult {
   const Mutant* mutant = nullptr;
   std::string op, pass;

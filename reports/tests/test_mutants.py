@@ -33,6 +33,10 @@ class MutantsTest(CommandTest):
         self.assertIn("3 of 5 planted faults caught.", summary)
         self.assertIn("**survived** `rope.b`", summary)
 
+    def test_sampled_mutants_have_one_score_whatever_caught_them(self):
+        _, _, score = self.report([fault("a.1", group="sampled"), fault("b.2", "survived", "f32", group="sampled")])
+        self.assertEqual(score["rows"][0]["scores"], {"": (1, 2)})
+
     def test_page_names_what_was_not_caught_and_proves_equivalents(self):
         html, _, _ = self.report([fault("rope.b", "survived"), fault("rope.d", "equivalent", "f32", "nothing is rounded")])
         self.assertIn('id="mutants"', html)

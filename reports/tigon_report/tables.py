@@ -132,14 +132,14 @@ def traffic(run):
 
 GROUPS_OF_FAULTS = {
     "numeric": "wrong numbers", "memory_sync": "wrong accesses, missing synchronisation",
-    "comparator": "rules of the comparator broken", "cheat": "plug-in kernels that cheat",
+    "sampled": "mutants drawn by chance, caught by any case of the op", "comparator": "rules of the comparator broken", "cheat": "plug-in kernels that cheat",
     "training": "faults in kernels that a training ran on"}
 
 
 def mutants(run):
     """The score of planted faults: rows per group and op, what was not caught, and equivalents with their proof.
 
-    A row's `scores` maps a dtype ("" for groups that have none) to (caught, planted).
+    A row's `scores` maps a dtype ("" for groups that have none, and for sampled ones, which any may catch) to (caught, planted).
     """
     rows, survivors, equivalents = collections.OrderedDict(), [], collections.OrderedDict()
     elsewhere = collections.OrderedDict()
@@ -152,8 +152,9 @@ def mutants(run):
         if outcome == "not_applicable":
             elsewhere.setdefault(record["reason"], set()).add(record["mutant"])
             continue
-        caught, planted = rows.setdefault(where, {}).get(record.get("dtype", ""), (0, 0))
-        rows[where][record.get("dtype", "")] = (caught + (outcome == "caught"), planted + 1)
+        dtype = "" if record["group"] == "sampled" else record.get("dtype", "")
+        caught, planted = rows.setdefault(where, {}).get(dtype, (0, 0))
+        rows[where][dtype] = (caught + (outcome == "caught"), planted + 1)
         if outcome != "caught":
             survivors.append(record)
     scores = [score for row in rows.values() for score in row.values()]

@@ -14,6 +14,7 @@
 #include "harness/cli/commands/converge_options.h"
 #include "harness/cli/faulty_libraries.h"
 #include "harness/cli/options/selection.h"
+#include "harness/cli/sampled_faults.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/mutants/catalogue.h"
@@ -44,6 +45,9 @@ class ScoreTable {
       excused_[{r.mutant->name, r.reason}].insert(fmt::format("{} {} {}", r.op, r.pass, dtype));
     } else if (r.outcome == MutantOutcome::kNotApplicable) {
       not_run_[r.reason].insert(r.mutant->name);
+    } else if (r.mutant->group == MutantGroup::kSampled) {
+      by_group_[{name_of(r.mutant->group), r.op}].add(r.outcome == MutantOutcome::kCaught);
+      total_.add(r.outcome == MutantOutcome::kCaught);
     } else {
       by_op_[{name_of(r.mutant->group), r.op}][dtype].add(r.outcome == MutantOutcome::kCaught);
       total_.add(r.outcome == MutantOutcome::kCaught);
@@ -54,7 +58,7 @@ class ScoreTable {
       not_run_[r.by].insert(r.name);
       return;
     }
-    by_group_[r.group].add(r.caught);
+    by_group_[{r.group, ""}].add(r.caught);
     total_.add(r.caught);
   }
 
@@ -69,8 +73,8 @@ class ScoreTable {
       fmt::print("{:<12} {:<22} {:>9} {:>9} {:>9}\n", row.first, row.second, cell("f32"),
                  cell("bf16"), cell("f16"));
     }
-    for (const auto& [group, score] : by_group_)
-      fmt::print("{:<12} {:<22} {:>9}\n", group, "", score.text());
+    for (const auto& [row, score] : by_group_)
+      fmt::print("{:<12} {:<22} {:>9}\n", row.first, row.second, score.text());
     for (const auto& [fault, where] : excused_)
       fmt::print("equivalent: {} in {} runs ({}): {}\n", fault.first, where.size(),
                  shortened(where), fault.second);
@@ -89,7 +93,7 @@ class ScoreTable {
   }
 
   std::map<std::pair<std::string, std::string>, std::map<std::string, Score>> by_op_;
-  std::map<std::string, Score> by_group_;
+  std::map<std::pair<std::string, std::string>, Score> by_group_;  // and op of sampled ones
   std::map<std::pair<std::string, std::string>, std::set<std::string>> excused_;
   std::map<std::string, std::set<std::string>> not_run_;
   Score total_;
@@ -119,8 +123,9 @@ MutantRequest request_of(const MutantOptions& options) {
     request.program = "tigon-own-mutants";
     request.libraries = options.libraries;
   }
-  std::vector<std::string> groups = {name_of(MutantGroup::kNumeric),
-                                     name_of(MutantGroup::kMemorySync)};
+  const std::vector<MutantGroup> planted = MutantRequest{}.groups;
+  std::vector<std::string> groups;
+  for (const MutantGroup group : planted) groups.emplace_back(name_of(group));
   for (const ExternalGroup& group : external_groups()) groups.push_back(group.name);
   for (const std::string& group : options.groups)
     if (std::find(groups.begin(), groups.end(), group) == groups.end())
@@ -130,7 +135,7 @@ MutantRequest request_of(const MutantOptions& options) {
       throw MissingData(
           fmt::format("group {}: this build has no program {}", group.name, group.program));
   request.groups.clear();
-  for (const MutantGroup group : {MutantGroup::kNumeric, MutantGroup::kMemorySync})
+  for (const MutantGroup group : planted)
     if (wants(options, name_of(group))) request.groups.push_back(group);
   return request;
 }
@@ -226,6 +231,9 @@ void add_mutants(Command root, Program* program) {
       "proof\n"
       "  ./tigon mutants --faults my.faults   faults of yours: which of them do the checks miss?\n"
       "  ./tigon mutants --faults my.faults --in my_kernel.cu   the same in a source of yours\n"
+      "  ./tigon mutants --sample 60 --seed 7 --op rms_norm   faults that nobody chose\n"
+      "  ./tigon mutants --sample 20 --changed origin/main   of the files that differ from a "
+      "commit\n"
       "Faults are records in harness/ops/*.faults; harness/mutants/README.md has the format. One "
       "is "
       "caught\nwhen a case fails that passes without it. Exit code 1 when one is not.");
@@ -236,7 +244,7 @@ void add_mutants(Command root, Program* program) {
   command.list("--op", &options->ops, "ops (default: all)");
   command.list("--dtype", &options->dtypes, "f32, bf16, f16 (default: all)");
   command.list("--group", &options->groups,
-               "numeric, memory_sync, comparator, cheat (default: all)");
+               "numeric, memory_sync, sampled, comparator, cheat (default: all)");
   command.option("--filter", &options->filter, "regex searched in the fault's name");
   command.option("--jobs", &options->jobs, "child processes at a time (default: one per core)")
       .not_negative();
@@ -249,11 +257,25 @@ void add_mutants(Command root, Program* program) {
               "a source of yours that gets them instead of the tree's kernels: a file for ./tigon "
               "try, or of a plug-in")
       .needs(faults);
+  const Option sample =
+      command
+          .option("--sample", &options->sample,
+                  "mutants of each op's sources that are drawn by chance in place of the faults")
+          .not_negative();
+  command.option("--seed", &options->sample_seed, "of the draw (default: 1)").needs(sample);
+  command
+      .option("--changed", &options->changed,
+              "a commit: draw from the kernels' files that differ from it")
+      .needs(sample);
   command.flag("--list", &options->list, "print the faults instead of running them");
   command.flag("-v,--verbose", &options->verbose, "a line for every fault");
   add_output(command, output.get());
   command.run([=] {
     options->ops.insert(options->ops.end(), positional->begin(), positional->end());
+    if (options->sample > 0) {
+      program->exit_code = sample_faults(options.get());
+      if (program->exit_code != kExitOk) return;
+    }
     MutantRequest request = request_of(*options);  // a wrong command line makes no results
     if (options->list) return print_list(request);
     if (!options->source.empty()) {

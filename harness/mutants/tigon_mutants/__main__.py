@@ -1,0 +1,74 @@
+"""tigon mutants --sample: draws mutants of an op's sources and builds the kernels with them."""
+import argparse
+import pathlib
+import random
+import subprocess
+import sys
+
+from . import build, fault_file, files
+from .operators import Operators
+from .source import Source
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXIT_USAGE, EXIT_NOTHING, EXIT_INFRASTRUCTURE = 2, 4, 5
+
+
+def changed_files(base):
+    """Paths of the kernels' files that differ from a commit."""
+    done = subprocess.run(["git", "-C", ROOT, "diff", "--name-only", base, "--", "kernels"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LookupError(f"--changed {base}: git knows no such commit")
+    return set(done.stdout.split())
+
+
+def faults_of(path, gpu):
+    source = Source(path, (ROOT / path).read_text(), gpu)
+    return [fault_file.Fault(source, mutation) for mutation in dict.fromkeys(Operators(source).all())]
+
+
+def draw(arguments):
+    """{name: (fault, its targets)}, for each op --sample of those of its sources."""
+    passes, drawn, known = files.ops(ROOT), {}, {}
+    changed = changed_files(arguments.changed) if arguments.changed else None
+    for op in arguments.op:
+        paths = [path for path in files.sources_of(ROOT, op) if changed is None or path in changed]
+        every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
+        for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(arguments.sample, len(every))):
+            drawn.setdefault(fault.name, (fault, []))[1].append(" ".join((op, *passes[op])))
+        print(f"{op}: {min(arguments.sample, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
+    return drawn
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("file", type=pathlib.Path)
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--sample", type=int, required=True)
+    parser.add_argument("--seed", required=True)
+    parser.add_argument("--changed")
+    parser.add_argument("--op", action="append", required=True)
+    arguments = parser.parse_args()
+    drawn = draw(arguments)
+    if not drawn:
+        print("nothing to run: no mutant is drawn")
+        return EXIT_NOTHING
+    proofs = fault_file.read_equivalents(sorted(ROOT.glob("harness/ops/*.equivalent")))
+
+    def write(faults):
+        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], proofs.get((f.file, f.old, f.new))) for f in faults))
+
+    left = build.compiled([fault for fault, _ in drawn.values()], write, arguments.build, "tigon-own-mutants")
+    print(f"{len(drawn) - len(left)} of {len(drawn)} do not compile and are left out", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except LookupError as error:
+        print(f"tigon: {error}", file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+    except (RuntimeError, ValueError) as error:
+        print(f"tigon: mutants: {error}", file=sys.stderr)
+        sys.exit(EXIT_INFRASTRUCTURE)

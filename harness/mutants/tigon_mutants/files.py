@@ -1,0 +1,33 @@
+"""Which sources an op is made of."""
+import re
+
+# What mutating would only show of the compiler, of the launch or of the executor.
+LEFT_OUT = re.compile(r"kernels/(signature|call|simt)/|kernels/device/(platform|runtime|nvtx|memory_ledger|owned_stream)\.h|_(host|cuda)\.h$")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"(kernels/[^"]+)"', re.M)
+
+
+def ops(root):
+    """{op: its passes}, by the names in the signatures."""
+    found = {}
+    for header in sorted(root.glob("kernels/*/*.h")):
+        if header.stem == header.parent.name:
+            for op, of in re.findall(r'kName\[\] = "(\w+)\.(\w+)"', header.read_text()):
+                found.setdefault(op, []).append(of)
+    return found
+
+
+def sources_of(root, op):
+    """Paths of what is compiled for the op: its source, all that it includes, and the sources beside those headers."""
+    found, left = set(), [f"kernels/{op}/{op}.cu"]
+    while left:
+        path = left.pop()
+        if path in found or LEFT_OUT.search(path) or not (root / path).exists():
+            continue
+        found.add(path)
+        left += INCLUDE.findall((root / path).read_text())
+        left.append(re.sub(r"\.h$", ".cu", path))
+    return sorted(path for path in found if not path.startswith("kernels/device/") or is_device_code((root / path).read_text()))
+
+
+def is_device_code(text):
+    return re.search(r"\bTIGON_(DEVICE|KERNEL)\b", text) is not None
