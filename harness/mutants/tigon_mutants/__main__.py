@@ -26,6 +26,15 @@ def faults_of(path, gpu):
     return [fault_file.Fault(source, mutation) for mutation in dict.fromkeys(Operators(source).all())]
 
 
+def used(faults, lines):
+    """Those in functions that the op has code of: a shared header has others, too. `lines`: those that have code; none: not known."""
+    def is_used(fault):
+        first, last = fault.function_lines
+        name = fault.file.rpartition("/")[2]
+        return any((name, line) in lines for line in range(first, last + 1))
+    return [fault for fault in faults if not lines or is_used(fault)]
+
+
 def draw(arguments):
     """{name: (fault, its targets)}, for each op --sample of those of its sources."""
     passes, drawn, known = files.ops(ROOT), {}, {}
@@ -33,6 +42,7 @@ def draw(arguments):
     for op in arguments.op:
         paths = [path for path in files.sources_of(ROOT, op) if changed is None or path in changed]
         every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
+        every = used(every, files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
         for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(arguments.sample, len(every))):
             drawn.setdefault(fault.name, (fault, []))[1].append(" ".join((op, *passes[op])))
         print(f"{op}: {min(arguments.sample, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)

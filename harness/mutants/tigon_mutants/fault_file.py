@@ -22,6 +22,7 @@ class Fault:
         self.source, self.mutation = source, mutation
         self.file = source.path
         self.first_line, self.last_line = source.line(mutation.begin), source.line(mutation.end - 1)
+        self.function_lines = source.function_lines(mutation.begin)
         self.old, self.new = self._lines()
         key = "\n".join((self.file, self.old, self.new, str(mutation.begin)))
         stem = re.sub(r"\W", "_", self.file.split("/")[-1].split(".")[0])

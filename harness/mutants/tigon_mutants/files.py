@@ -1,5 +1,6 @@
 """Which sources an op is made of."""
 import re
+import subprocess
 
 # What mutating would only show of the compiler, of the launch or of the executor.
 LEFT_OUT = re.compile(r"kernels/(signature|call|simt)/|kernels/device/(platform|runtime|nvtx|memory_ledger|owned_stream)\.h|_(host|cuda)\.h$")
@@ -27,6 +28,16 @@ def sources_of(root, op):
         left += INCLUDE.findall((root / path).read_text())
         left.append(re.sub(r"\.h$", ".cu", path))
     return sorted(path for path in found if not path.startswith("kernels/device/") or is_device_code((root / path).read_text()))
+
+
+def compiled_lines(build, paths):
+    """{(file name, line)} that the host's objects of these sources have code of; nothing where there are no such objects."""
+    found = set()
+    for path in paths:
+        for unit in build.glob(f"kernels/CMakeFiles/*_fast.dir/__/host_sources/{path}.cpp.o"):
+            listing = subprocess.run(["objdump", "--dwarf=decodedline", unit], capture_output=True, text=True, check=True).stdout
+            found.update((name, int(line)) for name, line in re.findall(r"^(\S+\.\w+)\s+(\d+)\s+0x", listing, re.M))
+    return found
 
 
 def is_device_code(text):

@@ -6,7 +6,7 @@ SWAPPED = {"+": ("-",), "-": ("+",), "*": ("/",), "/": ("*",), "%": ("/",), "<":
            "==": ("!=",), "!=": ("==",), "&&": ("||",), "||": ("&&",), "<<": (">>",), ">>": ("<<",), "&": ("|",), "|": ("&",), "^": ("|",)}
 ASSIGNED = {"+=": ("-=", "="), "-=": ("+=",), "*=": ("/=", "="), "/=": ("*=",)}
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "&&", "||")
-BARRIER = re.compile(r"(__sync\w*|cluster_\w+|async_\w+|mbarrier_\w+|dependency_\w+|begin_exchange|\w*barrier\w*|\w+\.(sync|await|close)|close_request|await_request)\b")
+BARRIER = re.compile(r"(__sync\w*|cluster_\w+|async_\w+|dependency_\w+|begin_exchange|\w*barrier\w*|\w+\.(sync|await|close)|close_request|await_request)\b")
 OPPOSITE = {"fmaxf": "fminf", "fminf": "fmaxf", "max": "min", "min": "max"}
 NARROWED = {"int64_t": "int32_t", "size_t": "uint32_t", "uint64_t": "uint32_t", "int": "int16_t", "uint32_t": "uint16_t", "unsigned": "uint16_t"}
 FINITE = re.compile(r"\d[\d.]*e\+3[0-9]f")  # the least or largest number: where a maximum or minimum starts

@@ -119,6 +119,20 @@ class Source:
             i = at + 1
         return i - 1
 
+    def function_lines(self, position):
+        """First and last line of the outermost function around a place; of the class where it is in none, of the place where in neither."""
+        i = bisect.bisect_right([token.begin for token in self.tokens], position) - 1
+        around, found = self.tokens[i].around, None
+        while around is not None:
+            if self.tokens[around].text == "{" and self.tokens[around].partner is not None:
+                is_function = self.text_of(around - 1) in (")", "const", "noexcept", ">")
+                if is_function or found is None:
+                    found = around
+            around = self.tokens[around].around
+        if found is None:
+            return self.line(position), self.line(position)
+        return self.line(self.tokens[found].begin), self.line(self.tokens[self.tokens[found].partner].begin)
+
     def line(self, position):
         return bisect.bisect_right(self.line_starts, position)
 
