@@ -27,6 +27,7 @@ std::vector<InputSet> inputs() {
   logits("near_zero_lse", "near_zero_lse", {});
   logits("all_negative_inf", "rows_of", {{"value", -std::numeric_limits<double>::infinity()}});
   sets.back().nonfinite = true;
+  add_logits(&sets, "logits");
   add_special_rows(&sets, {"logits"});
   add_nonfinite(&sets, {"logits"}, 1e35);  // losses of up to 2e35, of hundreds of rows, are added
   add_upstream(&sets, {"dloss"});
@@ -72,9 +73,12 @@ OpSpec contract() {
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256},
                 .model_size = ModelSize::kVocabulary}},
-      // Rows off 16 bytes: two that a block holds, in shared memory, too, five of clusters, and one
-      // that is too wide for both.
-      .further_shapes = {{{"T", 2}, {"V", 70001}},
+      // Rows off 16 bytes: some that a block holds, in registers and in shared memory, five of
+      // clusters, and one that is too wide for both.
+      .further_shapes = {{{"T", 3}, {"V", 5003}},
+                         {{"T", 3}, {"V", 9001}},
+                         {{"T", 3}, {"V", 12001}},
+                         {{"T", 2}, {"V", 70001}},
                          {{"T", 5}, {"V", 200003}},
                          {{"T", 1}, {"V", 800003}}},
       .inputs = inputs(),

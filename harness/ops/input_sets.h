@@ -40,6 +40,19 @@ inline void add_special_rows(std::vector<InputSet>* sets, const std::vector<std:
   add("denormal_rows", "denormal_rows");
 }
 
+// Adds sets of logits where a maximum or a sum shows what it starts with: all far below 0, nearly
+// equal, and one that is finite and far above the others in each row.
+inline void add_logits(std::vector<InputSet>* sets, const char* tensor) {
+  const InputSet normal = sets->front();
+  const auto add = [&](const char* name, const char* distribution,
+                       std::map<std::string, double> parameters) {
+    sets->push_back(replaced(normal, name, {{tensor, distribution, std::move(parameters)}}));
+  };
+  add("far_below", "normal", {{"mean", -200}, {"scale", 4}});
+  add("nearly_equal", "normal", {{"mean", -3}, {"scale", 1e-3}});
+  add("one_outlier", "one_element", {{"value", 200}, {"every", 1}});
+}
+
 // Adds sets with a NaN, an infinity of either sign, and the largest finite values; `largest` where
 // an op's own sums of larger ones overflow in fp32.
 inline void add_nonfinite(std::vector<InputSet>* sets, const std::vector<std::string>& tensors,

@@ -17,6 +17,9 @@ std::vector<InputSet> inputs() {
   sets.push_back(replaced(normal, "shifted",
                           {{"x", "first_column", {{"value", 4}}},
                            {"w", "first_column", {{"value", 10}, {"scale", 0.25}}}}));
+  sets.push_back(replaced(normal, "far_below",
+                          {{"x", "first_column", {{"value", 4}}},
+                           {"w", "first_column", {{"value", -30}, {"scale", 0.25}}}}));
   // All logits of a row within a step of bf16: they are rounded alike.
   sets.push_back(replaced(normal, "narrow",
                           {{"x", "first_column", {{"value", 3}, {"scale", 0.1}}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cases a request selects: shapes x default options, option sets and input sets x small
-// shapes, every implementation and dtype; then filters and shards.
+// shapes and the shapes of further launch paths, every implementation and dtype; then filters and
+// shards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,6 +84,8 @@ class Plan {
     add_layouts(pass, in_vectors(small.back()), cases);
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
     if (executor() == "fast") add_far_rows(pass, impl, tiny.back(), cases);
+    if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl))
+      for (const Shape& shape : op_.further_shapes) add_path(pass, dtype, shape, cases);
     for (const Property& property : properties_of(pass))
       if (!is_library(impl) || property.naive) add_property(property, small, cases);
   }
@@ -144,6 +147,25 @@ class Plan {
     base_.gap = 3;
     push(shape, {}, plain.inputs, cases);
     base_ = plain;
+  }
+
+  // On a launch path beside those of short rows: every option set and every input set, in one
+  // element type and one layout after the other.
+  void add_path(const Pass& pass, DType dtype, const Shape& shape, std::vector<Case>* cases) {
+    const Case plain = base_;
+    size_t turn = 0;
+    const auto in_turn = [&](const OptionSet& options, const std::string& inputs) {
+      const size_t types = op_.policies.size(), layout = turn / types;
+      if (op_.policies[turn++ % types] != dtype) return;
+      base_.shift = layout % 3 == 1 ? 1 : 0;
+      base_.gap = layout % 3 == 2 && has_strided(pass) ? 3 : 0;
+      push(shape, options, inputs, cases);
+      base_ = plain;
+    };
+    for (const OptionSet& set : op_.option_sets)
+      if (const auto options = options_for(pass, set)) in_turn(*options, plain.inputs);
+    for (const InputSet& set : op_.inputs)
+      if (input_set_applies(pass, set, op_.inputs.front())) in_turn({}, set.name);
   }
 
   void add_property(const Property& property, const std::vector<Shape>& small,
