@@ -12,7 +12,7 @@ TOKEN = re.compile(r"0x\w+|\d[\d.']*(?:[eE][+-]?\d+)?\w*|[A-Za-z_]\w*|<<=|>>=|->
 
 
 def masked(text, gpu):
-    """The text with blanks for comments, the contents of strings, directives and what another device compiles."""
+    """The text with blanks for comments, the contents of strings, directives, what another device compiles and what is the host executor's."""
     def blank(match):
         return re.sub(r"[^\n]", " ", match[0])
 
@@ -25,12 +25,12 @@ def masked(text, gpu):
             asks_gpu = re.search(r"TIGON_GPU|CUDA", condition) is not None
             negated = condition.startswith("!") or word == "ifndef"
             if word in ("if", "ifdef", "ifndef"):
-                branches.append((gpu != negated) if asks_gpu else None)
+                branches.append(not negated if asks_gpu else None)  # is it a GPU's
             elif word in ("else", "elif") and branches:
                 branches[-1] = None if branches[-1] is None else not branches[-1]
             elif word == "endif" and branches:
                 branches.pop()
-        if directive or (number and lines[number - 1].endswith("\\")) or False in branches:
+        if directive or (number and lines[number - 1].endswith("\\")) or False in branches or (True in branches and not gpu):
             lines[number] = " " * len(line)
     return "\n".join(lines)
 
