@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Has Python draw the mutants and build the kernels with them.
 #include "harness/cli/sampled_faults.h"
 

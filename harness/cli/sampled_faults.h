@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tigon mutants --sample: mutants of the kernels that nobody chose.
 #pragma once
 #include "harness/cli/stages.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon mutants --sample: the mutation operators, and the fault files that they make. Run: python3 harness/mutants/tests/test_sample.py"""
 import pathlib
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tigon mutants --sample: draws mutants of an op's sources and builds the kernels with them."""
 import argparse
 import pathlib

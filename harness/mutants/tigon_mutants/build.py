@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the kernels with a list of faults, without those that do not compile."""
 import os
 import re

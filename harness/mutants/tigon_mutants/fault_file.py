@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mutations as records of a fault file, and those that are proven to change nothing."""
 import hashlib
 import re

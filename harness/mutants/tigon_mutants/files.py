@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which sources an op is made of."""
 import re
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mutation operators: every small mistake that a source could have, as a change of one expression or statement."""
 import dataclasses
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kernel source as the operators read it: what is code on this device, what brackets, statements and expressions it has."""
 import bisect
 import re
