@@ -14,8 +14,8 @@ commands=build/tidy/compile_commands.json
 mkdir -p build/tidy
 cmake --preset host -B build/tidy -DTIGON_UNITY=OFF >build/tidy/configure.log 2>&1 ||
   { echo "tidy: configuring failed, see build/tidy/configure.log" >&2; exit 5; }
-# Clang does not know two of GCC's options.
-sed -i 's/ -fno-crossjumping//g; s/ -fno-tree-tail-merge//g' $commands
+# Clang does not know these options of GCC.
+sed -i -E 's/ -fno-(crossjumping|tree-tail-merge|gnu-unique|var-tracking|var-tracking-assignments)//g; s/ -gno-variable-location-views//g' $commands
 base=${1:-HEAD}
 if [ "$base" = --all ]; then
   mapfile -t files < <(git ls-files '*.cpp')
