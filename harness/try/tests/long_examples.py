@@ -46,7 +46,8 @@ def comment(file):
     for line in file.read_text().splitlines():
         if not line.startswith(("// ", "# ", "//   ")):
             break
-        lines.append(line.lstrip("/# "))
+        if "SPDX-License-Identifier" not in line:
+            lines.append(line.lstrip("/# "))
     return " ".join(lines)
 
 
