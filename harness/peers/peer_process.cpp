@@ -26,16 +26,38 @@ std::string python_path() {
                      more);
 }
 
+// `python3 -m tigon_peers` with these arguments.
+worker::Start python_with(const std::vector<std::string>& arguments) {
+  worker::Start start{
+      .words = {python_interpreter(), "-m", "tigon_peers"},
+      .environment = worker::environment_with({python_path(), "PYTHONDONTWRITEBYTECODE=1"}),
+      .output = variable_or("TIGON_PEER_LOG", "/dev/null")};
+  start.words.insert(start.words.end(), arguments.begin(), arguments.end());
+  return start;
+}
+
+constexpr double kLookS = 30;  // to find packages, which imports nothing
+
 }  // namespace
 
 std::string python_interpreter() { return variable_or("TIGON_PYTHON", "python3"); }
 
+std::vector<std::string> installed(const std::vector<std::string>& names) {
+  worker::Process process;
+  try {
+    process.start(python_with({}));
+  } catch (const worker::CannotStart&) {
+    return {};
+  }
+  process.send(Json(names).dump());
+  const worker::Heard heard = process.hear({.silence_s = kLookS});
+  if (heard.kind != worker::Heard::kAnswer) return {};
+  return Json::parse(heard.text).get<std::vector<std::string>>();
+}
+
 void PeerProcess::send(const Json& request) {
   if (process_.is_gone()) try {
-      process_.start(
-          {.words = {python_interpreter(), "-m", "tigon_peers", name_},
-           .environment = worker::environment_with({python_path(), "PYTHONDONTWRITEBYTECODE=1"}),
-           .output = variable_or("TIGON_PEER_LOG", "/dev/null")});
+      process_.start(python_with({name_}));
     } catch (const worker::CannotStart& error) {
       throw ImplementationFault(Verdict::kUnsupported,
                                 fmt::format("{}; TIGON_PYTHON chooses another", error.what()));

@@ -3,6 +3,7 @@
 // (tigon_peers/serve.py).
 #pragma once
 #include <string>
+#include <vector>
 
 #include "harness/record/record_writer.h"
 #include "harness/worker/process.h"
@@ -11,6 +12,9 @@ namespace tigon::peers {
 
 // The Python that the person chose with TIGON_PYTHON, else python3.
 std::string python_interpreter();
+
+// Those of `names` whose packages it finds; none where it cannot be started.
+std::vector<std::string> installed(const std::vector<std::string>& names);
 
 class PeerProcess {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tigon run: check, bench, converge and report into one results folder.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +12,8 @@
 #include "harness/cli/stages.h"
 #include "harness/cli/text/output_file.h"
 #include "harness/cli/text/terminal.h"
+#include "harness/peers/peer_process.h"
+#include "harness/peers/peers.h"
 #include "harness/run/cases/known_names.h"
 #include "harness/run/check.h"
 
@@ -19,6 +22,8 @@ namespace {
 
 constexpr const char* kLargeConfig = "350m";
 constexpr const char* kMainType = "bf16";
+// What people would use instead. A GPU's bench has those that are installed beside ours.
+const std::vector<std::string> kPeers = {"torch", "compile", "liger", "quack"};
 
 constexpr size_t kMostShown = 3;  // failures of a stage on the terminal; the log has all
 
@@ -123,13 +128,21 @@ int mutants_of(Session& session, const RunOptions& options) {
   return mutants_stage(session, mutants);
 }
 
+int bench_of(Session& session, const RunOptions& options) {
+  BenchOptions bench = options.bench;
+  if (default_executor() == "cuda")
+    bench.peers = fmt::format("{}", fmt::join(peers::installed(kPeers), ","));
+  if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
+  return bench_stage(session, bench);
+}
+
 int run_stages(Session& session, const RunOptions& options,
                const convergence::ConvergeRequest& training) {
   const bool is_first = shard_of(options.shard).index == 0;  // faults and trainings have no shards
   Stages stages(session, options);
   stages.run("check", [&] { return check_stage(session, options.check); });
   if (is_first) stages.run("mutants", [&] { return mutants_of(session, options); });
-  stages.run("bench", [&] { return bench_stage(session, options.bench); });
+  stages.run("bench", [&] { return bench_of(session, options); });
   if (is_first) stages.run("converge", [&] { return converge_stage(session, training); });
   if (is_first && default_executor() == "cuda" && options.full) {
     convergence::ConvergeRequest large = training;  // a GPU trains the large preset, too
@@ -168,7 +181,9 @@ void add_run(Command root, Program* program) {
       "  ./tigon run --stages check,report --op rope\n"
       "Each promise is shown on a part: every kind of case, the faults in bf16, the middle of\n"
       "every sweep, a short training. A stage that fails does not stop the next. The exit code is\n"
-      "the lowest of those that are not 0.");
+      "the lowest of those that are not 0.\n"
+      "On a GPU, eager PyTorch, torch.compile, Liger and QuACK are measured beside ours where\n"
+      "python3 has them.");
   const auto options = std::make_shared<RunOptions>();
   const auto output = std::make_shared<Output>();
   command.list("--op", &options->ops, "ops of check and bench (default: all)");

@@ -207,6 +207,12 @@ class DefinitionsTest(unittest.TestCase):
         self.assertEqual(packages["quack_base"], "quack")
         self.assertNotIn(None, packages.values())
 
+    def test_what_is_installed(self):
+        with unittest.mock.patch.dict(os.environ, TIGON_PEERS=str(HERE)):
+            self.assertFalse(known.is_installed("absent"))
+            self.assertTrue(known.is_installed("fake"))
+            self.assertEqual(known.is_installed("torch"), HAS_TORCH)
+
 
 @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
 class TimingTest(unittest.TestCase):

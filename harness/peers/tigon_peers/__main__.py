@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m tigon_peers NAME serves one peer; tigon bench --peers starts it."""
+"""python3 -m tigon_peers NAME serves one peer; without a name it answers a list of names with those that are installed."""
 import sys
 
-from .serve import main
+import tigon_worker
 
-sys.exit(main(sys.argv[1]))
+from . import known, serve
+
+
+def tell_installed():
+    channel = tigon_worker.Channel()
+    for names in channel.requests():
+        channel.send([name for name in names if known.is_installed(name)])
+
+
+sys.exit(serve.main(sys.argv[1]) if len(sys.argv) > 1 else tell_installed())

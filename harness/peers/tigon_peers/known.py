@@ -10,6 +10,7 @@ says what the pass is; that one takes the upstream gradient too and returns {out
 PACKAGE names what the file imports.
 """
 import ast
+import importlib.util
 import os
 import pathlib
 
@@ -35,3 +36,9 @@ def package_of(file):
         if isinstance(node, ast.ImportFrom) and any(alias.name == "PACKAGE" for alias in node.names):
             return package_of(file.with_name(f"{node.module}.py"))
     return None
+
+
+def is_installed(name):
+    """Whether this interpreter finds what the peer imports. It imports nothing, so a broken package is installed, too."""
+    package = package_of(files()[name])
+    return package is None or importlib.util.find_spec(package) is not None
