@@ -31,6 +31,7 @@ struct CheckOptions {
 struct MutantOptions {
   std::vector<std::string> ops = {}, dtypes = {}, groups = {};  // empty: all
   std::string filter = {};  // regex searched in the fault's name
+  bool part = false;        // each fault in one place instead of all
   int jobs = 0;
   double timeout_s = 0;
   bool list = false, verbose = false;
@@ -47,6 +48,8 @@ struct BenchOptions {
   double seconds_per_cell = 0;
   PluginOptions plugin;
   std::string peers;  // names with commas
+  bool peers_accuracy =
+      true;  // how far they are from the oracle, which each compiles once more for
   int samples = 0;
   Bases bases = Bases::kAll;
   bool ceilings = true;

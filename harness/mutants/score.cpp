@@ -285,6 +285,23 @@ bool is_failure(MutantOutcome outcome) {
   return outcome == MutantOutcome::kSurvived || outcome == MutantOutcome::kInvalid;
 }
 
+namespace {
+
+// Each fault in one of its places: the next one in turn, so that all ops and passes have some.
+std::vector<MutantResult> each_once(std::vector<MutantResult> all) {
+  std::vector<MutantResult> part;
+  size_t turn = 0;
+  for (auto begin = all.begin(); begin != all.end();) {
+    const auto end = std::find_if(begin, all.end(),
+                                  [&](const MutantResult& r) { return r.mutant != begin->mutant; });
+    part.push_back(std::move(begin[static_cast<std::ptrdiff_t>(turn++) % (end - begin)]));
+    begin = end;
+  }
+  return part;
+}
+
+}  // namespace
+
 std::vector<MutantResult> select_mutants(const MutantRequest& request) {
   const std::regex filter = regex_of(request.filter);
   std::vector<MutantResult> selected;
@@ -307,7 +324,7 @@ std::vector<MutantResult> select_mutants(const MutantRequest& request) {
           }
     }
   }
-  return selected;
+  return request.part ? each_once(std::move(selected)) : selected;
 }
 
 MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std::string& pass,

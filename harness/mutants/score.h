@@ -44,6 +44,7 @@ struct MutantRequest {
   std::vector<MutantGroup> groups = {MutantGroup::kNumeric, MutantGroup::kMemorySync,
                                      MutantGroup::kSampled};
   std::string filter = {};          // regex searched in the fault's name
+  bool part = false;                // each fault in one place instead of all
   std::vector<Mutant> faults = {};  // empty: those of the tree
   std::string program =
       "tigon-mutants";  // whose kernels have them; with "-checked" for that executor

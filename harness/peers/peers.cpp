@@ -316,7 +316,7 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   request["rule"] = rule_json(rule);
   request["bases"] = bases_json(options.bases);
   request["l2_bytes"] = device_info().l2_bytes;
-  const std::unique_ptr<Accuracy> accuracy = accuracy_once(cell.c);
+  const std::unique_ptr<Accuracy> accuracy = options.accuracy ? accuracy_once(cell.c) : nullptr;
   const Json outputs =
       accuracy ? outputs_request(accuracy->problem(), folder.path() / "small") : Json();
   const Readied readied = ready_all(theirs, request, outputs, options.limit_s, folder.path(), emit);

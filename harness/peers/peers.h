@@ -19,6 +19,7 @@ std::vector<std::string> use(const std::string& names);
 
 struct PeerOptions {
   Bases bases = Bases::kAll;
+  bool accuracy = true;  // whether all are compared with the oracle, on a small case
   // Most time of an answer: torch.compile's first kernel needs half a minute, QuACK's tuning three.
   double limit_s = 280;
 };

@@ -6,9 +6,11 @@
 
 namespace tigon {
 
-bool is_library(const Implementation& implementation) {
-  return implementation.name == "naive" || implementation.name == "cudnn";
+bool is_library(std::string_view implementation) {
+  return implementation == "naive" || implementation == "cudnn";
 }
+
+bool is_library(const Implementation& implementation) { return is_library(implementation.name); }
 
 std::string known_miss(const Implementation& implementation, const std::string& inputs,
                        DType dtype) {

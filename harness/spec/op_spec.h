@@ -85,6 +85,7 @@ struct Implementation {
 
 // Whether it is made of calls to cuDNN and cuBLAS, whose insides are not ours: naive and cudnn.
 // What they make of NaN is their own, and of the exact properties they promise a few.
+bool is_library(std::string_view implementation);
 bool is_library(const Implementation& implementation);
 
 // Why it is known to be outside of the budget on such inputs; empty where it is not.

@@ -25,6 +25,12 @@ std::set<std::string> words_of(const std::vector<Case>& cases) {
       if (word.rfind("shift=", 0) == 0 || word.rfind("gap=", 0) == 0)
         word.resize(word.find('='));  // how far does not matter
       const bool is_size = c.axes.count(word.substr(0, word.find('='))) > 0;
+      if (is_library(c.impl)) {
+        if (!is_size && word.rfind("prop=", 0) != 0 && word != "shift" && word != "gap")
+          words.insert(kernel + word);
+        words.insert(kernel + std::string(name_of(c.dtype)));
+        continue;
+      }
       words.insert(kernel + (is_size ? "" : std::string(name_of(c.dtype)) + "/") + word);
     }
   }

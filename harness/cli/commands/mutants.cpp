@@ -115,6 +115,7 @@ MutantRequest request_of(const MutantOptions& options) {
   selected_ops(selection);  // knows the names
   MutantRequest request{.ops = options.ops,
                         .filter = options.filter,
+                        .part = options.part,
                         .jobs = options.jobs,
                         .timeout_s = options.timeout_s};
   for (const std::string& name : options.dtypes) request.dtypes.push_back(dtype_named(name));

@@ -123,7 +123,7 @@ class Stages {
 };
 
 int mutants_of(Session& session, const RunOptions& options) {
-  MutantOptions mutants{.ops = options.ops};
+  MutantOptions mutants{.ops = options.ops, .part = !options.full};
   if (!options.full) mutants.dtypes = {kMainType};
   return mutants_stage(session, mutants);
 }
@@ -132,6 +132,7 @@ int bench_of(Session& session, const RunOptions& options) {
   BenchOptions bench = options.bench;
   if (default_executor() == "cuda")
     bench.peers = fmt::format("{}", fmt::join(peers::installed(kPeers), ","));
+  bench.peers_accuracy = options.full;
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
   return bench_stage(session, bench);
 }
@@ -179,7 +180,7 @@ void add_run(Command root, Program* program) {
       "on\n"
       "  ./tigon run --out /tmp/results --data book.txt\n"
       "  ./tigon run --stages check,report --op rope\n"
-      "Each promise is shown on a part: every kind of case, the faults in bf16, the middle of\n"
+      "Each promise is shown on a part: every kind of case, each fault once in bf16, the middle of\n"
       "every sweep, a short training. A stage that fails does not stop the next. The exit code is\n"
       "the lowest of those that are not 0.\n"
       "On a GPU, eager PyTorch, torch.compile, Liger and QuACK are measured beside ours where\n"

@@ -15,6 +15,12 @@ namespace {
 std::vector<std::string> kinds_of(const Case& c) {
   const std::string kernel = fmt::format("{} {} {} ", c.op, c.pass, c.impl);
   const std::string typed = fmt::format("{}{} ", kernel, name_of(c.dtype));
+  if (is_library(c.impl)) {
+    std::vector<std::string> kinds = {typed, kernel + "inputs=" + c.inputs};
+    for (const auto& [option, value] : c.options)
+      kinds.push_back(fmt::format("{}{}={}", kernel, option, value));
+    return kinds;
+  }
   std::vector<std::string> kinds = {typed + "inputs=" + c.inputs, typed + "prop=" + c.property};
   for (const auto& [axis, size] : c.axes)
     kinds.push_back(fmt::format("{}{}={}", kernel, axis, size));

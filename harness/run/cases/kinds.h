@@ -8,7 +8,8 @@
 namespace tigon {
 
 // Of each op, pass and implementation: every size of each axis, and in each element type every
-// input set, value of an option, layout and exact property, at least once; in the order given.
+// input set, value of an option, layout and exact property, at least once; of a baseline each
+// element type, input set and value of an option. In the order given.
 // Greedy, so that few cases do (Chvatal 1979). Deterministic.
 std::vector<Case> each_kind_once(const std::vector<Case>& cases);
 
