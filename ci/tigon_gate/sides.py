@@ -26,10 +26,10 @@ def base_tree(options, root):
 
 def last_commit(root):
     """As base_tree, of the commit that this tree was changed from; None where there is no history."""
-    commit = build.commit_of(root)[0]
-    if commit is None or not (pathlib.Path(root) / ".git").exists():
+    if not (pathlib.Path(root) / ".git").exists():
         return None
     try:
+        commit = build.commit_named(root, "HEAD")
         return build.base_tree(root, commit), commit, root / "build/gate" / commit[:12]
     except build.BuildError as error:
         raise InfrastructureError(str(error)) from error

@@ -71,15 +71,14 @@ Json version_of(std::initializer_list<const char*> libraries, const char* symbol
 }  // namespace
 
 Commit current_commit() {
+  // A copy of a tree has no history or an old one: whoever copied it may say.
+  const char* told = std::getenv("TIGON_COMMIT");
+  if (told != nullptr && *told != '\0') return {told, false};
   const BuildInfo build = build_info();
   const std::string git = fmt::format("git -C '{}' ", build.source_dir);
   Commit now;
   std::string changes;
-  if (!output_of(git + "rev-parse HEAD", now.commit)) {
-    // A tree without its history, e.g. copied to a GPU machine: whoever copied it may say.
-    const char* told = std::getenv("TIGON_COMMIT");
-    return {build.commit.empty() && told != nullptr ? told : build.commit, false};
-  }
+  if (!output_of(git + "rev-parse HEAD", now.commit)) return {build.commit, false};
   if (output_of(git + "status --porcelain --untracked-files=no", changes))
     now.dirty = !changes.empty();
   return now;

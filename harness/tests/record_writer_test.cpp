@@ -52,6 +52,14 @@ TEST(RecordWriter, run_record_is_valid) {
   EXPECT_FALSE(lines[0]["host"]["cpu"].get<std::string>().empty());
 }
 
+TEST(RecordWriter, a_run_is_of_the_commit_that_it_is_told) {
+  setenv("TIGON_COMMIT", "0123456789abcdef", 1);
+  const Json run = run_fields({"./tigon", "run"}, 42, {{"kind", "host"}}, Json::object());
+  unsetenv("TIGON_COMMIT");
+  EXPECT_EQ(run["tool"]["commit"], "0123456789abcdef");
+  EXPECT_EQ(run["tool"]["dirty"], false);
+}
+
 TEST(RecordWriter, schema_sees_a_missing_key_and_a_wrong_type) {
   Json end = kEnd;
   end.update({{"record", "end"},

@@ -37,11 +37,13 @@ def _git(root, *words):
 
 
 def commit_of(root):
-    """(commit, dirty) of a work tree; TIGON_COMMIT in a tree without history."""
+    """(commit, dirty) of a work tree; what TIGON_COMMIT says comes first."""
+    if told := os.environ.get("TIGON_COMMIT"):
+        return told, False
     try:
         return _git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain", "-uno"))
     except (OSError, BuildError):
-        return os.environ.get("TIGON_COMMIT"), False
+        return None, False
 
 
 def commit_named(root, ref):
