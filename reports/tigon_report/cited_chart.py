@@ -11,14 +11,17 @@ THEMES = ("light", "dark")
 
 
 def data_of(runs):
-    """[{case, points: [{impl, ratio, low, high}]}]: PyTorch eager and compiled, and the fastest other package."""
-    found = cells(runs)
+    """What a page's chart shows: PyTorch eager and compiled, and the fastest other package."""
+    return rows_of(cells(runs), lambda cell: [cell["peers"].get(impl) for impl in PYTORCH] + [best_of_others(cell)])
+
+
+def rows_of(found, shown_of):
+    """[{case, points: [{impl, ratio, low, high}]}]: of each cell the peers that `shown_of` chooses."""
     names = [case(cell["ours"]) for cell in found]
     rows = []
     for cell, name in zip(found, names):
-        shown = [cell["peers"].get(impl) for impl in PYTORCH] + [best_of_others(cell)]
         size = f", {cell['ours']['where'].split()[-1]}" if names.count(name) > 1 else ""
-        rows.append({"case": name + size, "points": [_point(row) for row in shown if row]})
+        rows.append({"case": name + size, "points": [_point(row) for row in shown_of(cell) if row]})
     return rows
 
 
@@ -40,17 +43,26 @@ def data_in(file):
 
 
 def draw(stem, rows):
-    """Draws the light and the dark chart."""
+    """Draws the light and the dark chart of a page."""
     from . import figures  # with matplotlib, which a check does without
+
+    figure(figures.Figures(stem.parent), stem.name, rows)
+    for file in files(stem):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(f"{text.rstrip()}\n<!-- data: {json.dumps(rows)} -->\n", encoding="utf-8")
+
+
+def figure(folder, name, rows):
+    """Draws into `folder`, a figures.Figures; right of the line Tigon is ahead."""
+    from . import figures
 
     def drawing(ax, theme):
         for impl in _shown(rows):
-            side = -0.2 if impl == "compile" else 0 if impl == "torch" else 0.2  # of the middle of a row
-            mine = [(at + side, point) for at, row in enumerate(rows) for point in row["points"] if point["impl"] == impl]
+            mine = [(at + _side(row, point), point) for at, row in enumerate(rows) for point in row["points"] if point["impl"] == impl]
             ends = [[abs(point["ratio"] - (point[end] or point["ratio"])) for _, point in mine] for end in ("low", "high")]
             ax.errorbar([point["ratio"] for _, point in mine], [at for at, _ in mine], xerr=ends,
                         fmt=figures.MARKERS.get(impl, "v"), markersize=6, linewidth=1.2, color=figures.colour(theme, impl),
-                        label=NAMES[impl])
+                        label=NAMES.get(impl, impl))
         ax.axvline(1, color=theme["limit"], linewidth=1.4)
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter(figures.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -59,21 +71,26 @@ def draw(stem, rows):
         ax.set_xlabel("time / time of Tigon; right of the line Tigon is faster")
         ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    figures.Figures(stem.parent).draw(stem.name, "", drawing, size=(9.6, 1.2 + 0.32 * len(rows)))
-    for file in files(stem):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(f"{text.rstrip()}\n<!-- data: {json.dumps(rows)} -->\n", encoding="utf-8")
+    return folder.draw(name, alt_of(rows), drawing, size=(9.6, 1.2 + 0.26 * len(rows)))
+
+
+def _side(row, point):
+    """How far from the middle of its row a point stands."""
+    return 0.4 * (row["points"].index(point) / max(len(row["points"]) - 1, 1) - 0.5)
+
+
+def alt_of(rows):
+    return f"Time over that of Tigon in {len(rows)} cases: {', '.join(NAMES.get(impl, impl) for impl in _shown(rows))}"
 
 
 def _shown(rows):
-    """The implementations, in the order of NAMES."""
+    """The implementations, in the order of NAMES; others behind them."""
     have = {point["impl"] for row in rows for point in row["points"]}
-    return [impl for impl in NAMES if impl in have]
+    return [impl for impl in NAMES if impl in have] + sorted(have - set(NAMES))
 
 
 def markup(stem, rows):
     """The chart in a page, where `stem` is its path from the page's folder."""
     light, dark = files(stem)
-    alt = f"Time over that of Tigon in {len(rows)} cases: {', '.join(NAMES[impl] for impl in _shown(rows))}"
     return (f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark.as_posix()}">\n'
-            f'<img alt="{alt}" src="{light.as_posix()}"></picture>\n')
+            f'<img alt="{alt_of(rows)}" src="{light.as_posix()}"></picture>\n')

@@ -23,20 +23,26 @@ def case(row):
     return f"{row['op']} {PASSES.get(row['pass'], row['pass'])}"
 
 
-def cells(runs):
-    """What ran beside peers: for each cell of each run {ours: its row, peers: {name: row}}, ops as the runs have them."""
+def beside_peers(runs):
+    """What ran beside peers: for each cell of each run {run, ours: its row, peers: {name: row}}, ops as the runs have them."""
     found = {}
     for run in runs:
         for row in (row for rows in peers.rows_of(run).values() for row in rows if row["timed"]):
-            cell = found.setdefault((run.header["run_id"], row["cell"], row["basis"]), {"ours": None, "peers": {}})
+            cell = found.setdefault((run.header["run_id"], row["cell"], row["basis"]), {"run": run, "ours": None, "peers": {}})
             if row["impl"] == tables.OURS:
                 cell["ours"] = row
-            elif row["against"]:
+            elif row["against"] and peers.is_peer(row["impl"]):
                 cell["peers"][row["impl"]] = row
     whole = [cell for cell in found.values() if cell["ours"] and cell["peers"]]
-    if not whole:
-        raise ValueError("no kernel beside a peer in these records")
     return sorted(whole, key=lambda cell: case(cell["ours"]).replace("backward", "later"))
+
+
+def cells(runs):
+    """The same. ValueError: there is none."""
+    found = beside_peers(runs)
+    if not found:
+        raise ValueError("no kernel beside a peer in these records")
+    return found
 
 
 def best_of_others(cell):
