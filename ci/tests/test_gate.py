@@ -99,7 +99,7 @@ class CommandTest(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             code = reports.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded")])
         self.assertEqual(code, 0)
-        page = (self.folder / "index.html").read_text()
+        page = (self.folder / "trust.html").read_text()
         own, recorded = page.split('id="recordedgate0"')
         self.assertIn("slower</span></td><td>rope/forward", own)
         self.assertIn("0 of 200 suites", recorded)

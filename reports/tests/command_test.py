@@ -7,7 +7,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent)]
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
@@ -35,12 +36,12 @@ class CommandTest(unittest.TestCase):
                                   for item in items))
         return path
 
-    def report_of(self, items):
-        """(page, summary) of the report on a run of these records, beside what the folder `recorded` holds."""
+    def report_of(self, items, *words):
+        """({file: page}, summary) of the report on a run of these records, beside what the folder `recorded` holds."""
         (self.folder / "records.jsonl").write_text(sample.text(items))
-        code, _, errors = self.tigon("report", self.folder, "--recorded", self.folder / "recorded")
+        code, _, errors = self.tigon("report", self.folder, "--recorded", self.folder / "recorded", *words)
         self.assertEqual(code, 0, errors)
-        return (self.folder / "index.html").read_text(), (self.folder / "summary.md").read_text()
+        return pages_in(self.folder), (self.folder / "summary.md").read_text()
 
     def refused(self, code, says, *words):
         """The command must fail with `code` and one line that says `says`."""
@@ -48,6 +49,10 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(got, code, errors)
         self.assertEqual(errors.count("\n"), 1, errors)
         self.assertIn(says, errors)
+
+
+def pages_in(folder):
+    return {file.name: file.read_text() for file in folder.glob("*.html")}
 
 
 def full(record, run_id="20260101T120000Z-1a2b3c4d", time="2026-01-01T12:00:01.000Z"):

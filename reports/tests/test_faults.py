@@ -16,20 +16,21 @@ class FaultsTest(CommandTest):
         return self.report_of([sample.header(), *records])
 
     def test_each_fault_is_shown_and_those_that_were_injected_are_counted(self):
-        html, summary = self.report([fault("disk full"), fault("hang", "not_survived", "no verdict", None),
+        pages, summary = self.report([fault("disk full"), fault("hang", "not_survived", "no verdict", None),
                                      fault("no GPU", "skipped", "no CUDA build", None)])
-        self.assertIn('<a href="#faults">', html)
+        html = pages["trust.html"]
+        self.assertIn("not survived", pages["index.html"])
         self.assertIn("1 of 2 were survived, 1 could not be injected on this machine", html)
         self.assertIn("&lt;disk full&gt;", html)
         self.assertIn('<span class="badge bad">not survived</span> no verdict', html)
         self.assertIn("Not injected here: files, &lt;no GPU&gt;: no CUDA build", html)
         self.assertIn("1 of 2 faults of the world survived.", summary)
-        self.assertIn("**not survived** files, <hang>: no verdict", summary)
+        self.assertIn("**not survived** `files, <hang>` no verdict", summary)
         self.assertNotIn("disk full", summary)
 
     def test_a_run_without_faults_has_no_such_section(self):
-        html, summary = self.report([sample.check()])
-        self.assertNotIn('id="faults"', html)
+        pages, summary = self.report([sample.check()])
+        self.assertNotIn('id="faults"', pages["trust.html"])
         self.assertNotIn("faults of the world", summary)
 
 

@@ -38,16 +38,23 @@ class MutantsTest(CommandTest):
         self.assertEqual(score["rows"][0]["scores"], {"": (1, 2)})
 
     def test_page_names_what_was_not_caught_and_proves_equivalents(self):
-        html, _, _ = self.report([fault("rope.b", "survived"), fault("rope.d", "equivalent", "f32", "nothing is rounded")])
-        self.assertIn('id="mutants"', html)
-        self.assertIn("&lt;rope.b&gt;", html)
-        self.assertIn("0 of 1 were caught", html)
-        self.assertIn("rope forward f32", html)
-        self.assertIn("nothing is rounded", html)
+        pages, _, _ = self.report([fault("rope.b", "survived"), fault("rope.d", "equivalent", "f32", "nothing is rounded")])
+        for name in ("trust.html", "rope.html"):
+            self.assertIn('id="mutants"', pages[name])
+            self.assertIn("0 of 1 were caught", pages[name])
+        for text in ("&lt;rope.b&gt;", "rope forward f32", "nothing is rounded"):
+            self.assertIn(text, pages["rope.html"])
+            self.assertNotIn(text, pages["trust.html"])  # nothing twice
+
+    def test_faults_of_no_op_are_named_with_the_score(self):
+        pages, _, _ = self.report([fault("rope.a"), comparator("accepts_nan", "survived")])
+        self.assertIn("accepts_nan", pages["trust.html"])
+        self.assertNotIn("accepts_nan", pages["rope.html"])
 
     def test_a_run_without_planted_faults_has_no_such_section(self):
-        html, summary, _ = self.report([sample.check()])
-        self.assertNotIn('id="mutants"', html)
+        pages, summary, _ = self.report([sample.check()])
+        for page in pages.values():
+            self.assertNotIn('id="mutants"', page)
         self.assertNotIn("planted", summary)
 
 

@@ -49,7 +49,7 @@ class NextActionTest(unittest.TestCase):
         (self.folder / "records.jsonl").write_text(sample.text(sample.host_run() + extra))
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             code = program.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded")])
-        html = (self.folder / "index.html").read_text()
+        html = (self.folder / "training.html").read_text()
         return code, html.split('id="convergence"')[1].split("</section>")[0]
 
     def test_predictors_stand_beside_published_figures_and_the_bound(self):

@@ -39,11 +39,11 @@ class PeersTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def page(self, records, device="cuda"):
-        """The report's section as text, and the whole page."""
+        """The section of the op's page as text, and the whole page."""
         (self.folder / "records.jsonl").write_text(sample.text([sample.header(device), *records]))
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(program.main(["report", str(self.folder), "--recorded", str(self.folder / "none")]), 0)
-        page = (self.folder / "index.html").read_text()
+        page = (self.folder / "cross_entropy.html").read_text()
         section = page.split('id="peers"')[1].split("</section>")[0] if 'id="peers"' in page else ""
         return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", section)), page
 

@@ -12,7 +12,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
+from command_test import pages_in  # noqa: E402
 from tigon_report import load, page, slim, tables, targets, units  # noqa: E402
+from tigon_report.recorded import Recorded  # noqa: E402
 
 
 class ReportTest(unittest.TestCase):
@@ -32,37 +34,38 @@ class ReportTest(unittest.TestCase):
             code = program.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded"), *arguments])
         return code, errors.getvalue()
 
-    def test_page_has_every_section_and_every_picture_exists(self):
+    def page(self, name):
+        return (self.folder / name).read_text()
+
+    def section(self, name, part):
+        return self.page(name).split(f'id="{part}"')[1].split("</section>")[0]
+
+    def test_every_section_has_its_page(self):
         self.write(sample.host_run())
         self.assertEqual(self.report(), (0, ""))
-        html = (self.folder / "index.html").read_text()
-        for part in ("correctness", "speed", "memory", "traffic", "convergence", "environment"):
-            self.assertIn(f'id="{part}"', html)
-        pictures = [piece.split('"')[0] for key in ('src="', 'srcset="') for piece in html.split(key)[1:]]
-        self.assertGreaterEqual(len(pictures), 8)
-        for picture in pictures:
-            self.assertTrue((self.folder / picture).is_file(), picture)
-        self.assertNotIn("http://", html)
-        self.assertNotIn("https://", html)
+        for name, parts in {"index.html": ("ops",), "rms_norm.html": ("correctness", "speed", "memory", "traffic"),
+                            "training.html": ("convergence",), "trust.html": ("budget", "mutants", "environment")}.items():
+            for part in parts:
+                self.assertIn(f'id="{part}"', self.page(name))
 
     def test_host_time_is_never_shown_as_kernel_speed(self):
         self.write(sample.host_run())
         self.report("--host-times")
-        html = (self.folder / "index.html").read_text()
-        self.assertIn("They say nothing about the speed of a kernel", html)
-        speed = html.split('id="speed"')[1].split("</section>")[0]
+        speed = self.section("cross_entropy.html", "speed")
+        self.assertIn("They say nothing about the speed of a kernel", speed)
         self.assertNotIn("share of ceiling", speed)
         self.assertNotIn("naive / this", speed)
+        self.assertNotIn("10.00 ms", self.page("index.html"))
 
     def test_host_times_are_shown_only_when_asked_for(self):
         self.write(sample.host_run())
         for words, shown in ((), False), (("--host-times",), True):
             self.assertEqual(self.report(*words), (0, ""))
-            html = (self.folder / "index.html").read_text()
-            self.assertEqual("10.00 ms" in html.split('id="speed"')[1].split("</section>")[0], shown)
+            self.assertEqual("10.00 ms" in self.section("cross_entropy.html", "speed"), shown)
+            self.assertEqual("tokens/s" in self.section("training.html", "convergence").split("<h3>")[-1], shown)
         self.write(sample.gpu_run())
         self.assertEqual(self.report(), (0, ""))
-        self.assertIn("measured cells", (self.folder / "index.html").read_text().split('id="speed"')[1].split("</section>")[0])
+        self.assertIn("measured cells", self.section("cross_entropy.html", "speed"))
 
     def test_the_counts_are_those_of_the_terminal(self):
         records = sample.host_run()
@@ -70,7 +73,15 @@ class ReportTest(unittest.TestCase):
         self.write(records)
         self.report()
         for file in ("index.html", "summary.md"):
-            self.assertIn("17 passed, 0 failed, 2 skipped in all; 3 checks passed", (self.folder / file).read_text())
+            self.assertIn("17 passed, 0 failed, 2 skipped; 1 of 1 planted faults caught", self.page(file))
+
+    def test_failures_that_no_record_names_are_counted(self):
+        records = sample.host_run()
+        records[-1] |= {"failed": 3}
+        self.write(records)
+        self.report()
+        self.assertIn("3 failed, and no record names them", self.page("index.html"))
+        self.assertNotIn("Nothing failed", self.page("index.html"))
 
     def test_shards_count_together(self):
         shards = [load.Run(pathlib.Path("x"), {}, {}, {"passed": count, "failed": 1, "skipped": 0}) for count in (2, 3)]
@@ -93,7 +104,7 @@ class ReportTest(unittest.TestCase):
     def test_claims_stand_in_one_table_with_what_was_measured(self):
         self.write(sample.host_run())
         self.assertEqual(self.report(), (0, ""))
-        table = (self.folder / "index.html").read_text().split("What the papers claim")[1].split("</table>")[0]
+        table = self.page("training.html").split("What the papers claim")[1].split("</table>")[0]
         for text in ("not measured here", "no GPU here", "-61%", "holds", "host executor: AMD EPYC", "a paper"):
             self.assertIn(text, table)
         self.assertTrue((self.folder / "figures" / "claims-light.svg").is_file())
@@ -109,7 +120,7 @@ class ReportTest(unittest.TestCase):
     def test_evidence_of_a_training_is_shown(self):
         self.write(sample.host_run())
         self.assertEqual(self.report(), (0, ""))
-        section = (self.folder / "index.html").read_text().split('id="convergence"')[1].split("</section>")[0]
+        section = self.section("training.html", "convergence")
         controls = section.split("Negative controls")[1].split("</table>")[0]
         for text in ("1 of 1 did", "rope.sin_sign", '<td class="n">2</td>'):
             self.assertIn(text, controls)
@@ -123,8 +134,10 @@ class ReportTest(unittest.TestCase):
         (self.folder / "recorded").mkdir()
         self.write(sample.gpu_run(), "recorded/h200.jsonl")
         self.assertEqual(self.report()[0], 0)
-        for file in ("index.html", "summary.md"):
-            self.assertIn("Recorded on NVIDIA H200, 2026-01-01", (self.folder / file).read_text())
+        for file in ("cross_entropy.html", "summary.md"):
+            self.assertIn("Recorded on NVIDIA H200, 2026-01-01", self.page(file))
+        self.assertIn("<code>reports/recorded/h200.jsonl</code>", self.page("cross_entropy.html"))
+        self.assertIn("recorded 2026-01-01", self.page("index.html"))
 
     def test_what_the_repository_has_recorded_can_be_shown(self):
         self.write(sample.host_run())
@@ -132,10 +145,8 @@ class ReportTest(unittest.TestCase):
         summary = (self.folder / "summary.md").read_text()
         self.assertIn("Recorded on NVIDIA H200", summary)
         self.assertLess(len(summary.encode()), 8000)
-        html = (self.folder / "index.html").read_text()
-        self.assertIn("Training recorded on NVIDIA H200", html)
-        self.assertIn('id="recordedtraining0-convergence"', html)
-        self.assertLess(html.index('id="targets"'), html.index('id="correctness"'))  # of GPUs
+        self.assertIn("Training recorded on NVIDIA H200", self.page("training.html"))
+        self.assertIn("Trials of the judge recorded on NVIDIA H200", self.page("trust.html"))
 
     def test_a_dark_figure_is_the_light_one_in_other_colours(self):
         self.write(sample.gpu_run())
@@ -194,11 +205,10 @@ class ReportTest(unittest.TestCase):
     def test_failure_shows_verdict_and_repro(self):
         self.write([*sample.host_run(), sample.check("nonfinite", reason="y[3,126] is nan")])
         self.report()
-        for file in ("index.html", "summary.md"):
-            text = (self.folder / file).read_text()
-            self.assertIn("nonfinite", text)
-            self.assertIn("y[3,126] is nan", text)
-        self.assertIn('class="verdict bad"', (self.folder / "index.html").read_text())
+        for file in ("index.html", "rms_norm.html", "summary.md"):
+            for text in ("nonfinite", "y[3,126] is nan", "./tigon check --case"):
+                self.assertIn(text, self.page(file))
+        self.assertIn('class="verdict bad"', self.page("index.html"))
 
     def test_torn_last_line_is_dropped(self):
         self.write(sample.host_run(), tail='{"record": "check", "op": "rms')
@@ -250,7 +260,8 @@ class ReportTest(unittest.TestCase):
     def test_text_of_a_record_cannot_become_markup(self):
         self.write([*sample.host_run(), sample.check("crashed", reason="<script>alert(1)</script>")])
         self.report()
-        self.assertNotIn("<script>", (self.folder / "index.html").read_text())
+        for file in ("index.html", "rms_norm.html"):
+            self.assertNotIn("<script>", self.page(file))
 
     def test_same_records_give_the_same_bytes(self):
         self.write(sample.gpu_run())
@@ -270,8 +281,8 @@ class ReportTest(unittest.TestCase):
         self.assertNotIn("samples_s", slimmed.read_text())
         self.assertNotIn("converge_step", slimmed.read_text())
         for run, out in ((self.folder, "whole"), (slimmed, "thin")):
-            page.write(load.load_run(run), page.Recorded(), self.folder / out)
-        self.assertEqual((self.folder / "whole/index.html").read_text(), (self.folder / "thin/index.html").read_text())
+            page.write(load.load_run(run), Recorded(), self.folder / out)
+        self.assertEqual(pages_in(self.folder / "whole"), pages_in(self.folder / "thin"))
 
     def test_units(self):
         self.assertEqual(units.seconds(0.0425e-3), "42.50 µs")

@@ -14,39 +14,42 @@ class SoakTest(CommandTest):
         return self.report_of([sample.header(), *records])
 
     def test_no_alarm_is_a_bound_on_the_rate(self):
-        html, summary = self.report(SEEDS, {**SEEDS, "op": "rms_norm", "trials": 1000})
-        self.assertIn('<a href="#soak">', html)
-        self.assertIn("0 false alarms of the judge in 3,000 random cases", html)
+        pages, summary = self.report(SEEDS, {**SEEDS, "op": "rms_norm", "trials": 1000})
+        html = pages["trust.html"]
+        self.assertIn("0 false alarms of the judge in 3,000 random cases", pages["index.html"])
         self.assertIn("0 of 3,000 cases, so with 95 % confidence fewer than one in 1,002", html)
         self.assertIn("<td>rope</td><td>bf16</td><td>fast</td>", html)
         self.assertIn("0 false alarms of the judge in 3,000 random cases", summary)
 
     def test_alarms_are_shown(self):
         alarm = {"case_id": "rope/forward/fused/bf16/T=7", "verdict": "incorrect_numerical", "reason": "<y> is off"}
-        html, summary = self.report({**SEEDS, "false_alarms": 1, "alarms": [alarm]})
+        pages, summary = self.report({**SEEDS, "false_alarms": 1, "alarms": [alarm]})
+        html = pages["trust.html"]
         self.assertIn("1 of 2,000 cases.", html)
+        self.assertIn("&lt;y&gt; is off", pages["index.html"])
         self.assertIn("<code>rope/forward/fused/bf16/T=7</code> &lt;y&gt; is off", html)
         self.assertIn("**incorrect_numerical** `rope/forward/fused/bf16/T=7`", summary)
 
     def test_repeats_headroom_and_rounding(self):
-        html, _ = self.report(
+        pages, _ = self.report(
             {"record": "soak", "mode": "repeat", "executor": "fast", "repeats": 5, "cases": 4321, "failed": 0,
              "differing_verdicts": 1, "differing": ["rope/x"], "seconds_s": None},
             {"record": "headroom", "op": "rope", "pass": "forward", "impl": "fused", "dtype": "f32", "output": "y",
              "executor": "fast", "cases": 9, "max": 0.75, "p99": 0.5, "p50": 0.25},
             {"record": "rounding", "name": "exp", "group": "elementary", "executor": "fast", "worst": 1.5,
              "allowed": 2.0, "samples": 1000000})
+        html = pages["trust.html"]
         self.assertIn("ran 5 times on executor fast: 4,321 cases, 0 failed, 1 changed their verdict: <code>rope/x", html)
         self.assertIn('<td class="n">0.750</td>', html)
         self.assertIn("<td>exp</td><td>elementary</td><td>fast</td><td class=\"n\">1,000,000</td>", html)
 
     def with_recorded(self, *records):
         self.write("recorded/judge/x.jsonl", records)
-        return self.report_of([sample.header(), sample.check()])[0]
+        return self.report_of([sample.header(), sample.check()])[0]["trust.html"]
 
     def test_a_recorded_soak_is_shown_and_named_so(self):
         html = self.with_recorded(sample.header(), SEEDS)
-        self.assertIn('<section class="recorded" id="recordedsoak0">', html)
+        self.assertIn('<section class="recorded" id="recordedjudge0">', html)
         self.assertIn("reports/recorded/judge/x.jsonl", html)
         self.assertIn("0 of 2,000 cases", html)
 
@@ -56,10 +59,10 @@ class SoakTest(CommandTest):
                                   {**SEEDS, **other, "op": "rms_norm"})
         self.assertIn("0 of 4,000 cases", html)
         self.assertIn("<code>./tigon soak x</code>", html)
-        self.assertNotIn('id="recordedsoak1"', html)
+        self.assertNotIn('id="recordedjudge1"', html)
 
     def test_a_run_without_soak_has_no_such_section(self):
-        self.assertNotIn('id="soak"', self.report(sample.check())[0])
+        self.assertNotIn('id="soak"', self.report(sample.check())[0]["trust.html"])
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ CELLS = [sample.parts("naive", 256, 0.04), sample.parts("fused", 256, 0.02), sam
 
 
 class StepPartsTest(CommandTest):
-    def report(self, cells, device="host"):
-        return self.report_of([sample.header(device), *cells])[0]
+    def report(self, cells, device="host", words=("--host-times",)):
+        return self.report_of([sample.header(device), *cells], *words)[0]["training.html"]
 
     def part_of(self, html):
         return html.split('id="parts"')[1].split("</section>")[0]
@@ -40,6 +40,13 @@ class StepPartsTest(CommandTest):
         self.assertNotIn("host executor", self.part_of(self.report(CELLS, "cuda")))
         figure = (self.folder / "figures/parts-time-tiny-bf16-4-4096-light.svg").read_text()
         self.assertNotIn("host executor", figure)
+
+    def test_times_of_the_host_are_shown_only_when_asked_for(self):
+        section = self.part_of(self.report(CELLS, words=()))
+        for text in ("10.00 ms", "tokens/s</th>", "tokens/s (host executor)", "parts-time", "parts-tokens"):
+            self.assertNotIn(text, section)
+        self.assertIn("--host-times", section)
+        self.assertIn("parts-memory", section)
 
     def test_the_frontier_is_the_last_that_fits_and_the_first_that_does_not(self):
         self.report(CELLS)

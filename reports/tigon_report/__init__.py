@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the records of Tigon runs (JSONL) and writes a static report: index.html, summary.md and figures.
+"""Reads the records of Tigon runs (JSONL) and writes a static report: pages, summary.md and figures.
 
 It reads files only: harness/record/record.schema.json describes them. Nothing here measures or judges.
 """

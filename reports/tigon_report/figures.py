@@ -50,6 +50,7 @@ class Figures:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def draw(self, name, alt, drawing, size=(7.2, 3.6), panels=1):
+        name = units.file_name(name)
         light = self._svg(drawing, size, panels)
         swap = _dark_of_light()
         dark = re.sub("|".join(swap), lambda found: swap[found[0]], light)
@@ -235,7 +236,7 @@ def headroom_figure(figures, rows):
 
 
 def roofline_figure(figures, run):
-    """Every measured cell as arithmetic intensity against achieved rate, under the ceilings of the same run."""
+    """Every measured cell of a run of one op as arithmetic intensity against achieved rate, under the ceilings of the same run."""
     ceilings = {record["name"]: record["value"] for record in tables.ceilings(run)}
     cells = [record for record in run.of("bench")
              if record.get("median_s") and record.get("flop") and record.get("bytes_min_bytes")
@@ -265,27 +266,8 @@ def roofline_figure(figures, run):
         ax.set_ylabel("TFLOP/s")
         ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    return figures.draw("roofline", "Roofline of every measured cell", drawing, size=(10, 5))
-
-
-def traffic_figure(figures, rows):
-    """Counted bytes over the contract's minimum bytes; 1 is a kernel that moves each byte once."""
-    rows = [row for row in rows if row.get("traffic_ratio") is not None]
-    if not rows:
-        return None
-    worst = {}
-    for row in rows:
-        key = f"{row['op']}.{row['pass']}"
-        worst[key] = max(worst.get(key, 0), row["traffic_ratio"])
-
-    def drawing(ax, theme):
-        ax.barh(list(worst), list(worst.values()), 0.6, color=colour(theme, "fused"))
-        ax.invert_yaxis()
-        ax.axvline(1, color=theme["limit"], linewidth=1.5)
-        ax.set_xlabel("bytes counted / bytes that must move")
-
-    return figures.draw("traffic", "Counted traffic of the fused kernels over the least traffic", drawing,
-                        size=(7.2, 1.0 + 0.3 * len(worst)))
+    op = cells[0]["op"]
+    return figures.draw(f"roofline-{op}", f"Roofline of every measured cell of {op}", drawing, size=(10, 5))
 
 
 def convergence_figure(figures, config, dtype, entry):

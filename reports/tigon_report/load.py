@@ -20,6 +20,12 @@ class Run:
     def of(self, kind):
         return self.records.get(kind, [])
 
+    def only(self, op):
+        """This run with the records of `op` alone (None: of no op), and with its ceilings."""
+        kept = {kind: [record for record in found if kind == "ceiling" or (record.get("op") or None) == op]
+                for kind, found in self.records.items()}
+        return Run(self.path, self.header, kept, self.end)
+
     @property
     def on_gpu(self):
         return self.header["device"]["kind"] == "cuda"
@@ -27,6 +33,11 @@ class Run:
     @property
     def device(self):
         return self.header["device"].get("name") or "host"
+
+    @property
+    def commit(self):
+        tool = self.header["tool"]
+        return (tool.get("commit") or "unknown")[:12] + (" (modified)" if tool.get("dirty") else "")
 
     @property
     def date(self):

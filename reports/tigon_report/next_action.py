@@ -3,12 +3,10 @@
 from . import figures as draw
 
 
-def of(run, figures):
-    """{predictors, gaps, figure} of a run, or None when it has no such records."""
+def of(run):
+    """{predictors, gaps} of a run, or None when it has no such records."""
     predictors = run.of("next_action")
-    if not predictors:
-        return None
-    return {"predictors": predictors, "gaps": run.of("next_action_gap"), "figure": figure(figures, predictors)}
+    return {"predictors": predictors, "gaps": run.of("next_action_gap")} if predictors else None
 
 
 def share(record, name):

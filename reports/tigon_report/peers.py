@@ -56,7 +56,7 @@ def _errors(run):
 def rows_of(run):
     """Rows by op: every implementation of a cell that a peer ran in, ours first, on every basis."""
     bench, errors = run.of("bench"), _errors(run)
-    cells = {of_cell(record) for record in bench if is_peer(record["impl"])}
+    cells = cells_of(run)
     memory = {(of_cell(record), record["impl"]): record for record in run.of("memory")}
     ours = {(of_cell(record), record["basis"]): record for record in bench
             if record["impl"] == OURS and record["verdict"] == "passed" and record.get("median_s")}
@@ -102,17 +102,24 @@ def figure(figures, op, rows):
     return figures.draw(f"peers-{op}", f"{op}: time of the peers over {OURS}", drawing, size=(10, 1.4 + 0.45 * len(labels)))
 
 
-def section(figures, run):
-    """One entry per op with its rows and figure; peers that ran nowhere, with the reason. Empty without peers."""
-    rows = rows_of(run)
+def cells_of(run):
+    """The cells that a peer ran in."""
+    return {of_cell(record) for record in run.of("bench") if is_peer(record["impl"])}
+
+
+def entries_of(run):
+    """One entry per op with its rows, and how often ours was ahead, level and behind."""
+    entries = []
+    for op, rows in rows_of(run).items():
+        outcomes = collections.Counter(row["against"]["outcome"] for row in rows if row["against"] and is_peer(row["impl"]))
+        entries.append({"op": op, "rows": rows, "outcomes": {key: outcomes[key] for key in (AHEAD, LEVEL, BEHIND)}})
+    return entries
+
+
+def missing_of(run):
+    """{peer: why}, of the peers that ran nowhere."""
     reasons = collections.OrderedDict()
     for record in run.of("bench"):
         if is_peer(record["impl"]):
             reasons.setdefault(record["impl"], set()).add(record["reason"] if record["verdict"] != "passed" else None)
-    missing = {peer: sorted(why) for peer, why in reasons.items() if None not in why}
-    entries = []
-    for op, found in rows.items():
-        outcomes = collections.Counter(row["against"]["outcome"] for row in found if row["against"] and is_peer(row["impl"]))
-        entries.append({"op": op, "rows": found, "outcomes": {key: outcomes[key] for key in (AHEAD, LEVEL, BEHIND)},
-                        "figure": figure(figures, op, found)})
-    return {"entries": entries, "missing": missing} if entries else None
+    return {peer: sorted(why) for peer, why in reasons.items() if None not in why}

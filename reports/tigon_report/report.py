@@ -10,6 +10,7 @@ import jinja2
 from . import load, page
 from .command import Parser, say
 from .errors import DataError
+from .recorded import Recorded
 
 RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
 
@@ -21,12 +22,12 @@ def main(argv):
     parser.add_argument("run", help="a results folder, or a records.jsonl file")
     parser.add_argument("--run", dest="run_id", help="which run, where a file holds several")
     parser.add_argument("--recorded", default=RECORDED, help="folder of recorded GPU runs (default: reports/recorded)")
-    parser.add_argument("--out", help="folder for index.html (default: the run's folder)")
+    parser.add_argument("--out", help="folder for the pages (default: the run's folder)")
     parser.add_argument("--host-times", action="store_true",
                         help="also show wall times of the host executor, which are no kernel speed")
     arguments = parser.parse_args(argv)
     run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
-    recorded = page.Recorded.load(arguments.recorded)
+    recorded = Recorded.load(arguments.recorded)
     try:
         written = page.write(run, recorded, arguments.out or run.path.parent, arguments.host_times)
     except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:

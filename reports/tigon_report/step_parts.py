@@ -77,12 +77,12 @@ def _longest(records):
     return rows
 
 
-def section(figures, run):
-    """What the template shows: the tables of `run`, each with its figures."""
+def section(figures, run, times):
+    """What the template shows: the tables of `run`, each with its figures; those of time where `times` are shown."""
     entries = tables(run)
     for entry in entries:
-        entry["figures"] = [figure for figure in (_time(figures, entry, run.on_gpu), _throughput(figures, entry, run.on_gpu),
-                                                  _memory(figures, entry), _frontier(figures, entry)) if figure]
+        timed = (_time(figures, entry, run.on_gpu), _throughput(figures, entry, run.on_gpu)) if times else ()
+        entry["figures"] = [figure for figure in (*timed, _memory(figures, entry), _frontier(figures, entry)) if figure]
     return entries
 
 

@@ -19,19 +19,23 @@ def verdict_counts(run):
     return {kind: counts[kind] for kind in ("passed", "failed", "skipped")}
 
 
-def headline(run):
-    """The run in one line: its counts as the terminal showed them, its checks, and what else it tried."""
-    counts, planted, injected, soaked = verdict_counts(run), mutants(run), faults(run), soak(run)
-    parts = [f"{counts['passed']} checks passed, {counts['failed']} failed, {counts['skipped']} skipped"]
-    totals = {kind: run.end.get(kind, 0) for kind in counts} if run.end else counts
-    in_all = f"{totals['passed']} passed, {totals['failed']} failed, {totals['skipped']} skipped in all; " if totals != counts else ""
+def totals(run):
+    """What the terminal's last line counted; of a run that has not ended its checks."""
+    counts = verdict_counts(run)
+    return {kind: run.end.get(kind, 0) for kind in counts} if run.end else counts
+
+
+def verdict(run):
+    """The run in one line: the terminal's last, and what else it tried."""
+    counts, planted, injected, soaked = totals(run), mutants(run), faults(run), soak(run)
+    parts = ["{passed} passed, {failed} failed, {skipped} skipped".format(**counts)] if run.end or any(counts.values()) else []
     if planted["planted"]:
         parts.append(f"{planted['caught']} of {planted['planted']} planted faults caught")
     if injected["injected"]:
         parts.append(f"{injected['survived']} of {injected['injected']} faults of the world survived")
     if soaked["trials"]:
         parts.append(f"{soaked['false_alarms']} false alarms of the judge in {soaked['trials']:,} random cases")
-    return in_all + "; ".join(parts if sum(counts.values()) or len(parts) == 1 else parts[1:])
+    return "; ".join(parts or ["nothing was judged"])
 
 
 def correctness(run):
@@ -51,11 +55,6 @@ def correctness(run):
             "rms": _worst(output.get("rms_over_budget") for output in outputs),
         })
     return rows
-
-
-def failures(run):
-    """The checks that neither passed nor were skipped for a stated reason, with their repro line."""
-    return [record for record in run.of("check") if outcome_of(record["verdict"]) == "failed"]
 
 
 def of_cell(record):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How numbers are shown. Records hold SI base units; here they get a prefix and at least three digits."""
 import math
+import re
 
 
 def number(value, digits=3):
@@ -47,6 +48,11 @@ def rate(value, unit):
 
 def percent(value, digits=1):
     return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def file_name(text):
+    """`text` as a name of a file: an op's name comes from a record, which may hold anything."""
+    return re.sub(r"[^\w.=+-]", "_", text)
 
 
 def axes_text(axes):
