@@ -6,10 +6,11 @@ import pathlib
 import re
 import tempfile
 import unittest
+import unittest.mock
 
 import sample
 from command_test import HERE, CommandTest, pages_in
-from tigon_report import addresses, load, page
+from tigon_report import addresses, cited_chart, load, page
 from tigon_report.recorded import Recorded
 
 RECORDED = HERE.parent / "recorded"
@@ -116,9 +117,26 @@ class PagesTest(CommandTest):
                 self.assertEqual(COUNTS.findall(shown), [tuple(str(end[kind]) for kind in ("passed", "failed", "skipped"))])
 
     def test_peers_of_the_run_stand_in_the_headline(self):
-        landing = self.written([*sample.gpu_run(), sample.bench("torch", 8192, 128256, 4e-3), sample.bench("torch", 8192, 32000, 1e-3)])["index.html"]
-        self.assertIn("in 1 cases: eager PyTorch", landing)  # the largest
-        self.assertNotIn("Not of this run", landing)
+        cells = [sample.bench(impl, t, v, seconds) for t, v, ours, torch in ((8192, 50257, 1e-3, 2e-3), (16384, 1024, 1e-4, 9e-4))
+                 for impl, seconds in (("fused", ours), ("torch", torch))]
+        with unittest.mock.patch.object(cited_chart, "figure", return_value=None) as drawn:
+            self.written([*sample.gpu_run(), *cells])
+        (row,) = drawn.call_args.args[2]
+        self.assertEqual([(point["impl"], point["ratio"]) for point in row["points"]], [("torch", 2.0)])  # of the largest cell
+        self.assertNotIn("Not of this run", self.written([*sample.gpu_run(), *cells])["index.html"])
+
+    def test_a_peer_counts_as_in_the_newest_run_and_over_ours_in_it(self):
+        def run(day, ours, **peers):
+            names = {"run_id": f"2026010{day}T120000Z-1a2b3c4d"}
+            cells = [sample.bench(impl, 8192, 32000, seconds) for impl, seconds in {"fused": ours, **peers}.items()]
+            self.write(f"recorded/bench/{day}.jsonl", [{**record, **names} for record in (sample.header("cuda", "NVIDIA H200"), *cells)])
+
+        run(1, 1e-3, torch=9e-3, quack=3e-3)
+        run(2, 2e-3, torch=8e-3)
+        with unittest.mock.patch.object(cited_chart, "figure", return_value=None) as drawn:
+            self.written([sample.header(), sample.check()])
+        (row,) = drawn.call_args.args[2]
+        self.assertEqual({point["impl"]: point["ratio"] for point in row["points"]}, {"torch": 4.0, "quack": 3.0})
 
     def test_no_time_of_a_peer_on_a_cpu_is_in_the_headline(self):
         host = [sample.header(), sample.bench("fused", 8, 1024, 1e-3, "fast"), sample.bench("torch", 8, 1024, 2e-3, "external")]

@@ -8,7 +8,7 @@ from .cited_tables import NAMES, beside_peers
 def of(run, recorded, figures):
     """{figure, is_own, places}: of the run, or of what was recorded; None where no peer was timed on a GPU."""
     for runs, is_own in (([run], True), (recorded.measured, False)):
-        cells = _largest(_newest([run for run in runs if run.on_gpu]))
+        cells = _largest(_newest(runs))
         if cells:
             rows = cited_chart.rows_of(cells, _in_order)
             cited = {other.header["run_id"]: other for cell in cells for other in cell["runs"].values()}
