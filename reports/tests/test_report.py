@@ -191,6 +191,8 @@ class ReportTest(unittest.TestCase):
                          ("cross_entropy forward_backward", 0.94, 0.96, True, ""))
         self.assertEqual((unaligned["worst"], unaligned["reached"]), (0.7, False))
         self.assertAlmostEqual(aligned["beside"], 0.95)
+        self.assertEqual([row["where"] for row in targets.of([newer, older], newer)], ["NVIDIA H200, recorded 2026-01-01"] * 2)  # the worst
+        self.assertEqual(targets.of([newer], newer)[0]["where"], "this run")
         self.assertNotEqual(unaligned["why"], "")
         self.assertEqual(targets.of([load.load_run(self.write(sample.host_run()))]), [])
 

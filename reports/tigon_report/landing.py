@@ -4,7 +4,7 @@ from . import addresses, failed, headline, load, tables
 from . import figures as draw
 from .recorded import by_file
 
-MOST = 5  # failures; the pages have the others
+MOST = 3  # failures; the pages have the others
 
 
 def page(run, recorded, targets, ops, folder):

@@ -18,7 +18,7 @@ def write(run, recorded, folder, host_times=False):
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    figures, reached, ops = folder / "figures", targets.of([run, *recorded.runs, *recorded.benches]), op.names(run, recorded)
+    figures, reached, ops = folder / "figures", targets.of([run, *recorded.measured], run), op.names(run, recorded)
     pages = {addresses.LANDING: ("landing", landing.page(run, recorded, reached, ops, figures))}
     pages |= {addresses.of_op(name): ("op", op.page(name, run, recorded, reached, figures, host_times)) for name in ops}
     pages[addresses.TRAINING] = ("training", training.page(run, recorded, figures, host_times))

@@ -54,14 +54,14 @@ def _errors(run):
 
 
 def rows_of(run):
-    """Rows by op: every implementation of a cell that a peer ran in, ours first, on every basis."""
+    """Rows by op: every implementation of a cell that a peer ran in, on every basis: ours, the peers, then the baselines."""
     bench, errors = run.of("bench"), _errors(run)
     cells = cells_of(run)
     memory = {(of_cell(record), record["impl"]): record for record in run.of("memory")}
     ours = {(of_cell(record), record["basis"]): record for record in bench
             if record["impl"] == OURS and record["verdict"] == "passed" and record.get("median_s")}
     rows = collections.OrderedDict()
-    for record in sorted((r for r in bench if of_cell(r) in cells), key=lambda r: (of_cell(r), r["basis"], r["impl"] != OURS)):
+    for record in sorted((r for r in bench if of_cell(r) in cells), key=lambda r: (of_cell(r), r["basis"], r["impl"] != OURS, not is_peer(r["impl"]))):
         cell = of_cell(record)
         mine = ours.get((cell, record["basis"]))
         timed = record["verdict"] == "passed" and record.get("median_s") and record["executor"] == "cuda"

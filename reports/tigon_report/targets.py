@@ -8,22 +8,26 @@ from . import units
 FILE = pathlib.Path(__file__).with_name("targets.json")
 
 
-def of(runs):
+def of(runs, own=None):
     """Rows of the table: one for each target and kernel that one of `runs` measured in bf16 on a GPU, fused.
 
     A row has the share of the worst and the best case, and `why` where the worst is below what was set out; `beside` is
     the least share of a copy of as many bytes, or of the products alone, timed in turns with the kernel (None where a
     cell has none). A case that several runs measured counts as the newest did. Where a target allows so many bytes,
-    the fastest case of a shape within these is the one that counts.
+    the fastest case of a shape within these is the one that counts. Runs but `own` are named as recorded.
     """
     newest = {}
     for run in sorted((run for run in runs if run.on_gpu), key=lambda run: run.header["run_id"]):
         arena = {record["case_id"]: record["arena_bytes"] for record in run.of("memory")}
         for record in run.of("bench"):
             if record["impl"] == "fused" and record["dtype"] == "bf16":
-                newest[record["case_id"], record["basis"]] = {**record, "run": run, "arena": arena.get(record["case_id"])}
+                newest[record["case_id"], record["basis"]] = {**record, "where": _where(run, own), "arena": arena.get(record["case_id"])}
     return [row for target in json.loads(FILE.read_text(encoding="utf-8")) for case in target["cases"]
             if (row := _row(target, case, newest.values()))]
+
+
+def _where(run, own):
+    return "this run" if run is own else f"{run.device}, recorded {run.date}"
 
 
 def _row(target, case, records):
@@ -43,7 +47,7 @@ def _row(target, case, records):
             "best": best[target["share"]], "best_at": units.axes_text(best["axes"]), "reached": reached,
             "beside": None if None in beside else min(beside), "arena": arena, "allowed": allowed,
             "why": "" if reached else target.get("why", {}).get(case, "cause not measured"),
-            "where": f"{worst['run'].device}, {worst['run'].date}"}
+            "where": worst["where"]}
 
 
 def _fastest_of_shapes(cells, share, allowed):
