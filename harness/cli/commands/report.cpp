@@ -42,7 +42,8 @@ void add_report(Command root, Program* program) {
       "Examples:\n"
       "  ./tigon report                                  the latest run below results/\n"
       "  ./tigon report results/20261121T074500Z-1a2b3c4d\n"
-      "Writes index.html and summary.md into the run's folder.");
+      "Writes index.html, a page for each op, training.html, trust.html and summary.md into the\n"
+      "run's folder.");
   const auto runs = std::make_shared<std::vector<std::string>>();
   command.option("runs", runs.get(), "results folders or records.jsonl files");
   const auto has_host_times = std::make_shared<bool>();
