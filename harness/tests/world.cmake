@@ -30,5 +30,5 @@ if(NOT TIGON_SANITIZE)
   # Alone, because a case that may take 1 s must have a core. `./tigon faults` kills 100 times.
   add_test(NAME faults COMMAND sh -c "rm -f \"$1\" && exec \"$2\" --json \"$1\" --kills 20" sh
     ${CMAKE_BINARY_DIR}/faults.jsonl $<TARGET_FILE:world_faults>)
-  set_tests_properties(faults PROPERTIES RUN_SERIAL ON TIMEOUT 600)
+  set_tests_properties(faults PROPERTIES LABELS long RUN_SERIAL ON TIMEOUT 600)
 endif()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from test_try import EXAMPLES, tigon_try
+from long_try import EXAMPLES, tigon_try
 
 PAGE = EXAMPLES / "README.md"
 HEAD = """# What Tigon says about a kernel in one file
