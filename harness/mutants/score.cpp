@@ -287,14 +287,13 @@ bool is_failure(MutantOutcome outcome) {
 
 namespace {
 
-// Each fault in one of its places: the next one in turn, so that all ops and passes have some.
+// Each fault in one of its places, the n-th fault in its n-th place, so that all ops have some.
 std::vector<MutantResult> each_once(std::vector<MutantResult> all) {
   std::vector<MutantResult> part;
-  size_t turn = 0;
   for (auto begin = all.begin(); begin != all.end();) {
     const auto end = std::find_if(begin, all.end(),
                                   [&](const MutantResult& r) { return r.mutant != begin->mutant; });
-    part.push_back(std::move(begin[static_cast<std::ptrdiff_t>(turn++) % (end - begin)]));
+    part.push_back(std::move(begin[static_cast<std::ptrdiff_t>(part.size()) % (end - begin)]));
     begin = end;
   }
   return part;

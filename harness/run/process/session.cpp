@@ -14,8 +14,9 @@ namespace tigon {
 
 namespace {
 
-// Cases that one child runs before another worker may take the next ones of its group.
-constexpr size_t kChunkCases = 16;
+// Cases that one child runs before another worker may take the next ones of its group. A group has
+// children of its own, and on a GPU they start slowly, one after the other.
+constexpr size_t kChunkCases = 16, kChunkCasesOnGpu = 64;
 
 bool same_group(const Case& a, const Case& b) {
   return a.op == b.op && a.pass == b.pass && a.impl == b.impl;
@@ -64,8 +65,9 @@ Session::~Session() {
 }
 
 void Session::make_chunks() {
+  const size_t most = executor_ == "cuda" ? kChunkCasesOnGpu : kChunkCases;
   for (size_t i = 0; i < chosen_.size(); ++i) {
-    const bool extend = !chunks_.empty() && i - chunks_.back().begin < kChunkCases &&
+    const bool extend = !chunks_.empty() && i - chunks_.back().begin < most &&
                         same_group(cases_[chosen_[i]], cases_[chosen_[chunks_.back().begin]]);
     if (extend)
       chunks_.back().end = i + 1;
