@@ -71,7 +71,7 @@ class CudaTest(unittest.TestCase):
                 with torch.cuda.stream(stream):
                     got.append(tigon.ops.linear_cross_entropy(x, head, target))
             torch.cuda.synchronize()
-            self.close(got, want, 0)
+            self.close(tuple(got), tuple(want), 0)
 
     def step(self, block, x, residual, target):
         loss = block(x, residual, target)
