@@ -47,9 +47,8 @@ struct BenchOptions {
   SweepSize size = SweepSize::kDefault;
   double seconds_per_cell = 0;
   PluginOptions plugin;
-  std::string peers;  // names with commas
-  bool peers_accuracy =
-      true;  // how far they are from the oracle, which each compiles once more for
+  std::string peers;         // names with commas
+  bool quick_peers = false;  // peers::PeerOptions::quick
   int samples = 0;
   Bases bases = Bases::kAll;
   bool ceilings = true;

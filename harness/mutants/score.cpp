@@ -134,18 +134,16 @@ class Baseline {
   std::map<std::string, CheckResult> known_;
 };
 
-// A child that runs cases with one fault.
+// A child that runs cases with a fault, or with none ("").
 class Kernels {
  public:
-  Kernels(const MutantRequest& request, const std::string& executor, std::string fault,
+  Kernels(const MutantRequest& request, const std::string& executor, const std::string& fault,
           double timeout_s)
-      : child_(child_of(request, executor, fault)),
-        fault_(std::move(fault)),
-        timeout_s_(timeout_s) {}
+      : child_(child_of(request, executor, fault)), timeout_s_(timeout_s) {}
 
-  CheckResult run(const Case& c) {
+  CheckResult run(const Case& c, const std::string& fault) {
     const Reply reply =
-        child_.ask(with_fault(encode(WireRequest{case_id(c), ""}), fault_), timeout_s_);
+        child_.ask(with_fault(encode(WireRequest{case_id(c), ""}), fault), timeout_s_);
     CheckResult result;
     if (reply.kind == Reply::kAnswer) {
       bool last = false;
@@ -159,6 +157,8 @@ class Kernels {
     result.reason = reply.text;
     return result;
   }
+  // The next case starts another process.
+  void stop() { child_.stop(); }
 
  private:
   // A library brings its executor with it.
@@ -170,7 +170,6 @@ class Kernels {
   }
 
   Child child_;
-  std::string fault_;
   double timeout_s_;
 };
 
@@ -201,17 +200,17 @@ class Worker {
 
   void judge_there(MutantResult* r) {
     const auto proof = equivalence(*r->mutant, r->op, r->pass, r->dtype);
-    Kernels mutated(request_, r->executor, r->mutant->name,
-                    timeout_s_);  // fresh: static state is a fault, too
+    const std::string& fault = r->mutant->name;
+    Kernels& mutated = start(*r);
     std::string broken;
     for (const Case& c : cases_of(*r, proof ? Tier::kTiny : Tier::kCheck, request_)) {
       if (interrupted()) return;
-      const CheckResult with = mutated.run(c);
+      const CheckResult with = mutated.run(c, fault);
       ++r->cases;
       std::tie(r->pass, r->dtype) = std::tie(c.pass, c.dtype);
       r->case_id = case_id(c);
       if (!is_failure(with.verdict)) continue;
-      const CheckResult without = right(c, r->executor);
+      const CheckResult without = without_fault(c, *r);
       if (without.verdict != Verdict::kPassed) {
         broken = fmt::format("{} without the fault: {}", name_of(without.verdict), without.reason);
         continue;
@@ -223,6 +222,30 @@ class Worker {
       return;
     }
     finish(r, proof, broken);
+  }
+
+  // A process of its own for each fault, because static state is a fault, too. On a GPU, where
+  // processes start slowly and one after the other, wrong arithmetic shares one; without_fault()
+  // tells when what another fault left there is to blame.
+  Kernels& start(const MutantResult& r) {
+    std::unique_ptr<Kernels>& kernels = is_shared(r) ? shared_ : own_;
+    if (kernels == nullptr || !is_shared(r))
+      kernels = std::make_unique<Kernels>(request_, r.executor, r.mutant->name, timeout_s_);
+    return *kernels;
+  }
+  bool is_shared(const MutantResult& r) const {
+    return r.executor == "cuda" && r.mutant->group == MutantGroup::kNumeric && !request_.libraries;
+  }
+
+  // The case without the fault: in the same process where it is shared, and where it fails there,
+  // in another.
+  CheckResult without_fault(const Case& c, const MutantResult& r) {
+    if (is_shared(r)) {
+      const CheckResult result = shared_->run(c, request_.fault_of_baseline);
+      if (result.verdict == Verdict::kPassed) return result;
+      shared_->stop();
+    }
+    return right(c, r.executor);
   }
 
   // Nothing noticed the fault.
@@ -243,7 +266,7 @@ class Worker {
     if (!kernels)
       kernels =
           std::make_unique<Kernels>(request_, executor, request_.fault_of_baseline, timeout_s_);
-    const CheckResult result = kernels->run(c);
+    const CheckResult result = kernels->run(c, request_.fault_of_baseline);
     baseline_->add(key, result);
     return result;
   }
@@ -251,6 +274,7 @@ class Worker {
   const MutantRequest request_;
   double timeout_s_;
   Baseline* baseline_;
+  std::unique_ptr<Kernels> shared_, own_;
   std::map<std::string, std::unique_ptr<Kernels>> without_fault_;
 };
 

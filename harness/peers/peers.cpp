@@ -201,15 +201,15 @@ Readied ready_all(const std::vector<std::string>& names, const Json& measure, co
 }
 
 void measure_peer(const Case& c, const Json& request, const Json& warm, const Ceilings& of_run,
-                  const Emit& emit, double limit_s) {
+                  const Emit& emit, const PeerOptions& options) {
   const Json answer =
-      warm["verdict"] == "passed" ? answer_of(c.impl, request, limit_s, emit) : warm;
+      warm["verdict"] == "passed" ? answer_of(c.impl, request, options.limit_s, emit) : warm;
   if (answer["verdict"] != "passed") {
     const std::string verdict = answer["verdict"], reason = answer["reason"];
     emit_record(emit, "bench", bench_without_samples(c, main_basis(), verdict, reason));
     return;
   }
-  const Ceilings ceilings = block_ceilings(c, of_run, emit);
+  const Ceilings ceilings = options.quick ? of_run : block_ceilings(c, of_run, emit);
   emit_record(emit, "memory", memory_of(c, request, answer["peak_bytes"]));
   for (const Json& t : answer["timings"]) {
     const Timing timing{c.impl, t["basis"], t["samples"], t["verdict"], t["reason"]};
@@ -316,7 +316,7 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   request["rule"] = rule_json(rule);
   request["bases"] = bases_json(options.bases);
   request["l2_bytes"] = device_info().l2_bytes;
-  const std::unique_ptr<Accuracy> accuracy = options.accuracy ? accuracy_once(cell.c) : nullptr;
+  const std::unique_ptr<Accuracy> accuracy = options.quick ? nullptr : accuracy_once(cell.c);
   const Json outputs =
       accuracy ? outputs_request(accuracy->problem(), folder.path() / "small") : Json();
   const Readied readied = ready_all(theirs, request, outputs, options.limit_s, folder.path(), emit);
@@ -329,7 +329,7 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   for (const std::string& name : theirs) {
     Case c = cell.c;
     c.impl = name;
-    measure_peer(c, request, readied.warm.at(name), ceilings, emit, options.limit_s);
+    measure_peer(c, request, readied.warm.at(name), ceilings, emit, options);
   }
   if (!ours_first) measure_ours();
   if (!accuracy) return;

@@ -19,7 +19,9 @@ std::vector<std::string> use(const std::string& names);
 
 struct PeerOptions {
   Bases bases = Bases::kAll;
-  bool accuracy = true;  // whether all are compared with the oracle, on a small case
+  // Times alone: shares of the ceilings of the run instead of those measured again beside each
+  // peer, and nothing is compared with the oracle.
+  bool quick = false;
   // Most time of an answer: torch.compile's first kernel needs half a minute, QuACK's tuning three.
   double limit_s = 280;
 };

@@ -206,7 +206,7 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.seconds_per_cell = options.seconds_per_cell;
   if (!options.plugin.path.empty()) request.measure = plugin::measure_cell;
   if (!options.peers.empty()) {
-    peers::PeerOptions of_peers{.bases = options.bases, .accuracy = options.peers_accuracy};
+    peers::PeerOptions of_peers{.bases = options.bases, .quick = options.quick_peers};
     if (options.select.timeout_s > 0) of_peers.limit_s = options.select.timeout_s;
     request.select.timeout_s = 2 * of_peers.limit_s + kPeerGraceS;  // silent for two answers
     request.measure = [=](const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,

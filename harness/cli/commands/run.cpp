@@ -132,7 +132,7 @@ int bench_of(Session& session, const RunOptions& options) {
   BenchOptions bench = options.bench;
   if (default_executor() == "cuda")
     bench.peers = fmt::format("{}", fmt::join(peers::installed(kPeers), ","));
-  bench.peers_accuracy = options.full;
+  bench.quick_peers = !options.full;
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
   return bench_stage(session, bench);
 }
