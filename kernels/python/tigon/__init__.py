@@ -2,23 +2,30 @@
 """Tigon's fused kernels in Python.
 
 tigon.ops.rms_norm(x, w)                   torch tensors on a CPU or a GPU, with gradients; needs torch
+tigon.patch(model)                         a torch model's norms, gated MLPs and loss by these ops; tigon.unpatch(model)
 tigon.run("rms_norm.forward", x=x, w=w)    NumPy arrays; needs NumPy
 tigon.describe("rms_norm.forward")         formula, tensors and options of an op
 tigon.build_info()                         what this package was built for
 """
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._native import build_info
 from ._numpy import describe, run
 
-__all__ = ["build_info", "describe", "ops", "run"]
+if TYPE_CHECKING:
+    from ._patch.model import patch, unpatch
+
+__all__ = ["build_info", "describe", "ops", "patch", "run", "unpatch"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "ops":
         importlib.import_module("._torch", __name__)  # it says what is missing where there is no torch
         return importlib.import_module(".ops", __name__)
+    if name in ("patch", "unpatch"):
+        importlib.import_module("._torch", __name__)
+        return getattr(importlib.import_module("._patch.model", __name__), name)
     if name == "__version__":
         return build_info()["version"]
     raise AttributeError(f"module 'tigon' has no attribute {name!r}")

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tigon.patch: finds by behaviour what a model is made of, and puts Tigon's ops in its place. Knows no model.
+
+report.py     what was replaced, what was left and why
+become.py     a module gets another forward and gets its own back
+stand_in.py   a module's own code over small tensors
+twin.py       whether a patched module does what the module did: results and gradients
+norm.py, mlp.py, loss.py   what is tried in which modules
+model.py      patch and unpatch
+"""

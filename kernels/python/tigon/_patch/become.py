@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A module gets another forward and gets its own back. Its class is swapped for a subclass with the same name, so
+parameters, hooks, copies, isinstance and what is saved stay as they were."""
+import functools
+from collections.abc import Callable
+from typing import Any, cast
+
+from torch import nn
+
+STATE = "_tigon"
+
+
+@functools.cache
+def _subclass(original: Any, forward: Callable[..., Any], call: Callable[..., Any] | None) -> Any:
+    """One for all modules of a class: torch.compile then sees one class, too."""
+    members: dict[str, Any] = {"forward": forward, "__module__": original.__module__, "__doc__": original.__doc__,
+                               "__qualname__": original.__qualname__}
+    if call is not None:
+        members["__call__"] = call
+    return type(original.__name__, (original,), members)
+
+
+def become(module: nn.Module, forward: Callable[..., Any], state: Any, call: Callable[..., Any] | None = None) -> None:
+    """Gives a module another forward, in place.
+
+    forward: takes the module and what its forward takes; it finds its own class by original(module).
+    state: what forward needs to know; it finds it by state_of(module).
+    call: in place of nn.Module.__call__, which runs the hooks.
+    """
+    original = type(module)
+    module.__class__ = _subclass(cast(Any, original), forward, call)
+    module.__dict__[STATE] = (original, state)
+
+
+def is_changed(module: nn.Module) -> bool:
+    """Whether become() changed the module."""
+    return STATE in module.__dict__
+
+
+def original(module: nn.Module) -> type[nn.Module]:
+    """The class that a changed module had."""
+    found: type[nn.Module] = module.__dict__[STATE][0]
+    return found
+
+
+def state_of(module: nn.Module) -> Any:
+    """The state that become() was given."""
+    return module.__dict__[STATE][1]
+
+
+def restore(module: nn.Module) -> None:
+    """Gives a changed module its own class back."""
+    module.__class__ = original(module)
+    del module.__dict__[STATE]

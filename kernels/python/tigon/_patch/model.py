@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tigon.patch and tigon.unpatch."""
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from . import loss, mlp, norm
+from .become import is_changed, restore, state_of
+from .report import Entry, PatchError, Report
+from .stand_in import likeness
+
+_LAYERS: tuple[Any, ...] = (norm, mlp)
+
+
+def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -> Report:
+    """Puts Tigon's ops into a model, in place: its norms, its gated MLPs, and its loss, which then needs no logits.
+
+    Modules are found by what they compute for small tensors on the CPU, not by their names, so a model of a library that
+    is not known here, or of your own, is patched as well. A module is replaced only if results and gradients of the
+    replaced one agree with its own in float32, and are not worse in bfloat16. All else stays as it is; the report says
+    what and why. Parameters, hooks and what is saved do not change. A patched model is patched anew.
+
+    Arguments:
+        model: any torch module; the loss is replaced in causal language models of Hugging Face transformers.
+        skip_logits: in training with labels, compute the loss without logits; the result's logits are then None. In
+            evaluation there are logits. model(..., skip_logits=True or False) decides for one call.
+        strict: raise an error if anything that looks like a norm, a gated MLP or a loss has to be left.
+
+    Returns:
+        A report: `replaced` and `left` list kind, name and what was done or why not; print() shows them.
+
+    Errors:
+        PatchError (a RuntimeError): with strict=True, something was left, or there was nothing to replace. The model is
+        then as it was. TypeError: `model` is no torch module.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}, but must be a torch.nn.Module")
+    unpatch(model)
+    changes, report = _plan(model, skip_logits)
+    if strict and (report.left or not report.replaced):
+        raise PatchError(report)
+    for change in changes:
+        change()
+    return report
+
+
+def unpatch(model: nn.Module) -> None:
+    """Makes a patched model what it was before tigon.patch, with the parameters that it has now; another model stays as it is.
+
+    Arguments:
+        model: what tigon.patch was given, or a copy of it.
+    """
+    for module in list(model.modules()):
+        if is_changed(module):
+            if isinstance(state_of(module), loss.State) and loss.looks_like(module):
+                loss.restore_function(module)
+            restore(module)
+
+
+def _plan(model: nn.Module, skip_logits: bool) -> tuple[list[Callable[[], None]], Report]:
+    """What is to be done, without doing it."""
+    changes: list[Callable[[], None]] = []
+    report = Report()
+    known: dict[Any, Any] = {}
+    for name, module in model.named_modules():
+        for kind in _LAYERS:
+            if kind.looks_like(module):
+                key = kind.KIND, likeness(module)
+                found = known[key] if key in known else known.setdefault(key, kind.find(module))
+                _note(report, changes, kind.KIND, name, found, functools.partial(kind.apply, module, found))
+        if loss.looks_like(module):
+            recipe = loss.find(module)
+            _note(report, changes, loss.KIND, name, recipe, functools.partial(loss.apply, module, recipe, skip_logits))
+    return changes, report
+
+
+def _note(report: Report, changes: list[Callable[[], None]], kind: str, name: str, found: Any, change: Callable[[], None]) -> None:
+    """Adds what was found, a recipe or a reason, to the report, and a change where it is a recipe."""
+    if isinstance(found, str):
+        report.left.append(Entry(kind, name, found))
+    else:
+        report.replaced.append(Entry(kind, name, str(found)))
+        changes.append(change)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tigon.patch replaced in a model, what it left, and why."""
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A module of a model: `kind` is "norm", "mlp" or "loss"; `what` tells what replaces it, or why it was left."""
+    kind: str
+    name: str
+    what: str
+
+
+@dataclasses.dataclass
+class Report:
+    """Modules of a model by name: those that compute with Tigon's ops now, and those that were left as they are."""
+    replaced: list[Entry] = dataclasses.field(default_factory=list)
+    left: list[Entry] = dataclasses.field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """How many modules of a kind were replaced."""
+        return sum(entry.kind == kind for entry in self.replaced)
+
+    def __str__(self) -> str:
+        lines = [_line(kind, names, what) for (kind, what), names in _groups(self.replaced).items()]
+        lines += [_line(kind, names, f"left, since it {what}") for (kind, what), names in _groups(self.left).items()]
+        return "\n".join(lines or ["nothing was found that could be replaced"])
+
+
+class PatchError(RuntimeError):
+    """With strict=True, something had to be left; `report` tells what. The model is as it was."""
+
+    def __init__(self, report: Report):
+        super().__init__(f"not everything could be replaced:\n{report}")
+        self.report = report
+
+
+def _groups(entries: list[Entry]) -> dict[tuple[str, str], list[str]]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        groups.setdefault((entry.kind, entry.what), []).append(entry.name)
+    return groups
+
+
+def _line(kind: str, names: list[str], what: str) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{kind:4s} {names[0] or 'the model'}{more}: {what}"

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A causal language model's own forward, from its body's result to its loss, over a small body and a small head."""
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .stand_in import stand_in
+
+WIDTH = 8
+INPUTS = {"input_ids": torch.arange(12).reshape(2, 6) % 4}
+LABELS = torch.tensor([[0, 1, -100, 3, 2, 1], [1, 3, 2, -100, -100, 0]])
+VALID = 7  # labels that count, once the first of each row is shifted away
+
+
+class _Outputs(tuple[Tensor, ...]):
+    """What a body gives: its last hidden state, by name and by index; all else that a model may ask for is None."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[0] if name == "last_hidden_state" else None
+
+
+class _Body(nn.Module):
+    """Gives the same hidden states, which are its parameter, for whatever it gets."""
+
+    def __init__(self, hidden: Tensor):
+        super().__init__()
+        self.hidden = nn.Parameter(hidden)
+
+    def forward(self, *args: Any, **named: Any) -> _Outputs:
+        """Its parameter as a body's outputs."""
+        return _Outputs((self.hidden,))
+
+
+def small_model(model: Any, head: nn.Module) -> Any:
+    """The model's code over a small body and head, in float32 on the CPU, and the head's name; or the reason why there is none."""
+    names = {id(child): name for name, child in model.named_children()}
+    body = getattr(model, "base_model_prefix", "")
+    if id(head) not in names or body not in model._modules:
+        return "has its body or its head elsewhere than right below it"
+    random = torch.Generator().manual_seed(4)
+    rows = getattr(head, "out_features", 0)
+    small = nn.Linear(WIDTH, rows, bias=getattr(head, "bias", None) is not None)
+    with torch.no_grad():
+        for parameter in small.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=random) * 4)  # so that a softcap shows
+    children = {**model._modules, names[id(head)]: small, body: _Body(torch.randn(2, 6, WIDTH, generator=random))}
+    return stand_in(model, model._parameters, children), names[id(head)]
