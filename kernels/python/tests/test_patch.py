@@ -2,6 +2,7 @@
 """tigon.patch: a patched model computes what the model did, what cannot be verified stays, and unpatch leaves no trace."""
 import copy
 import importlib.util
+import tempfile
 import unittest
 
 import tigon
@@ -159,6 +160,18 @@ class UseTest(unittest.TestCase):
         for one in (copy.deepcopy(model.train()), model):
             self.assertLessEqual(largest_difference(want, step(one)), 1e-4)
         self.assertEqual(len(calls), 2)
+
+    def test_a_saved_model_is_the_model(self):
+        import transformers
+
+        model = make("llama")
+        want = step(model)
+        tigon.patch(model)
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            loaded = transformers.AutoModelForCausalLM.from_pretrained(folder).train()
+        self.assertIs(type(loaded), transformers.LlamaForCausalLM)
+        self.assertLessEqual(largest_difference(want, step(loaded)), 1e-6)
 
     def test_autocast_and_checkpointing(self):
         model = make("llama")
