@@ -14,18 +14,19 @@ SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "nu
          "head_dim": 16, "vocab_size": 99, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 GPT2 = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 99, "n_positions": 64, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
         "attn_pdrop": 0.0, "bos_token_id": 1, "eos_token_id": 2}
-# Family, settings, and how many norms, gated MLPs and losses it has.
+# Family, settings, and how many norms, gated MLPs, rotary embeddings and losses it has.
 FAMILIES = {
-    "llama": ("llama", SIZES, (5, 2, 1)),
-    "llama tied": ("llama", {**SIZES, "tie_word_embeddings": True}, (5, 2, 1)),
-    "qwen2": ("qwen2", SIZES, (5, 2, 1)),
-    "qwen3": ("qwen3", SIZES, (9, 2, 1)),
-    "gemma2": ("gemma2", SIZES, (9, 2, 1)),  # tied, softcap
-    "mistral": ("mistral", SIZES, (5, 2, 1)),
-    "phi3": ("phi3", SIZES, (5, 2, 1)),
-    "gpt2": ("gpt2", GPT2, (5, 0, 1)),  # tied
-    "granite": ("granite", {**SIZES, "logits_scaling": 4.0}, (5, 2, 1)),
-    "phi": ("phi", SIZES, (3, 0, 1)),  # a bias in its head
+    "llama": ("llama", SIZES, (5, 2, 2, 1)),
+    "llama tied": ("llama", {**SIZES, "tie_word_embeddings": True}, (5, 2, 2, 1)),
+    "qwen2": ("qwen2", SIZES, (5, 2, 2, 1)),
+    "qwen3": ("qwen3", SIZES, (9, 2, 2, 1)),
+    "gemma2": ("gemma2", SIZES, (9, 2, 2, 1)),  # tied, softcap
+    "mistral": ("mistral", SIZES, (5, 2, 2, 1)),
+    "phi3": ("phi3", SIZES, (5, 2, 2, 1)),
+    "gpt2": ("gpt2", GPT2, (5, 0, 0, 1)),  # tied
+    "granite": ("granite", {**SIZES, "logits_scaling": 4.0}, (5, 2, 2, 1)),
+    "glm": ("glm", SIZES, (5, 2, 2, 1)),  # neighbours of the first half of a head
+    "phi": ("phi", SIZES, (3, 0, 2, 1)),  # a bias in its head
 }
 
 
@@ -74,7 +75,7 @@ class FamiliesTest(unittest.TestCase):
                 model = make(name)
                 want, classes, attributes = step(model), [type(m) for m in model.modules()], [list(vars(m)) for m in model.modules()]
                 report = tigon.patch(model, strict=True)
-                self.assertEqual(tuple(report.count(kind) for kind in ("norm", "mlp", "loss")), counts)
+                self.assertEqual(tuple(report.count(kind) for kind in ("norm", "mlp", "rope", "loss")), counts)
                 got = step(model)
                 self.assertEqual(want.keys(), got.keys())
                 self.assertLessEqual(largest_difference(want, got), 1e-4)
@@ -151,7 +152,7 @@ class UseTest(unittest.TestCase):
         generated = model.eval().generate(tokens, max_new_tokens=4, do_sample=False)
         tigon.patch(model.train())
         report = tigon.patch(model)
-        self.assertEqual(len(report.replaced), 8)
+        self.assertEqual(len(report.replaced), 10)
         self.assertEqual(list(model.state_dict()), names)
         self.assertEqual(type(model).__name__, "LlamaForCausalLM")
         self.assertTrue(torch.equal(model.eval().generate(tokens, max_new_tokens=4, do_sample=False), generated))
@@ -262,6 +263,19 @@ class TwistsTest(unittest.TestCase):
             tigon.patch(nn.Linear(2, 2), strict=True)
         with self.assertRaisesRegex(TypeError, "model is a str, but must be a torch.nn.Module"):
             tigon.patch("llama")
+
+    @unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
+    def test_angles_in_another_order_are_left_and_named(self):
+        model = make("llama")
+        own = type(model.model.rotary_emb)
+
+        def forward(self, x, position_ids):
+            return tuple(torch.cat([a[..., :8], a[..., 8:].flip(-1)], -1) for a in own.forward(self, x, position_ids))
+        model.model.rotary_emb.__class__ = type("Shuffled", (own,), {"forward": forward})
+        want = step(model)
+        report = tigon.patch(model)
+        self.assertEqual([(e.kind, e.what) for e in report.left], [("rope", "gets its angles in an order that is not known")] * 2)
+        self.assertLessEqual(largest_difference(want, step(model)), 1e-4)
 
     @unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
     def test_a_loss_with_a_twist_is_left_and_named(self):

@@ -22,7 +22,7 @@ class ReadmeTest(unittest.TestCase):
         names = {}
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(MODEL, names)
-        self.assertEqual(len(printed.getvalue().splitlines()), 3)
+        self.assertEqual(len(printed.getvalue().splitlines()), 4)
         self.assertLess(names["loss"].item(), 4)  # of ln 256 = 5.5
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from . import loss, mlp, norm
+from . import loss, mlp, norm, rotary
 from .become import is_changed, restore, state_of
 from .report import Entry, PatchError, Report
 from .stand_in import likeness
@@ -15,7 +15,7 @@ _LAYERS: tuple[Any, ...] = (norm, mlp)
 
 
 def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -> Report:
-    """Puts Tigon's ops into a model, in place: its norms, its gated MLPs, and its loss, which then needs no logits.
+    """Puts Tigon's ops into a model, in place: its norms, gated MLPs and rotary embeddings, and its loss, which then needs no logits.
 
     Modules are found by what they compute for small tensors on the CPU, not by their names, so a model of a library that
     is not known here, or of your own, is patched as well. A module is replaced only if results and gradients of the
@@ -26,7 +26,7 @@ def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -
         model: any torch module; the loss is replaced in causal language models of Hugging Face transformers.
         skip_logits: in training with labels, compute the loss without logits; the result's logits are then None. In
             evaluation there are logits. model(..., skip_logits=True or False) decides for one call.
-        strict: raise an error if anything that looks like a norm, a gated MLP or a loss has to be left.
+        strict: raise an error if anything that looks like one of these has to be left.
 
     Returns:
         A report: `replaced` and `left` list kind, name and what was done or why not; print() shows them.
@@ -64,12 +64,16 @@ def _plan(model: nn.Module, skip_logits: bool) -> tuple[list[Callable[[], None]]
     changes: list[Callable[[], None]] = []
     report = Report()
     known: dict[Any, Any] = {}
+    tables = rotary.tables_of(model)
     for name, module in model.named_modules():
         for kind in _LAYERS:
             if kind.looks_like(module):
                 key = kind.KIND, likeness(module)
                 found = known[key] if key in known else known.setdefault(key, kind.find(module))
                 _note(report, changes, kind.KIND, name, found, functools.partial(kind.apply, module, found))
+        if rotary.looks_like(module):
+            turns = rotary.find(module, tables)
+            _note(report, changes, rotary.KIND, name, turns, functools.partial(rotary.apply, module, turns))
         if loss.looks_like(module):
             recipe = loss.find(module)
             _note(report, changes, loss.KIND, name, recipe, functools.partial(loss.apply, module, recipe, skip_logits))
