@@ -160,7 +160,8 @@ class UseTest(unittest.TestCase):
         model.lm_head.register_forward_hook(lambda *given: calls.append(1))
         for one in (copy.deepcopy(model.train()), model):
             self.assertLessEqual(largest_difference(want, step(one)), 1e-4)
-        self.assertEqual(len(calls), 2)
+            self.assertIsNone(one(**batch()).logits)
+        self.assertEqual(len(calls), 4)
 
     def test_a_saved_model_is_the_model(self):
         import transformers
@@ -177,10 +178,13 @@ class UseTest(unittest.TestCase):
     def test_autocast_and_checkpointing(self):
         model = make("llama")
         exact = step(model)
+        dtypes = []
+        model.model.norm.register_forward_hook(lambda module, given, result: dtypes.append(result.dtype))
         with torch.autocast("cpu", torch.bfloat16):
             plain = step(model)
             tigon.patch(model)
             got = step(model)
+        self.assertEqual(dtypes, [torch.float32] * 2)
         for n, w in exact.items():
             self.assertLessEqual(rms(got[n] - w), 1.5 * rms(plain[n] - w) + 2**-9 * rms(w), n)
         model.gradient_checkpointing_enable()
@@ -213,6 +217,14 @@ class DetachedNorm(TwistedNorm):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps).detach() * self.weight
 
 
+class Float32Norm(TwistedNorm):
+    """An RMSNorm whose result is float32 for every dtype."""
+
+    def forward(self, x):
+        x = x.float()
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight.float()
+
+
 class Scaled(TwistedNorm):
     """An RMSNorm under a name that tells nothing, with an eps that is not a usual one."""
 
@@ -239,7 +251,7 @@ class Mlp(nn.Module):
 
 class TwistsTest(unittest.TestCase):
     def test_a_norm_or_an_mlp_with_a_twist_is_left_and_named(self):
-        layers = {"clipped": TwistedNorm(16), "detached": DetachedNorm(16), "limited": Mlp(limit=7.0), "dropped": Mlp(dropout=0.1),
+        layers = {"clipped": TwistedNorm(16), "detached": DetachedNorm(16), "float32": Float32Norm(16), "limited": Mlp(limit=7.0), "dropped": Mlp(dropout=0.1),
                   "scaled": Scaled(16), "mlp": Mlp(), "layer_norm": nn.LayerNorm(16), "no_bias": nn.LayerNorm(16, bias=False),
                   "rms_norm": nn.RMSNorm(16)}
         model = nn.ModuleDict(layers)
@@ -250,7 +262,8 @@ class TwistsTest(unittest.TestCase):
         self.assertIn("the gradient of input differs by", left["detached"])
         self.assertIn("computes something else", left["limited"])
         self.assertEqual(left["dropped"], "gives something else in training than in evaluation")
-        self.assertEqual(len(left), 4)
+        self.assertEqual(left["float32"], "gives torch.float32 for torch.bfloat16, and its op torch.bfloat16")
+        self.assertEqual(len(left), 5)
         self.assertIn("norm clipped: left, since it is neither", str(report))
 
     def test_strict_raises_and_changes_nothing(self):

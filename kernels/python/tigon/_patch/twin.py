@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a patched module does what the module did: its results and the gradients of all that goes in, on small tensors.
 
-In float32 both must agree but for the order of sums. In bfloat16 the patched module may not be worse than the module
-itself, both measured from the module in float32.
+In float32 both must agree but for the order of sums. In bfloat16 the patched module gives the same dtype, and may not be
+worse than the module itself, both measured from the module in float32.
 """
 import copy
 from collections.abc import Callable, Sequence
@@ -38,8 +38,12 @@ def why_not(module: nn.Module, patched: nn.Module, calls: Sequence[Call]) -> str
 
 def _why_worse(module: nn.Module, patched: nn.Module, call: Call) -> str | None:
     rounded = _converted(module, torch.bfloat16)
-    exact = _converted(rounded, torch.float32)
-    want, plain, got = (step(m, call) for m in (exact, rounded, _converted(patched, torch.bfloat16)))
+    exact, tried = _converted(rounded, torch.float32), _converted(patched, torch.bfloat16)
+    with torch.no_grad():
+        dtypes = call(rounded).dtype, call(tried).dtype
+    if dtypes[0] != dtypes[1]:
+        return f"gives {dtypes[0]} for torch.bfloat16, and its op {dtypes[1]}"
+    want, plain, got = (step(m, call) for m in (exact, rounded, tried))
     for name, w in want.items():
         allowed = WORSE * _rms(plain[name] - w) + ROUNDING * _rms(w)
         if not _rms(got[name] - w) <= allowed:
