@@ -198,6 +198,16 @@ class UseTest(unittest.TestCase):
         torch.testing.assert_close(compiled(**batch(), use_cache=False).detach(), want["loss"])
 
 
+@unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
+class SurveyTest(unittest.TestCase):
+    def test_a_line_of_the_table(self):
+        from tigon import survey
+
+        self.assertIn("llama", survey.families())
+        self.assertRegex(survey.line("llama"), r"^llama +5 +2 +2 +1 +\d\.\de-0[678]$")
+        self.assertRegex(survey.line("nothing"), "^nothing +not tried: ")
+
+
 class TwistedNorm(nn.Module):
     """An RMSNorm, but large values are clipped."""
 
@@ -223,6 +233,21 @@ class Float32Norm(TwistedNorm):
     def forward(self, x):
         x = x.float()
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight.float()
+
+
+class CoarseNorm(TwistedNorm):
+    """What Float32Norm gives, in the dtype of x, but off by 2% in bfloat16."""
+
+    def forward(self, x):
+        y = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps) * self.weight.float()
+        return (y * 1.02 if x.dtype == torch.bfloat16 else y).to(x.dtype)
+
+
+class FineNorm(Float32Norm):
+    """The same, and right in bfloat16."""
+
+    def forward(self, x):
+        return Float32Norm.forward(self, x).to(x.dtype)
 
 
 class Scaled(TwistedNorm):
@@ -265,6 +290,14 @@ class TwistsTest(unittest.TestCase):
         self.assertEqual(left["float32"], "gives torch.float32 for torch.bfloat16, and its op torch.bfloat16")
         self.assertEqual(len(left), 5)
         self.assertIn("norm clipped: left, since it is neither", str(report))
+
+    def test_what_is_worse_in_bf16_only_is_refused(self):
+        from tigon._patch import twin
+
+        fine, coarse = (twin.Fed(norm(16), torch.randn(8, 16)) for norm in (FineNorm, CoarseNorm))
+        coarse.input = fine.input
+        self.assertRegex(twin.why_not(fine, coarse, [twin.fed(1.0)]), "would be worse in bf16: the result is off by")
+        self.assertIsNone(twin.why_not(coarse, fine, [twin.fed(1.0)]))
 
     def test_strict_raises_and_changes_nothing(self):
         model = nn.ModuleDict({"good": Scaled(16), "bad": TwistedNorm(16)})

@@ -48,14 +48,14 @@ def _is_linear(module: nn.Module) -> bool:
 
 
 def _roles(module: nn.Module) -> list[tuple[str, ...]]:
-    """The layers in all roles that their sizes allow: (gate, up, down) or (gate with up, down)."""
+    """The layers in all roles that their sizes allow: (gate, up, down) or (gate with up, down). Square ones are an attention's."""
     layers: dict[str, tuple[Any, Any]] = {n: (c.in_features, c.out_features) for n, c in module.named_children() if _is_linear(c)}
     if len(layers) not in (2, 3):
         return []
     fits = []
     for *first, down in itertools.permutations(layers):
         hidden, width = layers[down]
-        if all(layers[name] == (width, hidden * (2 if len(first) == 1 else 1)) for name in first):
+        if hidden != width and all(layers[name] == (width, hidden * (2 if len(first) == 1 else 1)) for name in first):
             fits.append((*first, down))
     return fits
 
