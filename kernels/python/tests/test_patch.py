@@ -182,7 +182,8 @@ class UseTest(unittest.TestCase):
         model.model.norm.register_forward_hook(lambda module, given, result: dtypes.append(result.dtype))
         with torch.autocast("cpu", torch.bfloat16):
             plain = step(model)
-            tigon.patch(model)
+            with torch.no_grad():
+                self.assertEqual(len(tigon.patch(model, strict=True).replaced), 10)
             got = step(model)
         self.assertEqual(dtypes, [torch.float32] * 2)
         for n, w in exact.items():

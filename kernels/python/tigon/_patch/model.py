@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon.patch and tigon.unpatch."""
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch import nn
 
 from . import loss, mlp, norm, rotary
@@ -38,7 +40,8 @@ def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}, but must be a torch.nn.Module")
     unpatch(model)
-    changes, report = _plan(model, skip_logits)
+    with _usual_settings():
+        changes, report = _plan(model, skip_logits)
     if strict and (report.left or not report.replaced):
         raise PatchError(report)
     for change in changes:
@@ -57,6 +60,19 @@ def unpatch(model: nn.Module) -> None:
             if isinstance(state_of(module), loss.State) and loss.looks_like(module):
                 loss.restore_function(module)
             restore(module)
+
+
+@contextlib.contextmanager
+def _usual_settings() -> Iterator[None]:
+    """Modules are tried as outside of all contexts that a caller may be in, and his random numbers stay as they are."""
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), torch.device("cpu"), \
+                torch.autocast("cpu", enabled=False):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def _plan(model: nn.Module, skip_logits: bool) -> tuple[list[Callable[[], None]], Report]:
