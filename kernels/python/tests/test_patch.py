@@ -163,6 +163,13 @@ class UseTest(unittest.TestCase):
             self.assertIsNone(one(**batch()).logits)
         self.assertEqual(len(calls), 4)
 
+    def test_modules_take_their_argument_by_name_too(self):
+        model, x = make("llama"), torch.randn(1, 3, 64)
+        tigon.patch(model)
+        layer = model.model.layers[0]
+        self.assertTrue(torch.equal(layer.input_layernorm(hidden_states=x), layer.input_layernorm(x)))
+        self.assertTrue(torch.equal(layer.mlp(x=x), layer.mlp(x)))
+
     def test_a_saved_model_is_the_model(self):
         import transformers
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .. import ops
 from . import twin
 from .become import become, original, state_of
-from .plain import are_usable
+from .plain import are_usable, only_one
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
 
 KIND = "mlp"
@@ -33,11 +33,12 @@ class Recipe:
         return f"{'swiglu' if self.activation == 'silu' else 'geglu'}, activation={self.activation}, layout={self.layout}"
 
 
-def forward(self: nn.Module, x: Tensor, *others: Any, **named: Any) -> Any:
+def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
     """The MLP with Tigon's op; the module's own code for what the op does not take."""
     recipe: Recipe = state_of(self)
-    if others or named or not are_usable(x):
-        return original(self).forward(self, x, *others, **named)
+    x = only_one(given, named)
+    if x is None or not are_usable(x):
+        return original(self).forward(self, *given, **named)
     gate = getattr(self, recipe.gate)(x)
     up = getattr(self, recipe.up)(x) if recipe.up else None
     return getattr(self, recipe.down)(ops.gated(gate, up, recipe.activation, recipe.layout))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .. import ops
 from . import twin
 from .become import become, original, state_of
-from .plain import are_usable, without_autocast
+from .plain import are_usable, only_one, without_autocast
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
 
 KIND = "norm"
@@ -39,13 +39,14 @@ class Recipe:
         return ops.layer_norm(x, w, b, self.eps)
 
 
-def forward(self: nn.Module, x: Tensor, *others: Any, **named: Any) -> Any:
+def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
     """The norm by Tigon's op; the module's own code for what the op does not take."""
     recipe: Recipe = state_of(self)
     w = self._parameters[recipe.weight] if recipe.weight else None
     b = self._parameters[recipe.bias] if recipe.bias else None
-    if others or named or not are_usable(x, w, b):
-        return original(self).forward(self, x, *others, **named)
+    x = only_one(given, named)
+    if x is None or not are_usable(x, w, b):
+        return original(self).forward(self, *given, **named)
     with without_autocast(x):
         return recipe.run(x, w, b)
 
