@@ -206,16 +206,6 @@ class UseTest(unittest.TestCase):
         torch.testing.assert_close(compiled(**batch(), use_cache=False).detach(), want["loss"])
 
 
-@unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
-class SurveyTest(unittest.TestCase):
-    def test_a_line_of_the_table(self):
-        from tigon import survey
-
-        self.assertIn("llama", survey.families())
-        self.assertRegex(survey.line("llama"), r"^llama +5 +2 +2 +1 +\d\.\de-0[678]$")
-        self.assertRegex(survey.line("nothing"), "^nothing +not tried: ")
-
-
 class TwistedNorm(nn.Module):
     """An RMSNorm, but large values are clipped."""
 

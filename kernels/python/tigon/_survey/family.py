@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One family of models: a small one is patched, its training step compared with the one before, and unpatched."""
+import copy
+import dataclasses
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._patch.model import patch, unpatch
+from .._patch.report import Report
+from .steps import Step, batch, difference, distance, same_bits, step
+from .tiny import tiny_models
+
+TOLERANCE = 1e-4  # float32: sums in another order, through all layers
+# bfloat16: two runs of one model whose roundings differ are that far apart by chance.
+WORSE = 1.5
+SAME, DIFFERENT, NOT_TRIED = "same", "DIFFERENT", "not tried"
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a family: `verdict` is "same", "DIFFERENT" or "not tried", `why` says why it is one of the last two."""
+    family: str
+    verdict: str
+    why: str = ""
+    replaced: dict[str, int] = dataclasses.field(default_factory=dict)  # modules by kind
+    left: dict[str, int] = dataclasses.field(default_factory=dict)  # modules by kind and reason
+    apart: float = 0.0  # patched and not, in float32
+    bf16: float = 0.0  # error of the patched model's gradients over that of the model's own, both from float32
+
+
+def survey(family: str) -> Result:
+    """Never raises: what goes wrong is the result."""
+    try:
+        model, given, want = _runs(family)
+    except Exception as error:  # noqa: BLE001 - transformers' own
+        return Result(family, NOT_TRIED, _line(error))
+    try:
+        return _compare(family, model, given, want)
+    except Exception as error:  # noqa: BLE001 - a patched model must do what the model does
+        return Result(family, DIFFERENT, _line(error))
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+
+
+def _runs(family: str) -> tuple[nn.Module, dict[str, Any], Step]:
+    """The first small model that makes a training step, and does the same one twice."""
+    failed: Exception | None = None
+    for model in tiny_models(family):
+        given = batch(model.config.get_text_config().vocab_size)  # type: ignore[operator,union-attr]
+        try:
+            want = step(model, given)
+            apart, where = difference(want, step(model, given))
+        except Exception as error:  # noqa: BLE001 - the next one may run
+            failed = failed or error
+            continue
+        if apart <= TOLERANCE / 10:
+            return model, given, want
+        failed = failed or RuntimeError(f"two steps of the model itself differ by {apart:.1e} in {where}")
+    raise failed or RuntimeError("there is no small model")
+
+
+def _compare(family: str, model: nn.Module, given: dict[str, Any], want: Step) -> Result:
+    report = patch(model)
+    result = Result(family, SAME, replaced={e.kind: report.count(e.kind) for e in report.replaced}, left=_reasons(report))
+    result.apart, where = difference(want, step(model, given))
+    unpatch(model)
+    if not result.apart <= TOLERANCE:
+        result.verdict, result.why = DIFFERENT, f"{where} differs by {result.apart:.1e}"
+    elif not same_bits(want, step(model, given)):
+        result.verdict, result.why = DIFFERENT, "unpatched it is not what it was"
+    else:
+        _compare_bf16(result, model, given)
+    return result
+
+
+def _reasons(report: Report) -> dict[str, int]:
+    reasons: dict[str, int] = {}
+    for entry in report.left:
+        reason = f"{entry.kind} {entry.what}"
+        reasons[reason] = reasons.get(reason, 0) + 1
+    return reasons
+
+
+def _compare_bf16(result: Result, model: nn.Module, given: dict[str, Any]) -> None:
+    """A model that does not run in bfloat16 is not compared in it."""
+    rounded = model.bfloat16()
+    exact = step(copy.deepcopy(rounded).float(), given)
+    try:
+        plain = distance(exact, step(rounded, given))
+    except RuntimeError:
+        return
+    patch(rounded)
+    result.bf16 = distance(exact, step(rounded, given)) / max(plain, torch.finfo(torch.bfloat16).eps)
+    unpatch(rounded)
+    if not result.bf16 <= WORSE:
+        result.verdict, result.why = DIFFERENT, f"in bf16 its gradients are {result.bf16:.1f} times as wrong as the model's own"
