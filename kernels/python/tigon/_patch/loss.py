@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .. import ops
 from . import twin
-from .become import become, original, state_of
+from .become import STATE, become, original, state_of
 from .plain import are_usable
 from .small_model import INPUTS, LABELS, VALID, small_model
 from .stand_in import has_code_of_its_own
@@ -57,6 +57,7 @@ class State:
     """Of a patched model and of its head, which share the slot."""
     recipe: Recipe
     slot: Slot
+    head: str = ""  # its name below the model
     skip_logits: bool = True
     replaced: Any = None  # the model's own loss function
     had_function: bool = False  # the model itself, not its class, had one
@@ -81,7 +82,7 @@ def model_forward(self: nn.Module, *args: Any, labels: Tensor | None = None, ski
     state: State = state_of(self)
     skip = self.training and state.skip_logits if skip_logits is None else skip_logits
     given = named if labels is None else {**named, "labels": labels}
-    if labels is None or not skip:
+    if labels is None or not skip or not _is_as_patched(self, state.head, state.slot):
         return original(self).forward(self, *args, **given)
     slot = state.slot
     slot.clear()
@@ -96,6 +97,12 @@ def model_forward(self: nn.Module, *args: Any, labels: Tensor | None = None, ski
     finally:
         slot.clear()
     return _without_logits(result) if made else result
+
+
+def _is_as_patched(model: nn.Module, head: str, slot: Slot) -> bool:
+    """Whether the head is still the one that was changed, not one that wraps it, and the loss function still ours."""
+    state = vars(model._modules[head]).get(STATE, (None, None))[1]
+    return isinstance(state, State) and state.slot is slot and isinstance(vars(model).get("_loss_function"), Loss)
 
 
 def _without_logits(result: Any) -> Any:
@@ -189,7 +196,7 @@ def _numbers(config: Any) -> list[float]:
 def _verified(small: Any, name: str, recipe: Recipe) -> Recipe | str:
     patched = copy.copy(small)
     patched.__dict__["_modules"] = {**small._modules, name: copy.copy(small._modules[name])}
-    _change(patched, patched._modules[name], recipe, skip_logits=True)
+    _change(patched, name, recipe, skip_logits=True)
     small.training = patched.training = True
     plain = {"labels": LABELS}
     calls = [functools.partial(_loss_of, given=given) for given in (plain, {**plain, "num_items_in_batch": torch.tensor(2 * VALID)})]
@@ -202,14 +209,15 @@ def _loss_of(model: Any, given: dict[str, Any]) -> Any:
 
 def apply(model: nn.Module, recipe: Any, skip_logits: bool) -> None:
     """Puts the op behind the model's body."""
-    _change(model, _head(model), cast(Recipe, recipe), skip_logits)
+    head = _head(model)
+    _change(model, next(name for name, child in model.named_children() if child is head), cast(Recipe, recipe), skip_logits)
 
 
-def _change(model: Any, head: nn.Module, recipe: Recipe, skip_logits: bool) -> None:
+def _change(model: Any, head: str, recipe: Recipe, skip_logits: bool) -> None:
     slot = Slot()
-    state = State(recipe, slot, skip_logits, vars(model).get("_loss_function"), "_loss_function" in vars(model))
+    state = State(recipe, slot, head, skip_logits, vars(model).get("_loss_function"), "_loss_function" in vars(model))
     function = Loss(slot, model.loss_function)
-    become(head, head_forward, State(recipe, slot), head_call)
+    become(model._modules[head], head_forward, State(recipe, slot), head_call)
     become(model, _with_signature(type(model).forward), state)
     model.loss_function = function
 
