@@ -8,6 +8,7 @@ from unittest import mock
 
 import torch
 from tigon import survey
+from tigon._patch import become
 from tigon._survey import family
 
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
@@ -40,7 +41,8 @@ class SurveyTest(unittest.TestCase):
 
         def patch(model):
             report = own(model)
-            model.model.norm.weight.data *= 1.001
+            become.restore(model.model.norm)
+            become.become(model.model.norm, lambda self, x: become.original(self).forward(self, x) * 1.001, None)
             return report
         with mock.patch.object(family, "patch", patch):
             code, lines = run("llama")

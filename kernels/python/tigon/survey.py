@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m tigon.survey: patches a small model of every causal language model family of the transformers that is installed.
 
-A family is the same if loss and gradients of a training step are within 1e-4 in float32, its gradients in bfloat16 no
-worse than the model's own, and the unpatched model has its own bits again. The exit code is 1 if a patched family is
-not the same. A family whose small model does not run is not tried, and says why.
+A family is the same if loss and gradients of a training step are within 1e-4 in float32 (or as near to float64 as the
+model's own are), its gradients in bfloat16 no worse than the model's own, and the unpatched model has its own bits
+again. The exit code is 1 if a patched family is not the same. A family whose small model does not run is not tried, and says why.
 """
 import argparse
 import collections
@@ -56,7 +56,8 @@ def results(chosen: list[str]) -> Iterator[Result]:
 def row(result: Result) -> str:
     """A line of the table, and one below it for each reason why something was left."""
     counts = " ".join(f"{result.replaced.get(kind, 0) or '-':>7}" for kind in KINDS)
-    numbers = f"{result.apart:8.1e} {result.bf16:5.2f}" if result.verdict != NOT_TRIED else " " * 14
+    bf16 = f"{result.bf16:5.2f}" if result.bf16 else f"{'-':>5}"
+    numbers = f"{result.apart:8.1e} {bf16}" if result.verdict != NOT_TRIED else " " * 14
     lines = [f"{result.family:28.28} {counts} {numbers}  {result.verdict}{': ' + result.why if result.why else ''}"]
     lines += [f"{'':28} {count} left: {reason}" for reason, count in result.left.items()]
     return "\n".join(lines)

@@ -27,17 +27,17 @@ def step(model: nn.Module, given: dict[str, Any]) -> Step:
     return {"the loss": loss.detach().clone(), **gradients}
 
 
+def errors(want: Step, got: Step) -> dict[str, float]:
+    """How far each tensor is off, of its largest value, or of a thousandth of the largest gradient where that is more."""
+    floor = 1e-3 * max((w.abs().max().item() for n, w in want.items() if n != "the loss"), default=0.0)
+    return {n: (got[n] - w).abs().max().item() / max(w.abs().max().item(), floor, 1e-30) for n, w in want.items()}
+
+
 def difference(want: Step, got: Step) -> tuple[float, str]:
-    """The largest difference and where it is: of a tensor's largest value, or of a thousandth of the largest gradient where that is more."""
+    """The largest error and where it is; infinite where others have gradients, or one of them is no number."""
     if want.keys() != got.keys():
         return float("inf"), "which parameters have gradients"
-    floor = 1e-3 * max((w.abs().max().item() for n, w in want.items() if n != "the loss"), default=0.0)
-    worst = 0.0, ""
-    for name, w in want.items():
-        apart = (got[name] - w).abs().max().item() / max(w.abs().max().item(), floor, 1e-30)
-        if not apart <= worst[0]:  # also true for NaN
-            worst = apart, name
-    return worst
+    return max((float("inf") if e != e else e, n) for n, e in errors(want, got).items())
 
 
 def distance(exact: Step, got: Step) -> float:
