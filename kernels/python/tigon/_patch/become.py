@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module gets another forward and gets its own back. Its class is swapped for a subclass with the same name, so
+"""A module gets another forward, or another method, and gets its own back. Its class is swapped for a subclass with the same name, so
 parameters, hooks, copies, isinstance and what is saved stay as they were."""
 import functools
 from collections.abc import Callable
@@ -11,24 +11,25 @@ STATE = "_tigon"
 
 
 @functools.cache
-def _subclass(original: Any, forward: Callable[..., Any], call: Callable[..., Any] | None) -> Any:
+def _subclass(original: Any, name: str, method: Callable[..., Any], call: Callable[..., Any] | None) -> Any:
     """One for all modules of a class: torch.compile then sees one class, too."""
-    members: dict[str, Any] = {"forward": forward, "__module__": original.__module__, "__doc__": original.__doc__,
+    members: dict[str, Any] = {name: method, "__module__": original.__module__, "__doc__": original.__doc__,
                                "__qualname__": original.__qualname__}
     if call is not None:
         members["__call__"] = call
     return type(original.__name__, (original,), members)
 
 
-def become(module: nn.Module, forward: Callable[..., Any], state: Any, call: Callable[..., Any] | None = None) -> None:
-    """Gives a module another forward, in place.
+def become(module: nn.Module, method: Callable[..., Any], state: Any, call: Callable[..., Any] | None = None,
+           name: str = "forward") -> None:
+    """Gives a module another method, in place.
 
-    forward: takes the module and what its forward takes; it finds its own class by original(module).
-    state: what forward needs to know; it finds it by state_of(module).
+    method: takes the module and what the method of this name takes; it finds the module's own class by original(module).
+    state: what the method needs to know; it finds it by state_of(module).
     call: in place of nn.Module.__call__, which runs the hooks.
     """
     original = type(module)
-    module.__class__ = _subclass(cast(Any, original), forward, call)
+    module.__class__ = _subclass(cast(Any, original), name, method, call)
     module.__dict__[STATE] = (original, state)
 
 

@@ -19,7 +19,7 @@ from .. import ops
 from . import twin
 from .become import STATE, become, original, state_of
 from .plain import are_usable
-from .small_model import INPUTS, LABELS, VALID, small_model
+from .small_model import LABELS, VALID, inputs_of, small_model
 from .stand_in import has_code_of_its_own
 
 KIND = "loss"
@@ -169,7 +169,7 @@ def _recipe(small: Any, head: nn.Module) -> Recipe | str:
     seen: list[Tensor] = []
     handle = head.register_forward_hook(lambda module, given, made: seen.append(made))
     with torch.no_grad():
-        logits = small(**INPUTS).logits
+        logits = small(**inputs_of(small)).logits
     handle.remove()
     if len(seen) != 1 or seen[0].shape != logits.shape:
         return f"calls its head {len(seen)} times, or changes the shape of what that gives"
@@ -204,7 +204,7 @@ def _verified(small: Any, name: str, recipe: Recipe) -> Recipe | str:
 
 
 def _loss_of(model: Any, given: dict[str, Any]) -> Any:
-    return model(**INPUTS, **given).loss
+    return model(**inputs_of(model), **given).loss
 
 
 def apply(model: nn.Module, recipe: Any, skip_logits: bool) -> None:

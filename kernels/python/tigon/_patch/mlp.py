@@ -16,7 +16,7 @@ from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
 
 KIND = "mlp"
 Activation = Literal["silu", "gelu", "gelu_tanh"]
-_ACTIVATIONS: tuple[Activation, ...] = ("silu", "gelu_tanh", "gelu")
+ACTIVATIONS: tuple[Activation, ...] = ("silu", "gelu_tanh", "gelu")
 _IN, _HIDDEN = 8, 12  # of the small layers
 
 
@@ -103,7 +103,7 @@ def _small(module: nn.Module, names: tuple[str, ...]) -> nn.Module:
 
 def _recipes(names: tuple[str, ...]) -> Iterator[Recipe]:
     layouts: tuple[ops.Layout, ...] = ("gate_first", "up_first") if len(names) == 2 else ("separate",)
-    for activation in _ACTIVATIONS:
+    for activation in ACTIVATIONS:
         for layout in layouts:
             yield Recipe(names[0], names[1] if len(names) == 3 else None, names[-1], activation, layout)
 

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import loss, mlp, norm, rotary
+from . import experts, loss, mlp, norm, rotary
 from .become import is_changed, restore, state_of
 from .report import Entry, PatchError, Report
 from .stand_in import likeness
 
-_LAYERS: tuple[Any, ...] = (norm, mlp)
+_LAYERS: tuple[Any, ...] = (norm, mlp, experts)
 
 
 def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -> Report:
-    """Puts Tigon's ops into a model, in place: its norms, gated MLPs and rotary embeddings, and its loss, which then needs no logits.
+    """Puts Tigon's ops into a model, in place: its norms, gated MLPs and experts, rotary embeddings, and its loss without logits.
 
     Modules are found by what they compute for small tensors on the CPU, not by their names, so a model of a library that
     is not known here, or of your own, is patched as well. A module is replaced only if results and gradients of the

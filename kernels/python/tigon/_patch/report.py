@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A module of a model: `kind` is "norm", "mlp", "rope" or "loss"; `what` tells what replaces it, or why it was left."""
+    """A module of a model: `kind` is "norm", "mlp", "experts", "rope" or "loss"; `what` tells what replaces it, or why it was left."""
     kind: str
     name: str
     what: str

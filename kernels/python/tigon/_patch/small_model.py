@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A causal language model's own forward, from its body's result to its loss, over a small body and a small head."""
+import inspect
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from .stand_in import stand_in
 
 WIDTH = 8
-INPUTS = {"input_ids": torch.arange(12).reshape(2, 6) % 4}
+_TOKENS = torch.arange(12).reshape(2, 6) % 4
 LABELS = torch.tensor([[0, 1, -100, 3, 2, 1], [1, 3, 2, -100, -100, 0]])
 VALID = 7  # labels that count, once the first of each row is shifted away
 
@@ -32,6 +33,12 @@ class _Body(nn.Module):
     def forward(self, *args: Any, **named: Any) -> _Outputs:
         """Its parameter as a body's outputs."""
         return _Outputs((self.hidden,))
+
+
+def inputs_of(model: nn.Module) -> dict[str, Any]:
+    """What a small model is called with, but for labels. What a mixture of experts adds to its loss is its routers', which are in no small body."""
+    has_routers = "output_router_logits" in inspect.signature(type(model).forward).parameters
+    return {"input_ids": _TOKENS, **({"output_router_logits": False} if has_routers else {})}
 
 
 def small_model(model: Any, head: nn.Module) -> Any:
