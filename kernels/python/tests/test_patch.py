@@ -297,6 +297,27 @@ class TwistsTest(unittest.TestCase):
         self.assertRegex(twin.why_not(fine, coarse, [twin.fed(1.0)]), "would be worse in bf16: the result is off by")
         self.assertIsNone(twin.why_not(coarse, fine, [twin.fed(1.0)]))
 
+    def test_calls_that_the_ops_do_not_take_run_the_modules_own_code(self):
+        model = nn.ModuleDict({"norm": nn.LayerNorm(16), "mlp": Mlp()})
+        x, angles = torch.randn(3, 16), torch.rand(1, 3, 16, requires_grad=True)
+        calls = [lambda: model["norm"](input=x), lambda: model["mlp"](x=x), lambda: model["norm"](x[0]), lambda: model["mlp"](x[0]),
+                 lambda: copy.deepcopy(model).double()["norm"](x.double())]
+        want = [call() for call in calls]
+        self.assertEqual(len(tigon.patch(model, strict=True).replaced), 2)
+        for call, w in zip(calls, want):
+            self.assertTrue(torch.equal(call(), w))
+
+        from tigon._patch import rotary
+
+        def turn(q, k, cos, sin):
+            return tuple(x * cos[:, None] + torch.cat([-x[..., 8:], x[..., :8]], -1) * sin[:, None] for x in (q, k))
+        turned = rotary._turning(rotary.Recipe("turn", turn, "halves", False))
+        q = torch.randn(1, 2, 3, 16)
+        turned(q, q, angles.cos(), angles.sin())[0].sum().backward()
+        self.assertGreater(angles.grad.abs().max(), 0)
+        fixed = angles.detach()
+        self.assertEqual(turned(q.bfloat16(), q.bfloat16(), fixed.cos(), fixed.sin())[0].dtype, torch.float32)
+
     def test_strict_raises_and_changes_nothing(self):
         model = nn.ModuleDict({"good": Scaled(16), "bad": TwistedNorm(16)})
         with self.assertRaisesRegex(RuntimeError, "norm bad: left, since it is neither RMSNorm nor LayerNorm") as caught:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .. import ops
 from . import twin
 from .become import become, original, state_of
-from .plain import are_usable, only_one, without_autocast
+from .plain import are_usable, without_autocast
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
 
 KIND = "norm"
@@ -44,18 +44,22 @@ def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
     recipe: Recipe = state_of(self)
     w = self._parameters[recipe.weight] if recipe.weight else None
     b = self._parameters[recipe.bias] if recipe.bias else None
-    x = only_one(given, named)
-    if x is None or not are_usable(x, w, b):
+    if named or len(given) != 1 or not are_usable(*given, w, b) or _is_made_float32(recipe, *given):
         return original(self).forward(self, *given, **named)
-    with without_autocast(x):
-        return recipe.run(x, w, b)
+    with without_autocast(*given):
+        return recipe.run(*given, w, b)
+
+
+def _is_made_float32(recipe: Recipe, x: Tensor) -> bool:
+    """Autocast on a GPU has a list of functions that give float32; torch's layer norm is one of them."""
+    return recipe.op == "layer_norm" and x.dtype != torch.float32 and torch.is_autocast_enabled(x.device.type)
 
 
 def looks_like(module: nn.Module) -> bool:
-    """Whether a module is worth a try: at most two vectors, nothing below it; its name only decides whether it is worth a word."""
+    """Whether a module is worth a try: one or two vectors, nothing below it; a name only decides whether it is worth a word."""
     shapes = [p.shape for p in module.parameters(recurse=False)]
     vectors = 0 < len(shapes) <= 2 and all(len(s) == 1 for s in shapes) and len(set(shapes)) == 1
-    return vectors and not list(module.children()) or "norm" in type(module).__name__.lower()
+    return not list(module.children()) and (vectors or "norm" in type(module).__name__.lower())
 
 
 def find(module: nn.Module) -> Recipe | str:

@@ -56,11 +56,17 @@ def _turning(recipe: Recipe) -> Function:
         is_usual = not others and unsqueeze_dim == 1 and q.dim() == 4 and cos.dim() == 3
         columns = cos.shape[-1] * 2 // repeats
         fits = columns == q.shape[-1] or (recipe.partial and columns < q.shape[-1])
-        if not is_usual or not fits or not are_usable(q, k):
+        if not is_usual or not fits or not are_usable(q, k) or not _are_plain(cos, sin, q):
             return function(q, k, cos, sin, *others, **({} if unsqueeze_dim == 1 else {"unsqueeze_dim": unsqueeze_dim}))
         return ops.rope_heads_first(q, k, _once(recipe.table, cos), _once(recipe.table, sin), interleaved=recipe.interleaved)
 
     return turned
+
+
+def _are_plain(cos: Tensor, sin: Tensor, q: Tensor) -> bool:
+    """Whether the op's result has the dtype and the gradients of the function's: under autocast the products behind it choose theirs."""
+    is_of_q = cos.dtype == sin.dtype == q.dtype or torch.is_autocast_enabled(q.device.type)
+    return is_of_q and not cos.requires_grad and not sin.requires_grad
 
 
 def _function(module: nn.Module) -> tuple[str, Function] | None:
