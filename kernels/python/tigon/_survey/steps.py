@@ -8,9 +8,10 @@ from torch import Tensor, nn
 Step = dict[str, Tensor]
 
 
-def batch(vocabulary: int) -> dict[str, Any]:
+def batch(model: Any, seed: int = 1) -> dict[str, Any]:
     """Tokens, and labels of which some do not count."""
-    tokens = torch.randint(3, min(150, vocabulary), (2, 12), generator=torch.Generator().manual_seed(1))
+    vocabulary = model.config.get_text_config().vocab_size
+    tokens = torch.randint(3, min(150, vocabulary), (2, 12), generator=torch.Generator().manual_seed(seed))
     labels = tokens.clone()
     labels[0, :3] = -100
     return {"input_ids": tokens, "labels": labels, "use_cache": False}
