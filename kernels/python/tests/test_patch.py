@@ -14,6 +14,7 @@ SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "nu
          "head_dim": 16, "vocab_size": 99, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 GPT2 = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 99, "n_positions": 64, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
         "attn_pdrop": 0.0, "bos_token_id": 1, "eos_token_id": 2}
+OPT = {**SIZES, "ffn_dim": 96, "word_embed_proj_dim": 64, "dropout": 0.0}
 # Family, settings, and how many norms, gated MLPs, rotary embeddings and losses it has.
 FAMILIES = {
     "llama": ("llama", SIZES, (5, 2, 2, 1)),
@@ -21,9 +22,11 @@ FAMILIES = {
     "qwen2": ("qwen2", SIZES, (5, 2, 2, 1)),
     "qwen3": ("qwen3", SIZES, (9, 2, 2, 1)),
     "gemma2": ("gemma2", SIZES, (9, 2, 2, 1)),  # tied, softcap
+    "gemma3_text": ("gemma3_text", SIZES, (13, 2, 2, 1)),  # two kinds of layers, each with its angles
     "mistral": ("mistral", SIZES, (5, 2, 2, 1)),
     "phi3": ("phi3", SIZES, (5, 2, 2, 1)),
     "gpt2": ("gpt2", GPT2, (5, 0, 0, 1)),  # tied
+    "opt": ("opt", OPT, (5, 0, 0, 1)),  # calls a part of its body
     "granite": ("granite", {**SIZES, "logits_scaling": 4.0}, (5, 2, 2, 1)),
     "glm": ("glm", SIZES, (5, 2, 2, 1)),  # neighbours of the first half of a head
     "phi": ("phi", SIZES, (3, 0, 2, 1)),  # a bias in its head

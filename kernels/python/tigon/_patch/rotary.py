@@ -20,6 +20,7 @@ from .plain import are_usable
 from .stand_in import has_code_of_its_own, stand_in
 
 KIND = "rope"
+_FREQUENCIES = "inv_freq"  # how the buffers end of a module that gives cos and sin
 Table = Literal["halves", "pairs", "once"]
 Function = Callable[..., Any]
 
@@ -100,7 +101,8 @@ def find(module: nn.Module, tables: set[Table] | str) -> Recipe | str:
 
 @functools.cache
 def _find(name: str, function: Function, tables: frozenset[Table]) -> Recipe | str:
-    why = "turns other columns of a head than its halves or its neighbours"
+    is_known = tables != {"once"}
+    why = "turns other columns of a head than its halves or its neighbours" if is_known else "gets its angles in an order that is not known"
     for interleaved in (False, True):
         for table in sorted(tables):
             recipe = Recipe(name, function, table, interleaved)
@@ -108,6 +110,8 @@ def _find(name: str, function: Function, tables: frozenset[Table]) -> Recipe | s
                 if _why_not(recipe, angles=8) is None:
                     return _partial(recipe) or recipe
             except Exception as error:  # noqa: BLE001 - not with this table
+                if table == "once":  # few functions take it
+                    continue
                 why = f"does not run on small tensors: {type(error).__name__}: {str(error)[:80]}"
     return why
 
@@ -149,22 +153,31 @@ def _turn(module: nn.Module) -> Tensor:
 
 
 def tables_of(model: nn.Module) -> set[Table] | str:
-    """How all modules of a model that give (cos, sin) for positions repeat the angles, or the reason why that is not known."""
+    """How all modules of a model that give (cos, sin) for positions repeat the angles, or the reason why that is not known.
+
+    A table that has each angle once needs no module that shows it: its width tells.
+    """
     tables: set[Table] = {"halves", "pairs"}
-    givers = [m for m in model.modules() if "inv_freq" in m._buffers]
+    givers = [m for m in model.modules() if any(name.endswith(_FREQUENCIES) for name in m._buffers)]
     for giver in givers:
         try:
-            small = stand_in(giver, {}, {})
-            small.__dict__["_buffers"] = {n: b if b is None else b.detach().cpu() for n, b in giver._buffers.items()}
-            small.__dict__["config"] = copy.copy(getattr(giver, "config", None))
-            with torch.no_grad():
-                values = type(small).forward(small, torch.zeros(1, 5, 4), torch.arange(5)[None] * 3)
+            values = _angles(giver)
         except Exception as error:  # noqa: BLE001 - its angles stay unknown
             return f"gets its angles from {type(giver).__name__}, which does not run on small tensors: {type(error).__name__}"
-        tables &= {table for table in tables for v in values if torch.equal(_tables(_once(table, v))[table], v)}
-    if not givers or not tables:
-        return "gets its angles in an order that is not known"
-    return tables
+        tables = {table for table in tables if all(torch.equal(_tables(_once(table, v))[table], v) for v in values)}
+    return {*tables, "once"} if givers else {"once"}
+
+
+def _angles(giver: nn.Module) -> list[Tensor]:
+    """The cos and sin that a module gives for some positions, of each kind of layers that it has frequencies for."""
+    small = stand_in(giver, {}, {})
+    small.__dict__["_buffers"] = {n: b if b is None else b.detach().cpu() for n, b in giver._buffers.items()}
+    small.__dict__["config"] = copy.copy(getattr(giver, "config", None))
+    kinds = {n.removesuffix(_FREQUENCIES).removesuffix("_") for n in giver._buffers if n.endswith(_FREQUENCIES)} - {"original"}
+    kinds = {kind.removesuffix("_original") for kind in kinds}
+    given = torch.zeros(1, 5, 4), torch.arange(5)[None] * 3
+    with torch.no_grad():
+        return [v for kind in sorted(kinds) for v in type(small).forward(small, *given, *([kind] if kind else []))]
 
 
 @functools.cache

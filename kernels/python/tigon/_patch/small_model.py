@@ -26,13 +26,33 @@ class _Outputs(tuple[Tensor, ...]):
 class _Body(nn.Module):
     """Gives the same hidden states, which are its parameter, for whatever it gets."""
 
-    def __init__(self, hidden: Tensor):
+    def __init__(self, hidden: Tensor, real: nn.Module):
         super().__init__()
         self.hidden = nn.Parameter(hidden)
+        self.__dict__["real"] = real  # not as a child
 
     def forward(self, *args: Any, **named: Any) -> _Outputs:
         """Its parameter as a body's outputs."""
         return _Outputs((self.hidden,))
+
+    def __getattr__(self, name: str) -> Any:
+        """What the real body has; a part of it, which some models call in place of the body, gives the same hidden states."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if "real" not in vars(self):  # a copy that is being made
+                raise
+            value = getattr(vars(self)["real"], name)
+            return self if isinstance(value, nn.Module) else value
+
+
+def _body_name(model: nn.Module, head: nn.Module) -> str | None:
+    """The name of the body: where the model says, or the only other part that has parameters."""
+    prefix = getattr(model, "base_model_prefix", "")
+    if prefix in model._modules:
+        return str(prefix)
+    others = [n for n, child in model.named_children() if child is not head and next(child.parameters(), None) is not None]
+    return others[0] if len(others) == 1 else None
 
 
 def inputs_of(model: nn.Module) -> dict[str, Any]:
@@ -44,8 +64,8 @@ def inputs_of(model: nn.Module) -> dict[str, Any]:
 def small_model(model: Any, head: nn.Module) -> Any:
     """The model's code over a small body and head, in float32 on the CPU, and the head's name; or the reason why there is none."""
     names = {id(child): name for name, child in model.named_children()}
-    body = getattr(model, "base_model_prefix", "")
-    if id(head) not in names or body not in model._modules:
+    body = _body_name(model, head)
+    if id(head) not in names or body is None:
         return "has its body or its head elsewhere than right below it"
     random = torch.Generator().manual_seed(4)
     rows = getattr(head, "out_features", 0)
@@ -53,5 +73,5 @@ def small_model(model: Any, head: nn.Module) -> Any:
     with torch.no_grad():
         for parameter in small.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=random) * 4)  # so that a softcap shows
-    children = {**model._modules, names[id(head)]: small, body: _Body(torch.randn(2, 6, WIDTH, generator=random))}
+    children = {**model._modules, names[id(head)]: small, body: _Body(torch.randn(2, 6, WIDTH, generator=random), model._modules[body])}
     return stand_in(model, model._parameters, children), names[id(head)]
