@@ -11,7 +11,7 @@ from torch import nn
 from .. import ops
 from . import twin
 from .become import become, original, state_of
-from .plain import are_usable
+from .plain import are_usable, only_one
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
 
 KIND = "mlp"
@@ -36,9 +36,9 @@ class Recipe:
 def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
     """The MLP with Tigon's op; the module's own code for what the op does not take."""
     recipe: Recipe = state_of(self)
-    if named or len(given) != 1 or not are_usable(*given):
+    x = only_one(given, named)
+    if x is None or not are_usable(x):
         return original(self).forward(self, *given, **named)
-    (x,) = given
     gate = getattr(self, recipe.gate)(x)
     up = getattr(self, recipe.up)(x) if recipe.up else None
     return getattr(self, recipe.down)(ops.gated(gate, up, recipe.activation, recipe.layout))

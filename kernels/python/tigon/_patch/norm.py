@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .. import ops
 from . import twin
 from .become import become, original, state_of
-from .plain import are_usable, without_autocast
+from .plain import are_usable, only_one, without_autocast
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
 
 KIND = "norm"
@@ -44,10 +44,11 @@ def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
     recipe: Recipe = state_of(self)
     w = self._parameters[recipe.weight] if recipe.weight else None
     b = self._parameters[recipe.bias] if recipe.bias else None
-    if named or len(given) != 1 or not are_usable(*given, w, b) or _is_made_float32(recipe, *given):
+    x = only_one(given, named)
+    if x is None or not are_usable(x, w, b) or _is_made_float32(recipe, x):
         return original(self).forward(self, *given, **named)
-    with without_autocast(*given):
-        return recipe.run(*given, w, b)
+    with without_autocast(x):
+        return recipe.run(x, w, b)
 
 
 def _is_made_float32(recipe: Recipe, x: Tensor) -> bool:

@@ -9,6 +9,12 @@ from torch import Tensor, nn
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
+def only_one(given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The argument of a call that has one, by place or by name; None where there are others."""
+    both = (*given, *named.values())
+    return both[0] if len(both) == 1 else None
+
+
 def are_usable(x: Any, *others: Tensor | None) -> bool:
     """Whether the ops take these: tensors (none of a subclass, which may be sharded or quantised) of one dtype that has kernels, rows of x."""
     return x.dtype in _DTYPES and x.dim() > 1 and all(t is None or (type(t) in (Tensor, nn.Parameter) and t.dtype == x.dtype) for t in (x, *others))
