@@ -82,6 +82,228 @@ TIGON_DEVICE void add_in_memory(float* p, bool first, const float (&terms)[kWidt
   for (int j = 0; j < kWidth; ++j) store(p + j, (first ? 0.0f : load(p + j)) + terms[j]);
 }
 
+// A thread's arrays in registers. Its counters are in another object: nvcc leaves an object with
+// arrays in memory until it unrolls loops, and until then optimises its other members less.
+template <class T, int kWidth, int kPieces, int kWeightPieces>
+struct BackwardRegisters {
+  Piece<T, kWidth> weight[kWeightPieces] = {};
+  float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
+};
+
+// The walk of backward_kernel() over rows, of one thread.
+template <class P, int kWidth, int kLanes, int kPieces, int kStages, bool kLongRows>
+class BackwardWalk {
+  using T = typename P::Elem;
+  using RowPiece = Piece<T, kWidth>;
+
+ public:
+  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
+  static constexpr bool kInShared = Queue::kCopies && kLanes > 32;  // where the rows landed
+  static constexpr bool kLong = kInShared && kPieces >= 4;  // leaves registers for the sums only
+  // While the sums of a row are on their way, those of the next are added up.
+  static constexpr bool kStepped = kInShared && !kLongRows && kStages > 2;
+  using Registers = BackwardRegisters<T, kWidth, kPieces, kLong ? 1 : kPieces>;
+
+  // partial_dw, partial_db: [H], the block's.
+  TIGON_DEVICE BackwardWalk(const Backward<P>& args, float* partial_dw, float* partial_db,
+                            Queue& x_queue, Queue& dy_queue, Registers& registers)
+      : args_(args),
+        partial_dw_(partial_dw),
+        partial_db_(partial_db),
+        x_queue_(x_queue),
+        dy_queue_(dy_queue),
+        r_(registers) {}
+
+  TIGON_DEVICE void walk() {
+    dependency_launch();
+    TIGON_UNROLL
+    for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row_ + ahead * step_, ahead);
+    next_mean_ = load_statistic(args_.mean, row_);
+    next_rstd_ = load_statistic(args_.rstd, row_);
+    if constexpr (!kLong)
+      load_pieces_or<kWidth, kLanes>(args_.w.data, 1.0f, lane_, resident_, r_.weight);
+    dx_row_ = args_.dx.data + row_ * args_.dx.stride[0] + lane_ * kWidth;
+    if constexpr (kStepped)
+      walk_stepped();
+    else
+      walk_one_by_one();
+    if (partial_dw_ != nullptr) store_partial<kLanes>(r_.dw, pieces_, partial_dw_);
+    if (partial_db_ != nullptr) store_partial<kLanes>(r_.db, pieces_, partial_db_);
+  }
+
+ private:
+  struct Row {  // that is worked on: where it landed, or in registers
+    int mine, slot;
+    RowPiece x[kInShared ? 1 : kPieces], dy[kInShared ? 1 : kPieces];
+  };
+
+  // All rows of the block together: the last ones of a warp may be missing, not the warp.
+  TIGON_DEVICE void walk_stepped() {
+    TIGON_SHARED(RowSums, warp_sums, [2][kLanes / 32]);
+    SteppedRowSum<kLanes, RowSums> row_sums(warp_sums);
+    const auto post = [&](int64_t of, int slot, const RowStatistics& statistics, int parity) {
+      Row at = {mine_of(of), slot, {}, {}};
+      row_sums.post(sums_on_chip(at, statistics), parity);
+    };
+    const int64_t dx_step = step_ * args_.dx.stride[0];
+    Queue::await();
+    RowStatistics statistics = next_statistics(row_ + step_);
+    post(row_, 0, statistics, 0);
+    int slot = 0, parity = 0;
+    for (; row_ < rows_; row_ += step_) {
+      const int next_slot = (slot + 1) % Queue::kDepth;
+      const RowSums means = means_of(row_sums.collect(parity));
+      const RowStatistics next = next_statistics(row_ + 2 * step_);
+      Queue::template await<1>();
+      post(row_ + step_, next_slot, next, parity ^ 1);
+      Row at = {mine_of(row_), slot, {}, {}};
+      store_resident(at, statistics, means);
+      request(row_ + Queue::kDepth * step_, slot);
+      statistics = next;
+      slot = next_slot;
+      parity ^= 1;
+      dx_row_ += dx_step;
+    }
+  }
+
+  TIGON_DEVICE void walk_one_by_one() {
+    const int64_t dx_step = step_ * args_.dx.stride[0];
+    int slot = 0, parity = 0;
+    for (int64_t block_row = first_; block_row < rows_; block_row += step_, row_ += step_) {
+      compute_row(slot, parity, block_row == first_);
+      parity ^= 1;
+      slot = (slot + 1) % Queue::kDepth;
+      dx_row_ += dx_step;
+    }
+  }
+
+  TIGON_DEVICE void compute_row(int slot, int parity, bool is_first) {
+    Row at;
+    at.mine = mine_of(row_);
+    at.slot = slot;
+    leave_unset(at.x);
+    leave_unset(at.dy);
+    Queue::await();
+    if constexpr (!kInShared) {
+      x_queue_.receive(at.mine, slot, at.x);
+      dy_queue_.receive(at.mine, slot, at.dy);
+      request(row_ + Queue::kDepth * step_, slot);
+    }
+    const RowStatistics statistics = next_statistics(row_ + step_);
+    float sums[kWidth] = {}, products[kWidth] = {};
+    add_resident(at, statistics, sums, products);
+    if constexpr (kLongRows) add_tail(statistics, is_first, sums, products);
+    const RowSums means =
+        means_of(row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, parity));
+    store_resident(at, statistics, means);
+    if constexpr (kLongRows) store_tail(statistics, means);
+    if constexpr (kInShared) request(row_ + Queue::kDepth * step_, slot);
+  }
+
+  TIGON_DEVICE RowSums sums_on_chip(Row& at, const RowStatistics& statistics) {
+    float sums[kWidth] = {}, products[kWidth] = {};
+    add_resident(at, statistics, sums, products);
+    return {sum_of(sums), sum_of(products)};
+  }
+  TIGON_DEVICE void add_resident(Row& at, const RowStatistics& statistics, float (&sums)[kWidth],
+                                 float (&products)[kWidth]) {
+    for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
+      with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+        add_piece<P>(x, dy, w, statistics, sums, products, r_.dw[p], r_.db[p]);
+      });
+    });
+  }
+  // The same of the pieces that do not stay on chip, whose dw and db are summed in memory.
+  TIGON_DEVICE void add_tail(const RowStatistics& statistics, bool is_first, float (&sums)[kWidth],
+                             float (&products)[kWidth]) {
+    with_tail([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
+      float dw[kWidth] = {}, db[kWidth] = {};
+      add_piece<P>(x, dy, w, statistics, sums, products, dw, db);
+      add_in_memory(partial_dw_ == nullptr ? nullptr : partial_dw_ + i * kWidth, is_first, dw);
+      add_in_memory(partial_db_ == nullptr ? nullptr : partial_db_ + i * kWidth, is_first, db);
+    });
+  }
+
+  TIGON_DEVICE void store_resident(Row& at, const RowStatistics& statistics, RowSums means) {
+    for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
+      with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
+        store_dx<P>(x, dy, w, statistics, means, dx_row_ + p * kLanes * kWidth);
+      });
+    });
+  }
+  TIGON_DEVICE void store_tail(const RowStatistics& statistics, RowSums means) {
+    with_tail([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
+      store_dx<P>(x, dy, w, statistics, means, dx_row_ + (i - lane_) * kWidth);
+    });
+  }
+
+  // f(x, dy, w) of the thread's p-th piece.
+  template <class F>
+  TIGON_DEVICE void with_piece(int p, Row& at, const F& f) {
+    if constexpr (!kLong) keep_packed(r_.weight[p]);
+    if constexpr (kLong) {
+      f(x_queue_.at(at.slot, p), dy_queue_.at(at.slot, p),
+        load_piece_or<kWidth>(args_.w.data, 1.0f, p * kLanes + lane_));
+    } else if constexpr (kInShared) {
+      f(x_queue_.at(at.slot, p), dy_queue_.at(at.slot, p), r_.weight[p]);
+    } else {
+      keep_packed(at.x[p]);
+      keep_packed(at.dy[p]);
+      f(at.x[p], at.dy[p], r_.weight[p]);
+    }
+  }
+  // f(x, dy, w, i) of piece i of those that do not stay on chip.
+  template <class F>
+  TIGON_DEVICE void with_tail(const F& f) {
+    const T* x_row = args_.x.data + row_ * args_.x.stride[0];     // [H]
+    const T* dy_row = args_.dy.data + row_ * args_.dy.stride[0];  // [H]
+    for (int64_t i = kOnChip + lane_; i < pieces_; i += kLanes)
+      if (row_ < rows_)
+        f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
+          load_piece_or<kWidth>(args_.w.data, 1.0f, i), i);
+  }
+
+  // Requests the thread's pieces of a row.
+  TIGON_DEVICE void request(int64_t row, int slot) {
+    const int mine = mine_of(row);
+    x_queue_.request(mine, slot);
+    dy_queue_.request(mine, slot);
+    Queue::close();
+    if (kLong && !kLongRows && lane_ == 0) prefetch_rows(row + step_, args_.x, args_.dy);
+  }
+  // The thread has its p-th piece of a row on chip if p * kLanes < mine_of(row).
+  TIGON_DEVICE int mine_of(int64_t row) const { return row < rows_ ? resident_ : 0; }
+  // Those of the row at hand; reads those of row `after`.
+  TIGON_DEVICE RowStatistics next_statistics(int64_t after) {
+    const RowStatistics statistics = {next_mean_, next_rstd_, -next_mean_ * next_rstd_};
+    next_mean_ = load_statistic(args_.mean, after);
+    next_rstd_ = load_statistic(args_.rstd, after);
+    return statistics;
+  }
+  template <class View>
+  TIGON_DEVICE float load_statistic(const View& statistic, int64_t row) const {
+    return row < rows_ ? load(statistic.data + row) : 0.0f;
+  }
+  TIGON_DEVICE RowSums means_of(const RowSums& sums) const {
+    return {sums.m * inverse_h_, sums.product * inverse_h_};
+  }
+
+  static constexpr int kOnChip = kLanes * kPieces;  // pieces of a row
+
+  const Backward<P>& args_;
+  float *const partial_dw_, *const partial_db_;
+  Queue &x_queue_, &dy_queue_;
+  Registers& r_;
+  const int lane_ = threadIdx.x % kLanes;
+  const int64_t rows_ = args_.x.shape[0], pieces_ = args_.x.shape[1] / kWidth;
+  const int64_t step_ = Queue::step(), first_ = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
+  const float inverse_h_ = 1.0f / static_cast<float>(args_.x.shape[1]);
+  const int resident_ = static_cast<int>(pieces_ < kOnChip ? pieces_ : kOnChip) - lane_;
+  int64_t row_ = Queue::first_row();
+  float next_mean_ = 0.0f, next_rstd_ = 0.0f;
+  T* dx_row_ = nullptr;  // of row_, from the thread's first piece on
+};
+
 // partial_dw, partial_db: [gridDim.x, H], or null where the sum is not wanted. kLongRows: rows may
 // be longer than registers hold; there is one row per block then, and the columns behind sum dw and
 // db in memory. dx may be dy's memory.
@@ -89,170 +311,16 @@ template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, int kS
           bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
-  using T = typename P::Elem;
-  using RowPiece = Piece<T, kWidth>;
-  using Queue = RowQueue<T, kWidth, kLanes, kPieces, kStages>;
-  constexpr int kInRegisters = kLanes * kPieces;
-  constexpr bool kInShared = Queue::kCopies && kLanes > 32;  // where the rows landed
-  constexpr bool kLong = kInShared && kPieces >= 4;          // leaves registers for the sums only
-  const int lane = threadIdx.x % kLanes;
-  const int64_t rows = args.x.shape[0], h = args.x.shape[1], pieces = h / kWidth;
-  const int64_t step = Queue::step(), first = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
-  const float inverse_h = 1.0f / static_cast<float>(h);
+  using Walk = BackwardWalk<P, kWidth, kLanes, kPieces, kStages, kLongRows>;
+  using Queue = typename Walk::Queue;
+  const int64_t h = args.x.shape[1];
   if (partial_dw != nullptr) partial_dw += blockIdx.x * h;
   if (partial_db != nullptr) partial_db += blockIdx.x * h;
-  // The thread has its p-th piece of a row on chip if p * kLanes < mine.
-  const int resident = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
-  const auto mine_of = [&](int64_t of) { return of < rows ? resident : 0; };
-
-  TIGON_DYNAMIC_SHARED(Vec<T>, slots);
+  TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
   Queue x_queue(slots, args.x.data, args.x.stride[0]);
   Queue dy_queue(slots + Queue::kVectors, args.dy.data, args.dy.stride[0]);
-  const auto request = [&](int64_t next, int slot) {
-    const int mine = mine_of(next);
-    x_queue.request(mine, slot);
-    dy_queue.request(mine, slot);
-    Queue::close();
-    if (kLong && !kLongRows && lane == 0) prefetch_rows(next + step, args.x, args.dy);
-  };
-  const auto load_statistic = [&](const auto& statistic, int64_t of) {
-    return of < rows ? load(statistic.data + of) : 0.0f;
-  };
-  int64_t row = Queue::first_row();
-  dependency_launch();
-  TIGON_UNROLL
-  for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row + ahead * step, ahead);
-  float next_mean = load_statistic(args.mean, row), next_rstd = load_statistic(args.rstd, row);
-  RowPiece weight[kLong ? 1 : kPieces] = {};
-  if constexpr (!kLong) load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane, resident, weight);
-  float dw[kPieces][kWidth] = {}, db[kPieces][kWidth] = {};
-
-  struct Row {  // that is worked on: where it landed, or in registers
-    int mine, slot;
-    RowPiece x[kInShared ? 1 : kPieces], dy[kInShared ? 1 : kPieces];
-  };
-  // f(x, dy, w) of the thread's p-th piece.
-  const auto with_piece = [&](int p, Row& at, const auto& f) {
-    if constexpr (!kLong) keep_packed(weight[p]);
-    if constexpr (kLong) {
-      f(x_queue.at(at.slot, p), dy_queue.at(at.slot, p),
-        load_piece_or<kWidth>(args.w.data, 1.0f, p * kLanes + lane));
-    } else if constexpr (kInShared) {
-      f(x_queue.at(at.slot, p), dy_queue.at(at.slot, p), weight[p]);
-    } else {
-      keep_packed(at.x[p]);
-      keep_packed(at.dy[p]);
-      f(at.x[p], at.dy[p], weight[p]);
-    }
-  };
-  const auto means_of = [&](const RowSums& sums) {
-    RowSums means = {sums.m * inverse_h, sums.product * inverse_h};
-    return means;
-  };
-  const auto add_resident = [&](Row& at, const RowStatistics& statistics, float(&sums)[kWidth],
-                                float(&products)[kWidth]) {
-    for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
-      with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
-        add_piece<P>(x, dy, w, statistics, sums, products, dw[p], db[p]);
-      });
-    });
-  };
-  T* dx_row = args.dx.data + row * args.dx.stride[0] + lane * kWidth;  // from its first piece on
-  const int64_t dx_step = step * args.dx.stride[0];
-  const auto store_resident = [&](Row& at, const RowStatistics& statistics, RowSums means) {
-    for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
-      with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
-        store_dx<P>(x, dy, w, statistics, means, dx_row + p * kLanes * kWidth);
-      });
-    });
-  };
-  const auto next_statistics = [&](int64_t after) {
-    const RowStatistics statistics = {next_mean, next_rstd, -next_mean * next_rstd};
-    next_mean = load_statistic(args.mean, after);
-    next_rstd = load_statistic(args.rstd, after);
-    return statistics;
-  };
-
-  // All rows of the block together: the last ones of a warp may be missing, not the warp.
-  if constexpr (kInShared && !kLongRows && kStages > 2) {
-    // While the sums of a row are on their way, those of the next are added up.
-    TIGON_SHARED(RowSums, warp_sums, [2][kLanes / 32]);
-    SteppedRowSum<kLanes, RowSums> row_sums(warp_sums);
-    const auto post = [&](int64_t of, int slot, const RowStatistics& statistics, int parity) {
-      float sums[kWidth] = {}, products[kWidth] = {};
-      Row at = {mine_of(of), slot, {}, {}};
-      add_resident(at, statistics, sums, products);
-      row_sums.post({sum_of(sums), sum_of(products)}, parity);
-    };
-    Queue::await();
-    RowStatistics statistics = next_statistics(row + step);
-    post(row, 0, statistics, 0);
-    int slot = 0, parity = 0;
-    for (; row < rows; row += step) {
-      const int next_slot = (slot + 1) % Queue::kDepth;
-      const RowSums means = means_of(row_sums.collect(parity));
-      const RowStatistics next = next_statistics(row + 2 * step);
-      Queue::template await<1>();
-      post(row + step, next_slot, next, parity ^ 1);
-      Row at = {mine_of(row), slot, {}, {}};
-      store_resident(at, statistics, means);
-      request(row + Queue::kDepth * step, slot);
-      statistics = next;
-      slot = next_slot;
-      parity ^= 1;
-      dx_row += dx_step;
-    }
-  } else {
-    int slot = 0, parity = 0;
-    for (int64_t block_row = first; block_row < rows; block_row += step, row += step) {
-      Row at;
-      at.mine = mine_of(row);
-      at.slot = slot;
-      leave_unset(at.x);
-      leave_unset(at.dy);
-      Queue::await();
-      if constexpr (!kInShared) {
-        x_queue.receive(at.mine, slot, at.x);
-        dy_queue.receive(at.mine, slot, at.dy);
-        request(row + Queue::kDepth * step, slot);
-      }
-      const RowStatistics statistics = next_statistics(row + step);
-      // f(x, dy, w, i) of piece i of those that do not stay on chip.
-      const auto with_tail = [&](const auto& f) {
-        const T* x_row = args.x.data + row * args.x.stride[0];     // [H]
-        const T* dy_row = args.dy.data + row * args.dy.stride[0];  // [H]
-        for (int64_t i = kInRegisters + lane; i < pieces; i += kLanes)
-          if (row < rows)
-            f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
-              load_piece_or<kWidth>(args.w.data, 1.0f, i), i);
-      };
-      float sums[kWidth] = {}, products[kWidth] = {};
-      add_resident(at, statistics, sums, products);
-      if constexpr (kLongRows)
-        with_tail([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
-          float dw_terms[kWidth] = {}, db_terms[kWidth] = {};
-          add_piece<P>(x, dy, w, statistics, sums, products, dw_terms, db_terms);
-          const bool is_first = block_row == first;
-          add_in_memory(partial_dw == nullptr ? nullptr : partial_dw + i * kWidth, is_first,
-                        dw_terms);
-          add_in_memory(partial_db == nullptr ? nullptr : partial_db + i * kWidth, is_first,
-                        db_terms);
-        });
-      const RowSums means =
-          means_of(row_sum<kLanes>(RowSums{sum_of(sums), sum_of(products)}, parity));
-      parity ^= 1;
-      store_resident(at, statistics, means);
-      if constexpr (kLongRows)
-        with_tail([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
-          store_dx<P>(x, dy, w, statistics, means, dx_row + (i - lane) * kWidth);
-        });
-      if constexpr (kInShared) request(row + Queue::kDepth * step, slot);
-      slot = (slot + 1) % Queue::kDepth;
-      dx_row += dx_step;
-    }
-  }
-  if (partial_dw != nullptr) store_partial<kLanes>(dw, pieces, partial_dw);
-  if (partial_db != nullptr) store_partial<kLanes>(db, pieces, partial_db);
+  typename Walk::Registers registers;
+  Walk(args, partial_dw, partial_db, x_queue, dy_queue, registers).walk();
 }
 
 }  // namespace tigon::layer_norm
