@@ -6,7 +6,7 @@ target_link_libraries(tigon-mutate PRIVATE tigon_signature)
 
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.cu)
-list(FILTER kernel_files EXCLUDE REGEX "/(tests|examples)/")
+list(FILTER kernel_files EXCLUDE REGEX "/(tests|examples|python)/")
 set(TIGON_MUTATED_SOURCES ${kernel_files})
 list(FILTER TIGON_MUTATED_SOURCES INCLUDE REGEX "\\.cu$")
 set(TIGON_MUTATED_SOURCES ${TIGON_MUTATED_SOURCES} CACHE INTERNAL "kernels that can be mutated")

@@ -285,7 +285,8 @@ class BackwardWalk {
     return row < rows_ ? load(statistic.data + row) : 0.0f;
   }
   TIGON_DEVICE RowSums means_of(const RowSums& sums) const {
-    return {sums.m * inverse_h_, sums.product * inverse_h_};
+    RowSums means = {sums.m * inverse_h_, sums.product * inverse_h_};
+    return means;
   }
 
   static constexpr int kOnChip = kLanes * kPieces;  // pieces of a row
