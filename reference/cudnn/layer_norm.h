@@ -15,9 +15,11 @@ Status forward(const Forward<P>& args, const Scratch& scratch, Stream stream);
 template <class P>
 Status backward(const Backward<P>& args, const Scratch& scratch, Stream stream);
 
-// Bytes of scratch that a Forward or a Backward needs: what the engine asks for, and in fp32 w and
+// Bytes of scratch that a call needs: what the engine asks for, and in fp32 w and
 // a dw or db that is not wanted.
-template <class Args>
-size_t workspace(const Args& args);
+template <class P>
+size_t workspace(const Forward<P>& args);
+template <class P>
+size_t workspace(const Backward<P>& args);
 
 }  // namespace tigon::cudnn::layer_norm

@@ -38,6 +38,16 @@ struct Launchers {
   size_t workspace_bytes(const Args& args) const { return any::workspace(args); }
 };
 
+// Two functions that fit equally well would be none to the constraint above.
+template <class Args>
+concept AsksForScratch = requires(const Launchers& l, const Args& args) {
+  l.workspace_bytes(args);
+};
+static_assert(AsksForScratch<tigon::rms_norm::Forward<F32>>);
+static_assert(AsksForScratch<tigon::rms_norm::Backward<F32>>);
+static_assert(AsksForScratch<tigon::layer_norm::Forward<F32>>);
+static_assert(AsksForScratch<tigon::layer_norm::Backward<F32>>);
+
 template <class P>
 void add_dtype(std::vector<tigon_op>* ops) {
   using call::add_passes;

@@ -52,6 +52,11 @@ Status refusal(const Backward<P>& a) {
   return accept(a.dy, a.x, a.w, a.rstd, a.dx, a.dw);
 }
 
+template <class Args>
+size_t scratch_bytes(const Args& a) {
+  return a.x.size() == 0 || !refusal(a).ok() ? 0 : parts_of(a, nullptr).bytes;
+}
+
 }  // namespace
 
 template <class P>
@@ -80,9 +85,14 @@ Status backward(const Backward<P>& a, const Scratch& scratch, Stream stream) {
   return run_on_gain(norm_of(a), a.w, a.offset, parts, std::move(tensors), stream);
 }
 
-template <class Args>
-size_t workspace(const Args& a) {
-  return a.x.size() == 0 || !refusal(a).ok() ? 0 : parts_of(a, nullptr).bytes;
+template <class P>
+size_t workspace(const Forward<P>& a) {
+  return scratch_bytes(a);
+}
+
+template <class P>
+size_t workspace(const Backward<P>& a) {
+  return scratch_bytes(a);
 }
 
 #include "reference/cudnn/norm_instances.inc"
