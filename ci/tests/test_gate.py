@@ -277,6 +277,11 @@ class BuildTest(unittest.TestCase):
 
 
 class CellsTest(unittest.TestCase):
+    def test_a_case_as_the_table_names_it_is_that_cell(self):
+        cell = cells.all_cells()[0]
+        self.assertEqual(cells.selected(cases=[cell.name]), [cell])
+        self.assertEqual(cells.selected(cases=[cell.case_id]), [cell])
+
     def test_every_op_has_a_cell(self):
         listed = (ROOT / "CMakeLists.txt").read_text().split("set(TIGON_OPS", 1)[1].split(")")[0].split()
         self.assertEqual(set(listed) - {cell.op for cell in cells.all_cells()}, set())

@@ -3,7 +3,8 @@
 import dataclasses
 import re
 
-_PATTERN = "{}/fused/{}/{},inputs=normal,seed=42"
+_SAME = ",inputs=normal,seed=42"  # of every cell, which tables leave out
+_PATTERN = "{}/fused/{}/{}" + _SAME
 
 # pass -> (dtype, axes): the first is the middle of what people train with, more where another kernel or another way of
 # splitting the work is taken. The wide products of linear_cross_entropy are left to the history: their speed follows
@@ -46,7 +47,7 @@ class Cell:
     @property
     def name(self):
         """The case id without what is the same in every cell."""
-        return self.case_id.replace(",inputs=normal,seed=42", "")
+        return self.case_id.replace(_SAME, "")
 
 
 def all_cells():
@@ -54,10 +55,10 @@ def all_cells():
 
 
 def selected(ops=(), pattern="", cases=()):
-    """The cells of these ops whose case id `pattern` is found in, or exactly these cases. ValueError when it is no
-    regular expression, or nothing is left."""
+    """The cells of these ops whose case id `pattern` is found in, or exactly these cases, by id or as the
+    table names them. ValueError when it is no regular expression, or nothing is left."""
     if cases:
-        return [Cell(case) for case in cases]
+        return [Cell(case if ",inputs=" in case else case + _SAME) for case in cases]
     cells = all_cells()
     known = {cell.op for cell in cells}
     for op in ops:
