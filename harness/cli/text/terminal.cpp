@@ -67,6 +67,7 @@ Progress::~Progress() { erase(); }
 void Progress::step(std::string_view label) {
   ++done_;
   const auto now = std::chrono::steady_clock::now();
+  if (done_ == 1) first_done_ = now;
   if (total_ == 0 || now - drawn_ < (bar_ ? kDrawn : kSaid)) return;
   drawn_ = now;
   if (bar_)
@@ -75,11 +76,13 @@ void Progress::step(std::string_view label) {
     fmt::print(stderr, "tigon: {}: {} of {}{}\n", title_, done_, total_, left());
 }
 
-// Nothing before a twentieth is done: the first steps take longer than those to come.
+// The first step does not count, for it has what is done once; and nothing is said before a
+// twentieth is done.
 std::string Progress::left() const {
-  if (done_ == 0 || done_ * 20 < total_) return "";
-  const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begun_;
-  return fmt::format(", about {:.0f} s left", so_far.count() * std::max(0, total_ - done_) / done_);
+  if (done_ < 2 || done_ * 20 < total_) return "";
+  const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - first_done_;
+  return fmt::format(", about {:.0f} s left",
+                     so_far.count() * std::max(0, total_ - done_) / (done_ - 1));
 }
 
 void Progress::line(std::string_view text) {

@@ -27,7 +27,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // One step is done; `label` says which. The time left is as the steps so far took.
+  // One step is done; `label` says which. The time left is as the steps after the first took.
   void step(std::string_view label);
   void line(std::string_view text);
 
@@ -39,8 +39,8 @@ class Progress {
   std::string title_;
   int total_, done_ = 0;
   bool shown_ = false, bar_;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point drawn_ = begun_;
+  std::chrono::steady_clock::time_point drawn_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point first_done_ = drawn_;
 };
 
 // Bytes as text, binary units: "1.5 GiB". Seconds: "12.3 µs". A rate in decimal units: "3.2 TB/s".
