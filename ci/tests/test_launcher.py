@@ -20,7 +20,7 @@ case "$1" in
 esac
 sleep "${FIRST:-0}"; echo "[0/1] Re-running CMake..."
 for i in 1 2 3; do [ $i = 1 ] || sleep "${STEP:-0}"; echo "[$i/${OF:-3}] Building CXX object $i.o"; done
-[ -z "${BROKEN:-}" ] || { echo "x.cpp:1: error: no such thing"; exit 1; }
+[ -z "${BROKEN:-}" ] || { printf "$BROKEN"; exit 1; }
 mkdir -p build/host/bin
 printf '#!/bin/bash\\necho "program $*"\\n' > build/host/bin/tigon
 chmod +x build/host/bin/tigon
@@ -96,9 +96,17 @@ class LauncherTest(unittest.TestCase):
         self.assertEqual(err.count("tigon: building host\n"), 1, err)
 
     def test_a_broken_build(self):
-        code, _, err = self.run_tigon("list", BROKEN="1")
+        code, _, err = self.run_tigon("list", BROKEN="x.cpp:1: error: no such thing\\n")
         self.assertEqual(code, 5)
         self.assertIn("x.cpp:1: error: no such thing", err)
+
+    def test_a_failed_step_is_shown_by_what_it_printed(self):
+        printed = [f"FAILED: x.o {'y.o ' * 100}", "c++ x.cpp", "In file included from a.h", "a.h:3: what is wrong", "[4/5] c++ error.cpp",
+                   "FAILED: z.o", "c++ z.cpp", "z.cpp:1: wrong, too", "ninja: build stopped"]
+        code, _, err = self.run_tigon("list", BROKEN="\\n".join(printed) + "\\n")
+        self.assertEqual(code, 5)
+        shown = [line for line in err.splitlines() if not line.startswith("tigon: ")]
+        self.assertEqual(shown, [printed[0][:160], printed[3], printed[5], printed[7]])
 
     def test_tests_that_pass_are_not_printed(self):
         code, out, err = self.run_tigon("test", STEP="2.6")
