@@ -62,11 +62,6 @@ void fill_zero(const View& v, Stream stream) {
   if (v) device_fill(v.data, 0, static_cast<size_t>(v.size()) * sizeof(float), stream);
 }
 
-template <class Args>
-size_t scratch_bytes(const Args& a) {
-  return a.x.size() == 0 || !refusal(a).ok() ? 0 : parts_of(a, nullptr).bytes;
-}
-
 }  // namespace
 
 template <class P>
@@ -102,16 +97,6 @@ Status backward(const Backward<P>& a, const Scratch& scratch, Stream stream) {
   if (a.w) tensors[kDw] = a.dw ? address(a.dw) : parts.dw;
   if (a.w) tensors[kDb] = a.db ? address(a.db) : parts.db;
   return run_on_gain(norm_of(a), a.w, 0.0f, parts, std::move(tensors), stream);
-}
-
-template <class P>
-size_t workspace(const Forward<P>& a) {
-  return scratch_bytes(a);
-}
-
-template <class P>
-size_t workspace(const Backward<P>& a) {
-  return scratch_bytes(a);
 }
 
 #include "reference/cudnn/norm_instances.inc"

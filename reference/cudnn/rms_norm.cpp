@@ -52,11 +52,6 @@ Status refusal(const Backward<P>& a) {
   return accept(a.dy, a.x, a.w, a.rstd, a.dx, a.dw);
 }
 
-template <class Args>
-size_t scratch_bytes(const Args& a) {
-  return a.x.size() == 0 || !refusal(a).ok() ? 0 : parts_of(a, nullptr).bytes;
-}
-
 }  // namespace
 
 template <class P>
@@ -83,16 +78,6 @@ Status backward(const Backward<P>& a, const Scratch& scratch, Stream stream) {
       {kDy, address(a.dy)}, {kX, address(a.x)}, {kRstd, address(a.rstd)}, {kDx, address(a.dx)}};
   if (a.w) tensors[kDw] = a.dw ? address(a.dw) : parts.dw;
   return run_on_gain(norm_of(a), a.w, a.offset, parts, std::move(tensors), stream);
-}
-
-template <class P>
-size_t workspace(const Forward<P>& a) {
-  return scratch_bytes(a);
-}
-
-template <class P>
-size_t workspace(const Backward<P>& a) {
-  return scratch_bytes(a);
 }
 
 #include "reference/cudnn/norm_instances.inc"
