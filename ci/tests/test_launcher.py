@@ -20,7 +20,7 @@ case "$1" in
 esac
 sleep "${FIRST:-0}"; echo "[0/1] Re-running CMake..."
 for i in 1 2 3; do [ $i = 1 ] || sleep "${STEP:-0}"; echo "[$i/${OF:-3}] Building CXX object $i.o"; done
-[ -z "${BROKEN:-}" ] || { printf "$BROKEN"; exit 1; }
+[ -z "${BROKEN:-}" ] || { printf '%b' "$BROKEN"; exit 1; }
 mkdir -p build/host/bin
 printf '#!/bin/bash\\necho "program $*"\\n' > build/host/bin/tigon
 chmod +x build/host/bin/tigon

@@ -15,8 +15,8 @@ Status forward(const Forward<P>& args, const Scratch& scratch, Stream stream);
 template <class P>
 Status backward(const Backward<P>& args, const Scratch& scratch, Stream stream);
 
-// Bytes of scratch that a call needs: what the engine asks for, and in fp32 w and
-// a dw or db that is not wanted.
+// Bytes of scratch that a call needs: what the engine asks for, and in fp32 w and a dw or db that
+// is not wanted.
 template <class P>
 size_t workspace(const Forward<P>& args);
 template <class P>
