@@ -64,6 +64,12 @@ void ArenaTensor::make_segments(bool sparse) {
                          std::min(bytes_, row_start(r) + row_bytes() + guard_bytes()), r, r + 1});
 }
 
+// What has to be written and read for the guards: of packed rows the two ends, without an element.
+std::vector<ArenaTensor::Segment> ArenaTensor::guarded_segments() const {
+  if (!is_packed()) return segments_;
+  return {{0, start_, 0, 0}, {start_ + extent_, bytes_, rows(), rows()}};
+}
+
 size_t ArenaTensor::row_bytes() const {
   return elements_ == 0 ? 0 : static_cast<size_t>(ref_.shape.back()) * element_bytes_;
 }
@@ -110,7 +116,8 @@ void ArenaTensor::upload(const std::vector<std::byte>& packed) {
 }
 
 void ArenaTensor::poison(unsigned char byte) {
-  for (const Segment& s : segments_) {
+  if (is_packed()) device_fill(ref_.data, byte, extent_);
+  for (const Segment& s : guarded_segments()) {
     std::vector<std::byte> image = guard_image(s);
     for (size_t r = s.first_row; r < s.last_row; ++r)
       std::memset(image.data() + row_start(r) - s.begin, byte, row_bytes());
@@ -130,6 +137,14 @@ std::vector<std::byte> ArenaTensor::download(std::optional<std::string>* damage)
     inspect(s, image, damage);
   }
   return packed;
+}
+
+void ArenaTensor::inspect(std::optional<std::string>* damage) const {
+  for (const Segment& s : guarded_segments()) {
+    std::vector<std::byte> image(s.end - s.begin);
+    if (!image.empty()) device_download(image.data(), base_ + s.begin, image.size());
+    inspect(s, image, damage);
+  }
 }
 
 void ArenaTensor::inspect(const Segment& segment, const std::vector<std::byte>& image,

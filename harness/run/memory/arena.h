@@ -44,6 +44,8 @@ class ArenaTensor {
   void poison(unsigned char byte);
   // Reads the elements, packed. `damage` says where a byte outside of them has changed, if any.
   std::vector<std::byte> download(std::optional<std::string>* damage) const;
+  // The second half of it alone: no element of rows without gaps is read.
+  void inspect(std::optional<std::string>* damage) const;
 
  private:
   // A part of the buffer that is written and compared: all of it, or a row with its guards.
@@ -56,6 +58,8 @@ class ArenaTensor {
   size_t row_start(size_t row) const;  // in the buffer
   std::byte guard_byte(size_t position) const;
   void make_segments(bool sparse);
+  bool is_packed() const { return row_pitch_ == row_bytes(); }
+  std::vector<Segment> guarded_segments() const;
   std::vector<std::byte> guard_image(const Segment& segment) const;
   void send(const Segment& segment, const std::vector<std::byte>& image);
   void inspect(const Segment& segment, const std::vector<std::byte>& image,

@@ -98,6 +98,7 @@ void DeviceCase::fill(int round) {
     workspace_->set_round(round % 2);
     workspace_->poison(kPoisons[round % 2]);
   }
+  device_synchronize();  // the call may come on another stream
 }
 
 void DeviceCase::call(Stream stream) {
@@ -125,7 +126,7 @@ OutputBytes DeviceCase::collect() {
     if (!is_overwritten(t) && !modified) modified = difference(t, bytes);
     if (t.is_output) outputs[t.info->name] = std::move(bytes);
   }
-  if (workspace_) workspace_->download(&damage);
+  if (workspace_) workspace_->inspect(&damage);
   if (damage) throw Stop{Verdict::kOutOfBoundsWrite, "wrote " + *damage};
   if (modified) throw Stop{Verdict::kInputModified, "changed " + *modified};
   return outputs;
