@@ -96,3 +96,26 @@ function(tigon_add_kernel_library name)
   target_compile_options(${name}_debug PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 -g3
     -fno-omit-frame-pointer)
 endfunction()
+
+# tigon_archive_kernels(): tigon_call_<flavour>, the call with the kernels of all ops, which are in an
+# archive: a program that brings kernels of its own takes the others from it.
+function(tigon_archive_kernels)
+  foreach(flavour IN ITEMS fast checked cuda)
+    set(objects)
+    foreach(op IN LISTS TIGON_OPS)
+      if(TARGET tigon_${op}_${flavour})
+        list(APPEND objects $<TARGET_OBJECTS:tigon_${op}_${flavour}>)
+      endif()
+    endforeach()
+    if(NOT objects)
+      continue()
+    endif()
+    add_library(tigon_kernels_${flavour} STATIC EXCLUDE_FROM_ALL ${objects})
+    set_target_properties(tigon_kernels_${flavour} PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(tigon_kernels_${flavour}
+      PUBLIC tigon_device_headers tigon_loss_rows_${flavour} tigon_gemm)
+    add_library(tigon_call_${flavour} INTERFACE)
+    target_link_libraries(tigon_call_${flavour}
+      INTERFACE $<LINK_GROUP:RESCAN,tigon_call,tigon_kernels_${flavour}>)
+  endforeach()
+endfunction()

@@ -24,9 +24,9 @@ function(tigon_mutate folder)
   add_custom_target(tigon_${folder} DEPENDS ${copies})
 endfunction()
 
-# tigon_add_mutated_library(name folder [CHECKED] SOURCES file...): object library of these files,
-# named from the root of the tree, over the copies in that folder; on the host also for the checking
-# executor. Nobody reads warnings about switches.
+# tigon_add_mutated_library(name folder [CHECKED] SOURCES file...): what links it has all of these files,
+# named from the root of the tree, over the copies in that folder; CHECKED for the checking executor.
+# Nobody reads warnings about switches.
 function(tigon_add_mutated_library name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "CHECKED" "" "SOURCES")
   set(extension .cpp)
@@ -39,7 +39,11 @@ function(tigon_add_mutated_library name folder)
     file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"@source@\"\n" @ONLY)
     list(APPEND wrappers ${wrapper})
   endforeach()
-  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${wrappers})
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,${name}_objects>)
+  string(APPEND name _objects)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${wrappers})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   add_dependencies(${name} tigon_${folder})
   target_include_directories(${name} BEFORE PRIVATE ${PROJECT_BINARY_DIR}/${folder})
   target_link_libraries(${name} PUBLIC tigon_device_headers)
