@@ -67,7 +67,7 @@ class Recorder:
 
     def write(self, kind, fields):
         head = records.head(kind, self.run_id, now())
-        self.file.write(json.dumps(_finite({**head, **fields})) + "\n")
+        self.file.write(records.with_sum(json.dumps(_finite({**head, **fields}))) + "\n")
         self.file.flush()
 
     def end(self, passed, failed, skipped, exit_code, interrupted=False):

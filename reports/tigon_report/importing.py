@@ -149,4 +149,5 @@ class Run:
         self.records.append(head | record)
 
     def lines(self):
-        return [json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() for record in self.records]
+        texts = (json.dumps(record, separators=(",", ":"), ensure_ascii=False) for record in self.records)
+        return [records.with_sum(text).encode() for text in texts]

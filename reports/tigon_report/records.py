@@ -2,7 +2,8 @@
 """Reading of records (JSONL) of any number of runs: strict about what they hold, tolerant of a killed writer.
 
 A line is a record when it is a JSON object with the strings `record` and `run_id`, its numbers are finite and of the
-right type, and its bytes match its `sum`, if it has one. The torn last line of a killed writer is dropped and said.
+right type, and its bytes match its `sum`, if it has one: records of other tools and of older versions have none. Every
+writer of this tree writes it, and what reports/recorded keeps has it (test_recorded). The torn last line of a killed writer is dropped and said.
 Lines damaged in the middle are an error, unless a later `resume` record says that what they held ran again.
 """
 import json
@@ -128,8 +129,16 @@ def with_sum(text):
     return f'{text[:-1]},"sum":"{zlib.crc32(text[:-1].encode()):08x}"}}'
 
 
+def has_right_sum(raw):
+    """Whether `raw` (bytes, without the newline) ends in the sum of what stands before it."""
+    return raw[-SUM_BYTES:] == b',"sum":"%08x"}' % zlib.crc32(raw[:-SUM_BYTES])
+
+
 def _sum_is_right(raw):
-    """False when `raw` ends in a sum that is not that of its bytes, or in what would be one but for one damaged byte."""
+    """False when `raw` ends in a sum that is not that of its bytes, or in what would be one but for one damaged byte.
+
+    True where there is none: here it is decided that a line without a sum is read.
+    """
     end, right = raw[-SUM_BYTES:], b',"sum":"%08x"}' % zlib.crc32(raw[:-SUM_BYTES])
     frame_differs = sum(a != b for a, b in zip(end[:8] + end[-2:], right[:8] + right[-2:]))
     return len(end) < SUM_BYTES or frame_differs > 1 or end == right

@@ -2,14 +2,14 @@
 """python3 -m tigon_report.slim RUN FILE: a run's records without what the report does not show, for reports/recorded/.
 
 Keeps every record but the steps of a training (its losses are in the converge record), drops the samples behind a
-median and the sums of lines, and of a check keeps its name, verdict and head-room. No number is changed; the run
-record says "slim": true.
+median, and of a check keeps its name, verdict and head-room. No number is changed; the run record says "slim": true,
+and each line has the sum of what is left of it.
 """
 import json
 import pathlib
 import sys
 
-from . import load, schema
+from . import load, records, schema
 from .errors import DataError
 
 CHECK_KEYS = ("record", "run_id", *schema.needed("check"), "reason")
@@ -40,7 +40,7 @@ def main(argv):
         print(f"slim: {error}", file=sys.stderr)
         return 4
     kept = [record for line in run.path.read_text().splitlines() if (record := slim(json.loads(line)))]
-    pathlib.Path(argv[1]).write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in kept))
+    pathlib.Path(argv[1]).write_text("".join(records.with_sum(json.dumps(record, separators=(",", ":"))) + "\n" for record in kept))
     return 0
 
 
