@@ -121,16 +121,55 @@ class FiguresTest(CommandTest):
         self.assertEqual(self.figures("--check")[0], 0)
 
     def test_a_figure_outside_of_blocks_fails_unless_it_is_code_or_marked(self):
-        for text in ("It takes 3.1 ms.", "40% faster", "faster by 12 %", "in 1.5 GiB", "1.7 times as fast", "17 of 17 caught", "87.9 us", "4 TB/s"):
+        for text in ("It takes 3.1 ms.", "40% faster", "faster by 12 %", "in 1.5 GiB", "1.7 times as fast", "17 of 17 caught", "87.9 us", "4 TB/s",
+                     "about 8 minutes", "after 12 s", "2 h of a GPU", "15 min", "6,504 cases", "27,000 random cases", "9 planted faults", "1,105 tests",
+                     "312 checks"):
             self.file("page.md", f"One.\n{text}\n")
             self.wrong(1, "page.md:2: '")
         for text in ("T = 4,096 rows", "`--memory 80GiB`", "```sh\nx --memory 80 GiB\n```", "    at most 3 ms", "at most 3 ms <!-- no record -->",
-                     "<!-- 3 ms -->", "sm_90, CUDA 13", "two of five"):
+                     "<!-- 3 ms -->", "sm_90, CUDA 13", "two of five",
+                     "2 cores", "Debian 12, and 3 ops", "at step 12"):
             self.file("page.md", f"One.\n{text}\n")
             self.assertEqual(self.figures("--check")[0], 0, text)
 
+    def test_a_block_that_must_be_fresh_fails_when_its_kernel_changes(self):
+        page = self.written(f"fresh {TABLE}")
+        self.assertIn("QuACK 1.50", page.read_text())
+        self.file("kernels/rope/rope.cu", "// of no op that it speaks of\n")
+        self.assertEqual(self.figures("--check")[0], 0)
+        self.file("kernels/loss/row.h", "// faster\n")
+        for words in ((), ("--check",)):  # to write it anew is of no help
+            code, _, errors = self.figures(*words)
+            self.assertEqual((code, errors.count("\n")), (1, 1), errors)
+            self.assertIn(f"page.md: block 'fresh {TABLE}': must be fresh, and its record is older than the kernels of cross_entropy", errors)
+        page.write_text(page.read_text().replace("fresh peers", "peers"))
+        self.assertEqual(self.figures("--check")[0], 0)  # its label is enough for others
+
+    def test_times_of_a_first_use_come_from_text_records(self):
+        given = f"machine: 2 cores\ndate: 2026-11-25\ncommit: {self.commit}\nstate: first\n"
+        self.file("first.txt", f"By hand.\n\n{given}$ ./tigon run\nreal 8m4s\nuser\t20m1.250s\nsys 3m2s\ndisk 2147483648 bytes\n$ ./tigon run\nreal\t8m8.7s\n"
+                               "state: again\n$ ./tigon run\nreal 0m59.2s\n$ ./tigon test\nreal 4m52s\n")
+        page = self.written("first_use first.txt")
+        self.assertIn("| on | command | the first time | again | processor time, first | disk |\n", page.read_text())
+        self.assertIn("| 2 cores | `./tigon run` | 8 min 4 s to 8 min 9 s | 59 s | 23 min 3 s | 2.00 GiB |\n", page.read_text())
+        self.assertIn("| 2 cores | `./tigon test` | – | 4 min 52 s | – | – |\n", page.read_text())
+        self.assertIn(f"Measured 2026-11-25, commit {self.commit[:7]}, [record](first.txt).\n", page.read_text())
+        page.write_text(page.read_text().replace("59 s", "9 s"))
+        self.wrong(1, "page.md: block 'first_use first.txt' is not what its records")
+        for text, code, says in ((given, 1, "times no command"), (f"{given}$ ./tigon run\nuser 8m4s\n", 1, "without 'real'"),
+                                 ("$ ./tigon run\nreal 8m4s\n", 1, "first.txt:1: before a command stand"),
+                                 (f"{given}state: once\n$ ./tigon run\nreal 8m4s\n", 1, "first or again"),
+                                 (f"{given}commit: 0123456789\n$ ./tigon run\nreal 8m4s\n", 4, "commit 0123456 is not in this history")):
+            self.file("first.txt", text)
+            self.wrong(code, says)
+        (self.folder / "first.txt").unlink()
+        self.wrong(4, "no such file")
+        self.file("page.md", PAGE.format(words="first_use"))
+        self.wrong(1, "names no record")
+
     def test_what_a_block_says_wrongly_is_one_line(self):
-        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, peers"), ("peers", "names no record"),
+        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, first_use, peers"), ("peers", "names no record"),
+                            (RECORD, "no generator of that name"),
                             (f"claims {RECORD}", "no claim in these records"), (f"baseline naive {RECORD}", "no kernel beside naive")):
             self.file("page.md", PAGE.format(words=words))
             self.wrong(1, says)

@@ -6,8 +6,8 @@ import re
 import shlex
 import textwrap
 
-from . import cited_chart, load
-from .cited_tables import TABLES
+from . import cited_chart, first_use, load
+from .cited_tables import TABLES, table
 from .command import EXIT_NOTHING, EXIT_OK, EXIT_WRONG, Parser, say
 from .errors import DataError, UsageError
 from .kernel_age import Kernels
@@ -17,7 +17,9 @@ BEGIN, END = "<!-- figures: ", "<!-- end figures -->"
 BLOCK = re.compile(rf"^{BEGIN}(?P<words>[^>]+?) -->\n(?P<text>.*?)^{END}$", re.M | re.S)
 UNRECORDED = "<!-- no record -->"
 CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*|`[^`\n]*`|<!--.*?-->", re.M | re.S)
-FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*\s?(?:(?:ns|us|µs|ms|times|[KMGT]i?B|[KMGT]B/s|TFLOP/s)\b|%)|\b\d[\d,]* of \d[\d,]*\b")
+UNITS = r"ns|us|µs|ms|s|seconds?|min|minutes?|h|hours?|times|[KMGT]i?B|[KMGT]B/s|TFLOP/s"
+COUNTED = r"(?:[a-z]+ )?(?:cases|checks|tests|faults|mutants)"
+FIGURE = re.compile(rf"(?<![\w.])\d[\d.,]*\s?(?:(?:{UNITS}|{COUNTED})\b|%)|\b\d[\d,]* of \d[\d,]*\b")
 # Pages whose figures have another keeper: what runs wrote, what `describe` writes, what a test compares with `try`.
 KEPT_ELSEWHERE = ("reports/recorded/", "reference/OPS.md", "harness/try/examples/")
 
@@ -30,24 +32,44 @@ class Block:
     """A block of a page: what it must say, and whether its chart is that of the records."""
 
     def __init__(self, kernels, page, words):
-        self.words, self.records = [], []
+        self.words, self.records, texts = [], [], []
         for word in shlex.split(words):
-            (self.records if ".jsonl" in word else self.words).append(word)
+            (self.records if ".jsonl" in word else texts if word.endswith(".txt") else self.words).append(word)
         self.folder = page.parent
         self.kernels = kernels
+        self.chart, self.changed = None, []
+        self.must_be_fresh = self.words[:1] == ["fresh"]
+        if self.must_be_fresh:
+            del self.words[0]
+        if self.words[:1] == ["first_use"]:
+            self.text = self._first_use(texts)
+            return
         self.runs = [(path, run) for path in self.records for run in self._load(path)]
         runs = [run for _, run in self.runs]
         if not runs:
             raise ValueError("names no record")
-        self.chart = None
-        if self.words[0] == "chart":
+        generator = self.words[0] if self.words else ""
+        if generator == "chart":
             self.chart = (kernels.root / self.words[1], cited_chart.data_of(runs))
             body = cited_chart.markup(self._from_page(self.words[1]), self.chart[1])
-        elif self.words[0] in TABLES:
-            body = TABLES[self.words[0]](runs, self.words[1:])
+        elif generator in TABLES:
+            body = TABLES[generator](runs, self.words[1:])
         else:
-            raise ValueError(f"no generator of that name; there are chart, {', '.join(TABLES)}")
+            raise ValueError(f"no generator of that name; there are chart, first_use, {', '.join(TABLES)}")
         self.text = f"{body}\n{self._source()}\n"
+
+    def _first_use(self, paths):
+        """Of text records, which no kernel ages: the table, and where and when it was measured."""
+        if not paths:
+            raise ValueError("names no record")
+        measured = {path: first_use.read(self.kernels.root / path) for path in paths}
+        places = {}
+        for path, ones in measured.items():
+            for one in ones:
+                places[f"{one.date}, commit {one.commit if one.commit == first_use.NOT_NOTED else one.commit[:7]}, [record]({self._from_page(path).as_posix()})"] = None
+                if one.commit != first_use.NOT_NOTED:
+                    self.kernels.changed_since(one.commit)  # which fails where it is not in this history
+        return f"{table(*first_use.table([one for ones in measured.values() for one in ones]))}\nMeasured {'; '.join(places)}.\n"
 
     def _load(self, path):
         file, _, run_id = path.partition(":")
@@ -67,12 +89,13 @@ class Block:
             ops = {record["op"] for kind in run.records.values() for record in kind if record.get("op")} or set(self.kernels.ops)
             spoken_of |= ops
             changed |= ops & self.kernels.changed_since(tool["commit"])
+        self.changed = [op for op in self.kernels.ops if op in changed]
         if not changed:
             age = "These kernels have not changed since."
         elif changed == spoken_of:
             age = "The kernels' sources have changed since."
         else:
-            age = f"Sources that have changed since: {', '.join(op for op in self.kernels.ops if op in changed)}."
+            age = f"Sources that have changed since: {', '.join(self.changed)}."
         measured = [f"Measured on {device}: {'; '.join(places)}." for device, places in sources.items()]
         return "\n".join([*measured, age])
 
@@ -87,7 +110,10 @@ def blocks_of(kernels, page, problems):
     for match in BLOCK.finditer(text):
         where = f"{page.relative_to(kernels.root)}: block '{name_of(match['words'])}'"
         try:
-            found.append((match, Block(kernels, page, match["words"])))
+            block = Block(kernels, page, match["words"])
+            found.append((match, block))
+            if block.must_be_fresh and block.changed:
+                problems.append((EXIT_WRONG, f"{where}: must be fresh, and its record is older than the kernels of {', '.join(block.changed)}: measure them again"))
         except ValueError as error:
             problems.append((EXIT_WRONG, f"{where}: {error}"))
         except DataError as error:
