@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # compute-sanitizer over the tiny cases of every fused kernel, on a machine with a GPU: memcheck, racecheck, initcheck and
-# synccheck for each op and element type, a process each and several at a time; about 5 minutes on an H200 with 16 cores.
+# synccheck for each op and element type, a process each and several at a time.
 #   ci/sanitize.sh
 #   ci/sanitize.sh --tier check --exclude '[VH]=[0-9]{5,}'    options of ./tigon check choose other cases
 # What cuBLASLt launches is not looked at. Exit code: 1 an error, a hazard or a wrong case, 4 no case, 5 nothing to run it

@@ -34,10 +34,8 @@ inline constexpr double kConfidence = 0.95;
 //   Higham and Mary 2019). d_s is how far the twin is from the naive run s steps after it was moved
 //   by one unit everywhere: every step rounds again, what step r rounded shows d_{t - r} at step t,
 //   and independent errors add as squares. d_s is at least the resolution 2 u loss of the loss.
-//   Measured on tiny: budget 6e-5 at first, fused a twelfth of that; planted faults are tens to ten
-//   thousands of budgets away, at step 0 to 2.
-//   Later, spikes of the loss amplify single roundings (7e-4 at step 72 of one seed of four, 2e-4
-//   held out), so later steps and the held-out loss may differ by 0.02 nats, less than bf16 costs.
+//   Later, spikes of the loss amplify single roundings, so later steps and the held-out loss may
+//   differ by 0.02 nats, less than bf16 costs.
 //
 // bf16: curves diverge chaotically, so the twins say how far.
 //   Spread: the root mean square of the difference over ten steps (the first ten for all of them)

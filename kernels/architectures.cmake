@@ -29,6 +29,7 @@ set(TIGON_CUDA_ARCHITECTURES native CACHE STRING
   "GPUs to compile for: native, all, or a list of ${_known} and ptx")
 if(TIGON_CUDA_ARCHITECTURES STREQUAL "native")
   tigon_native_architectures(_architectures)
+  set(_native ${_architectures})  # whatever the machine has
 elseif(TIGON_CUDA_ARCHITECTURES STREQUAL "all")
   set(_architectures ${_known} ptx)
 else()
@@ -40,7 +41,7 @@ foreach(architecture IN LISTS _architectures)
   if(architecture STREQUAL "ptx")
     # The newest that every later GPU can take: not 90a, whose code runs on that one only.
     list(APPEND TIGON_CUDA_GENCODE "SHELL:-gencode arch=compute_90,code=compute_90")
-  elseif(architecture MATCHES "^[0-9]+a?$")
+  elseif(architecture IN_LIST _known OR architecture IN_LIST _native)
     list(APPEND TIGON_CUDA_GENCODE
       "SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}")
   else()

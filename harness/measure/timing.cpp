@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostSets = 64;
-constexpr double kGraphSeconds = 2e-3;  // of one replay: 200 times what starting it costs
+constexpr double kGraphSeconds = 2e-3;  // of one replay, beside which its start is little
 constexpr size_t kMostGraphCalls = 512;
 constexpr uint64_t kSeed = 42;
 

@@ -35,7 +35,7 @@ std::vector<InputSet> all_inputs() {
   return sets;
 }
 
-// cuDNN rounds twice where rows are not aligned: up to 1.5 budgets of one rounding on an H200.
+// cuDNN rounds twice where rows are not aligned.
 constexpr double kForwardRoundings = 1;
 
 }  // namespace

@@ -145,6 +145,10 @@ class Request {
 
   void add_plan(const Case& c, const TensorInfo& t, const std::vector<int64_t>& shape,
                 const Binding& values, Json* tensor) {
+    if (!t.gradient_of.empty() && shape.size() == 1) {  // of a loss, which comes last in a training
+      (*tensor)["plan"] = {{"distribution", "ones"}};
+      return;
+    }
     const InputPlan plan = plan_of(find_op(c.op)->inputs.front(), t.name);
     const QuickFill quick = quick_fill(plan, values);
     if (quick.kind == QuickFill::kNormal) {

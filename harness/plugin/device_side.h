@@ -34,8 +34,8 @@ class DeviceSide {
 
   void synchronize();  // the whole device
 
-  // Leaves a GPU's caches without the tensors, and the GPU with this process: it takes about 0.16
-  // ms to come from another's. Complete when it returns.
+  // Leaves a GPU's caches without the tensors, and the GPU with this process: to come from
+  // another's takes time. Complete when it returns.
   void flush_caches();
 
  private:

@@ -34,6 +34,7 @@ constexpr RowTable<9> kForwardVectors = {
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
         },
 };
+// For rows that cannot be read in vectors: a thread holds more elements, because each is one load.
 constexpr RowTable<4> kForwardElements = {
     .name = "add_rms_norm.forward.elements",
     .shapes =
@@ -72,6 +73,7 @@ constexpr RowTable<13> kBackwardVectors = {
         },
     .shared_bytes = three_queues,
 };
+// As forward, with fewer blocks: a thread holds elements of two tensors and its sums.
 constexpr RowTable<4> kBackwardElements = {
     .name = "add_rms_norm.backward.elements",
     .shapes =

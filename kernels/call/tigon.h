@@ -56,7 +56,7 @@ enum {
   TIGON_INVALID = 1,       /* the call is wrong; nothing was enqueued */
   TIGON_UNSUPPORTED = 2,   /* the call is right, but this op cannot do it; nothing was enqueued */
   TIGON_LAUNCH_FAILED = 3, /* the device or one of its libraries refused */
-  TIGON_OUT_OF_MEMORY = 4
+  TIGON_OUT_OF_MEMORY = 4  /* of the host, or of the device where the function may allocate there */
 };
 
 /* What a function returns: a code, and one sentence that names the op and, where there is one, the
@@ -130,14 +130,17 @@ TIGON_API const tigon_op* tigon_op_at(int32_t index);
 TIGON_API size_t tigon_workspace(const tigon_op* op, const tigon_call* call);
 
 /* Optional, once per shape and device: chooses among algorithms of libraries (matrix products) by
- * timing them. Allocates and waits for the device. */
+ * timing them. Allocates and waits for the device. TIGON_INVALID and TIGON_UNSUPPORTED as
+ * tigon_run() has them; TIGON_LAUNCH_FAILED: no algorithm ran, or there is too little memory for a
+ * copy of the operands. */
 TIGON_API tigon_status tigon_prepare(const tigon_op* op, const tigon_call* call);
 
 /* Enqueues the op on `stream` (a cudaStream_t; NULL is the default stream) of the current device.
  * It can be captured into a CUDA graph, after one call outside of a capture. TIGON_INVALID: a
  * tensor is missing or has the wrong rank, dtype, size or stride, an option has a value it cannot
  * have, or there is too little scratch. TIGON_UNSUPPORTED: this device cannot run it.
- * TIGON_LAUNCH_FAILED: CUDA or cuBLASLt refused, with its own words. */
+ * TIGON_LAUNCH_FAILED: CUDA or cuBLASLt refused, with its own words. TIGON_OUT_OF_MEMORY: the host
+ * has no memory left. */
 TIGON_API tigon_status tigon_run(const tigon_op* op, const tigon_call* call, void* stream);
 
 /* Of an op of this library; "" for one that has no description. JSON: {"name", "dtype",

@@ -6,7 +6,7 @@
 //   tigon::Status status = tigon::run(args, stream);
 //
 // The structs and what each member means are in kernels/<op>/<op>.h. Link tigon::tigon or
-// tigon::host.
+// tigon::tigon-host.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -58,7 +58,9 @@ struct Backward : LossOptions {
   }
 };
 
-// Both in one sweep: each logit is read once from memory and its gradient written once over it.
+// Both in one sweep: each logit is read once from memory and its gradient written once over it, as
+// in Liger-Kernel (Hsu et al. 2024); the maximum and the sum are found together (Milakov and
+// Gimelshein 2018).
 template <class P>
 struct ForwardBackward : LossOptions {
   static constexpr char kName[] = "cross_entropy.forward_backward";

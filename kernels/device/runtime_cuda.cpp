@@ -41,25 +41,29 @@ int current_device() {
   return gpu;
 }
 
-int attribute(cudaDeviceAttr name) {
-  int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, current_device()), "cudaDeviceGetAttribute");
-  return value;
+// Whether the device's allocations come from the driver's pool, which then is told to keep what is
+// freed: the next allocation of that size costs no synchronisation.
+bool has_pool(int gpu) {
+  int supported = 0;
+  check(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, gpu),
+        "cudaDeviceGetAttribute");
+  if (supported == 0) return false;
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, gpu), "cudaDeviceGetDefaultMemPool");
+  uint64_t keep_all = UINT64_MAX;
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all),
+        "cudaMemPoolSetAttribute");
+  return true;
 }
 
-// True where allocations come from the driver's pool, which is told to keep what is freed: the next
-// allocation of that size then costs a microsecond instead of a synchronisation.
+// The same of the current device, asked once of each.
 bool use_pool() {
-  static const bool supported = [] {
-    if (attribute(cudaDevAttrMemoryPoolsSupported) == 0) return false;
-    cudaMemPool_t pool = nullptr;
-    check(cudaDeviceGetDefaultMemPool(&pool, current_device()), "cudaDeviceGetDefaultMemPool");
-    uint64_t keep_all = UINT64_MAX;
-    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all),
-          "cudaMemPoolSetAttribute");
-    return true;
-  }();
-  return supported;
+  static std::mutex mutex;
+  static std::map<int, bool> known;
+  const int gpu = current_device();
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(gpu);
+  return found != known.end() ? found->second : known[gpu] = has_pool(gpu);
 }
 
 std::string version_text(int v) {

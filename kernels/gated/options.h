@@ -11,6 +11,7 @@ enum class GateLayout : int { kSeparate, kGateFirst, kUpFirst };
 
 struct GatedOptions {
   GateLayout layout = GateLayout::kSeparate;
+  // As in Falcon-H1 (2025).
   float gate_multiplier = 1.0f;  // of the gate, before everything; a float holds the product
   float down_multiplier = 1.0f;  // of y
 };

@@ -5,8 +5,8 @@
 // Bytes: 3*T*F*elem forward, 5*T*F*elem backward. Arithmetic in float, rounded once.
 #include "kernels/geglu/geglu.h"
 
-#include "kernels/device/stream_rows.h"
 #include "kernels/gated/halves.h"
+#include "kernels/gated/stream_rows.h"
 
 namespace tigon::geglu {
 namespace {

@@ -4,12 +4,12 @@
 //
 // A fixed grid walks over the rows. x and dy are read once and stay in shared memory, short rows in
 // registers. The next rows are in flight meanwhile (row_queue.h). dw and db are summed as in
-// device/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
+// norm/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
 #pragma once
-#include "kernels/device/column_sums.h"
-#include "kernels/device/row_queue.h"
 #include "kernels/device/rows_ahead.h"
 #include "kernels/layer_norm/layer_norm.h"
+#include "kernels/norm/column_sums.h"
+#include "kernels/norm/row_queue.h"
 
 namespace tigon::layer_norm {
 

@@ -44,6 +44,7 @@ constexpr RowTable<11> kForwardVectors = {
             {.lanes = 512, .vectors = 6, .blocks_per_sm = 1},
         },
 };
+// For rows that cannot be read in vectors: a thread holds more elements, because each is one load.
 constexpr RowTable<4> kForwardElements = {
     .name = "layer_norm.forward.elements",
     .shapes =
@@ -55,9 +56,9 @@ constexpr RowTable<4> kForwardElements = {
         },
 };
 
-// Where lanes of a warp share a row, a vector costs up to 28 registers: x, dy, w, eight sums of dw
-// and eight of db. Longer rows stay in shared memory, where asynchronous copies put them, and more
-// rows are in flight. Shapes that hold no longer row than the one before are for devices with less
+// Where lanes of a warp share a row, a vector costs registers for x, dy, w, eight sums of dw and
+// eight of db. Longer rows stay in shared memory, where asynchronous copies put them, and more rows
+// are in flight. Shapes that hold no longer row than the one before are for devices with less
 // shared memory.
 constexpr RowTable<11> kBackwardVectors = {
     .name = "layer_norm.backward.vectors",
@@ -77,6 +78,7 @@ constexpr RowTable<11> kBackwardVectors = {
         },
     .shared_bytes = two_queues,
 };
+// As forward, with fewer blocks: a thread holds elements of two tensors and its sums.
 constexpr RowTable<4> kBackwardElements = {
     .name = "layer_norm.backward.elements",
     .shapes =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy: cross_entropy(x w^T + bias, target) without ever holding all logits; rows,
-// or the vocabulary, go in chunks of a byte budget.
+// or the vocabulary, go in chunks of a byte budget. By rows as in Liger-Kernel (Hsu et al. 2024),
+// by the vocabulary as in Cut Cross-Entropy (Wijmans et al. 2024).
 #pragma once
 #include "kernels/linear_head/options.h"
 #include "kernels/loss/options.h"
@@ -115,7 +116,8 @@ size_t workspace(const ForwardBackward<P>& args);
 
 // Times several GEMM algorithms for these shapes and remembers the fastest. Optional: without it
 // the library's first choice is used. Allocates and synchronises, so it belongs outside a training
-// step; does nothing on the host executor.
+// step; does nothing on the host executor. Errors as above, and kLaunchFailed where no algorithm
+// ran or there is no memory for a copy of the operands.
 template <class P>
 Status tune(const Forward<P>& args);
 template <class P>

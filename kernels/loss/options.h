@@ -12,9 +12,10 @@ enum class Reduction : int { kMean, kSum, kNone };
 //   loss = (1 - a) (lse - x_y) + a (lse - mean(x)) + z_loss * lse^2
 //   dloss/dx_i = (1 + 2 z_loss lse) p_i - a / V - (1 - a) [i = y], times the softcap's derivative
 // mean divides by the number of rows that are not ignored; when all are ignored, loss and gradient
-// are 0. An ignored row gives loss 0 and gradient 0 and its logits do not matter. A target that is
-// neither ignore_index nor in [0, V) is never used as an index: its row's loss and gradient are
-// NaN.
+// are 0. (Label smoothing: Szegedy et al. 2016; z_loss: Chowdhery et al. 2022, PaLM; softcap: Gemma
+// Team 2024, Gemma 2; class weights, ignore_index and reductions: torch.nn.CrossEntropyLoss.) An
+// ignored row gives loss 0 and gradient 0 and its logits do not matter. A target that is neither
+// ignore_index nor in [0, V) is never used as an index: its row's loss and gradient are NaN.
 //
 // With normaliser n, mean divides everything by n[0] and counts nothing: the rows of all steps and
 // devices over which a gradient is accumulated, which only the caller knows. n = 0 gives 0.

@@ -3,9 +3,9 @@
 #pragma once
 #include <algorithm>
 
-#include "kernels/device/column_sums.h"
 #include "kernels/device/row_lanes.h"
 #include "kernels/device/rows_ahead.h"
+#include "kernels/norm/column_sums.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::norm {
@@ -20,7 +20,7 @@ inline Status check_sizes(int64_t t, int64_t h) {
 inline Status check_scratch(const Scratch& scratch, size_t needed) {
   if (scratch.bytes < needed) return invalid("scratch is smaller than workspace(args)");
   if (needed > 0 && (scratch.data == nullptr || !is_aligned16(scratch.data)))
-    return invalid("scratch is null or not 256-byte aligned");
+    return invalid("scratch is null or not 16-byte aligned");
   return {};
 }
 

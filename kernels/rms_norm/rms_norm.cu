@@ -39,6 +39,7 @@ constexpr RowTable<9> kForwardVectors = {
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
         },
 };
+// For rows that cannot be read in vectors: a thread holds more elements, because each is one load.
 constexpr RowTable<4> kForwardElements = {
     .name = "rms_norm.forward.elements",
     .shapes =
@@ -50,9 +51,10 @@ constexpr RowTable<4> kForwardElements = {
         },
 };
 
-// A vector costs up to 20 registers: x, dy, w and eight sums of dw. An SM needs 64 KB of loads in
-// flight and is fastest with as few blocks as hold them. Two stages suffice; shapes with another
-// number are for `tigon tune`. The last shape is for devices with less shared memory.
+// A vector costs registers for x, dy, w and eight sums of dw. An SM needs enough loads in flight to
+// cover memory's latency, and is fastest with as few blocks as hold them. Two stages suffice;
+// shapes with another number are for `tigon tune`. The last shape is for devices with less shared
+// memory.
 constexpr RowTable<12> kBackwardVectors = {
     .name = "rms_norm.backward.vectors",
     .shapes =
@@ -72,6 +74,7 @@ constexpr RowTable<12> kBackwardVectors = {
         },
     .shared_bytes = two_queues,
 };
+// As forward, with fewer blocks: a thread holds elements of two tensors and its sums.
 constexpr RowTable<4> kBackwardElements = {
     .name = "rms_norm.backward.elements",
     .shapes =

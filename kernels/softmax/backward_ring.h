@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax backward of wide rows: dx = y * (dy - sum_V y * dy), by blocks that walk over rows which
-// arrive through a ring (kernels/device/row_ring.h).
+// arrive through a ring (kernels/softmax/row_ring.h).
 #pragma once
 #include "kernels/device/reduce.h"
-#include "kernels/device/row_ring.h"
+#include "kernels/softmax/row_ring.h"
 #include "kernels/softmax/softmax.h"
 
 namespace tigon::softmax {

@@ -48,7 +48,9 @@ constexpr RowTable<6> element_shapes(const char* name, int blocks) {
   };
 }
 constexpr RowTable<6> kForwardElements = element_shapes("softmax.forward.elements", 8);
-constexpr int64_t kForwardAlone = 4096;  // pieces that a block takes without a cluster
+// Pieces that a block takes alone. Of longer rows a cluster's blocks have more loads in flight than
+// their exchange of sums costs.
+constexpr int64_t kForwardAlone = 4096;
 // For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken.
 // Two or more blocks per multiprocessor hide each other's reductions; one block of 1024 threads is
 // for devices without clusters.
@@ -91,6 +93,7 @@ constexpr RowTable<13> kBackwardVectors = {
         },
 };
 constexpr RowTable<6> kBackwardElements = element_shapes("softmax.backward.elements", 6);
+// As kForwardAlone; of two tensors, so half as many pieces.
 constexpr int64_t kBackwardAlone = 2048;
 constexpr int64_t kBackwardAloneWide = 5120;  // of rows that are wider than the ring's
 // The row may fill all slots of each warp and leave none for the next row: that is as fast as

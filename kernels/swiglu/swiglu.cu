@@ -5,8 +5,8 @@
 // Bytes: 3*T*F*elem forward, 5*T*F*elem backward. Arithmetic in float, rounded once.
 #include "kernels/swiglu/swiglu.h"
 
-#include "kernels/device/stream_rows.h"
 #include "kernels/gated/halves.h"
+#include "kernels/gated/stream_rows.h"
 
 namespace tigon::swiglu {
 namespace {
@@ -41,7 +41,7 @@ struct ForwardPiece {
 
 template <bool kMultiplied>
 struct BackwardPiece {
-  // It needs 40 registers, with multipliers 46; six blocks have 72 KB of loads in flight.
+  // As many blocks as its registers leave room for; with multipliers it needs more.
   static constexpr auto kShapes = kMultiplied ? stream_shapes("swiglu.backward.multiplied", 5)
                                               : stream_shapes("swiglu.backward", 6);
 

@@ -173,8 +173,8 @@ void library_softmax_backward(cudnnSoftmaxAlgorithm_t algorithm, const Tensor& y
 
 }  // namespace
 
-// 2^-15: on an H200 softcapped gradients were off by up to 317 units where t is near 1, because
-// 1 - t^2 takes the error of cuDNN's approximation times 1 / (1 - t^2).
+// In units of 2^-24, so 2^-15: cuDNN approximates tanh, and where t is near 1 a softcapped gradient
+// takes that error times 1 / (1 - t^2).
 double tanh_error() { return 512; }
 
 void Eager::unary(Unary op, const Tensor& x, const Tensor& y) const {

@@ -22,6 +22,8 @@ class Numpy:
     def tensor(self, t, seed):
         if "file" in t:
             values = from_file(t)
+        elif t["plan"]["distribution"] == "ones":
+            values = numpy.ones(t["shape"])
         elif t["plan"]["distribution"] == "targets":
             values = numpy.random.default_rng(seed).integers(0, t["plan"]["classes"], t["shape"])
         else:
@@ -36,9 +38,6 @@ class Numpy:
 
     def is_tensor(self, value):
         return isinstance(value, numpy.ndarray)
-
-    def ones(self, t):
-        return numpy.ones(t["shape"], "f4")
 
     def begin(self):
         pass
@@ -67,22 +66,21 @@ class Torch:
                 "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8}[name]
 
     def tensor(self, t, seed):
-        """Values of a file, or random ones of the plan's distribution; the same for the same seed."""
+        """Values of a file, or of the plan's distribution; the same for the same seed."""
         torch, dtype = self.torch, self.dtype(t["dtype"])
         if "file" in t:
             return torch.from_numpy(from_file(t)).to(dtype).to(self.device)
         generator = torch.Generator(self.device)
         generator.manual_seed(seed)
         plan = t["plan"]
+        if plan["distribution"] == "ones":
+            return torch.ones(t["shape"], dtype=dtype, device=self.device)
         if plan["distribution"] == "targets":
             made = torch.randint(0, plan["classes"], t["shape"], generator=generator, device=self.device, dtype=dtype)
             if plan["ignored"]:
                 made[torch.rand(t["shape"], generator=generator, device=self.device) < plan["ignored"]] = plan["ignore_index"]
             return made
         return torch.empty(t["shape"], dtype=dtype, device=self.device).normal_(plan["mean"], plan["scale"], generator=generator)
-
-    def ones(self, t):
-        return self.torch.ones(t["shape"], dtype=self.dtype(t["dtype"]), device=self.device)
 
     def save(self, value, file):
         value = value.detach().double().cpu().contiguous().numpy()

@@ -16,8 +16,15 @@ namespace tigon {
 // `blocks_per_sm` fit; the other shapes are for `tigon tune` and leave a thread as many registers
 // or a few more.
 constexpr ShapeTable<3> stream_shapes(const char* name, int blocks_per_sm) {
-  return {name,
-          {{256, 1, blocks_per_sm}, {128, 1, 2 * blocks_per_sm}, {512, 1, blocks_per_sm / 2}}};
+  return {
+      .name = name,
+      .shapes =
+          {
+              {.lanes = 256, .vectors = 1, .blocks_per_sm = blocks_per_sm},
+              {.lanes = 128, .vectors = 1, .blocks_per_sm = 2 * blocks_per_sm},
+              {.lanes = 512, .vectors = 1, .blocks_per_sm = blocks_per_sm / 2},
+          },
+  };
 }
 inline constexpr int64_t kMaxStreamGridRows = 65535;  // limit of gridDim.y; blocks loop beyond it
 
