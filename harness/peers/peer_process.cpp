@@ -29,7 +29,7 @@ std::string python_path() {
 // `python3 -m tigon_peers` with these arguments.
 worker::Start python_with(const std::vector<std::string>& arguments) {
   worker::Start start{
-      .words = {python_interpreter(), "-m", "tigon_peers"},
+      .words = {peer_interpreter(), "-m", "tigon_peers"},
       .environment = worker::environment_with({python_path(), "PYTHONDONTWRITEBYTECODE=1"}),
       .output = variable_or("TIGON_PEER_LOG", "/dev/null")};
   start.words.insert(start.words.end(), arguments.begin(), arguments.end());
@@ -41,6 +41,10 @@ constexpr double kLookS = 30;  // to find packages, which imports nothing
 }  // namespace
 
 std::string python_interpreter() { return variable_or("TIGON_PYTHON", "python3"); }
+
+std::string peer_interpreter() {
+  return variable_or("TIGON_PEER_PYTHON", python_interpreter().c_str());
+}
 
 std::vector<std::string> installed(const std::vector<std::string>& names) {
   worker::Process process;
@@ -60,7 +64,7 @@ void PeerProcess::send(const Json& request) {
       process_.start(python_with({name_}));
     } catch (const worker::CannotStart& error) {
       throw ImplementationFault(Verdict::kUnsupported,
-                                fmt::format("{}; TIGON_PYTHON chooses another", error.what()));
+                                fmt::format("{}; TIGON_PEER_PYTHON chooses another", error.what()));
     }
   process_.send(without_nonfinite(request).dump());
 }

@@ -12,6 +12,9 @@ namespace tigon::peers {
 
 // The Python that the person chose with TIGON_PYTHON, else python3.
 std::string python_interpreter();
+// The one that runs the peers: TIGON_PEER_PYTHON, which ./tigon sets to one that has torch, else
+// the former.
+std::string peer_interpreter();
 
 // Those of `names` whose packages it finds; none where it cannot be started.
 std::vector<std::string> installed(const std::vector<std::string>& names);

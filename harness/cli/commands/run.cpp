@@ -128,10 +128,22 @@ int mutants_of(Session& session, const RunOptions& options) {
   return mutants_stage(session, mutants);
 }
 
+// What is measured beside ours, into the log and onto the terminal.
+void print_peers(const std::vector<std::string>& names, bool verbose) {
+  const std::string line = names.empty() ? fmt::format("peers: none, {} has no torch with numpy",
+                                                       peers::peer_interpreter())
+                                         : fmt::format("peers: {}", fmt::join(names, ", "));
+  fmt::print("{}\n", line);
+  if (!verbose) fmt::print(stderr, "tigon: {}\n", line);
+}
+
 int bench_of(Session& session, const RunOptions& options) {
   BenchOptions bench = options.bench;
-  if (default_executor() == "cuda")
-    bench.peers = fmt::format("{}", fmt::join(peers::installed(kPeers), ","));
+  if (default_executor() == "cuda") {
+    const std::vector<std::string> names = peers::installed(kPeers);
+    print_peers(names, options.verbose);
+    bench.peers = fmt::format("{}", fmt::join(names, ","));
+  }
   bench.quick_peers = !options.full;
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
   return bench_stage(session, bench);
@@ -171,8 +183,8 @@ void prepare(RunOptions* options) {
 }  // namespace
 
 void add_run(Command root, Program* program) {
-  Command command =
-      root.add_command("run", "checks, sweeps, a short training and the report, in one go");
+  Command command = root.add_command(
+      "run", "checks, planted faults, sweeps, a short training and the report, in one go");
   command.footer(
       "Examples:\n"
       "  ./tigon run\n"
@@ -185,7 +197,7 @@ void add_run(Command root, Program* program) {
       "every sweep, a short training. A stage that fails does not stop the next. The exit code is\n"
       "the lowest of those that are not 0.\n"
       "On a GPU, eager PyTorch, torch.compile, Liger and QuACK are measured beside ours where\n"
-      "python3 has them.");
+      "python3, or the interpreter that TIGON_PEER_PYTHON names, has them.");
   const auto options = std::make_shared<RunOptions>();
   const auto output = std::make_shared<Output>();
   command.list("--op", &options->ops, "ops of check and bench (default: all)");
