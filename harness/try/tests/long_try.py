@@ -53,6 +53,41 @@ class Try(unittest.TestCase):
         self.assertRegex(said, r"sizes of qwen3-0.6b +ok")
         self.assertIn("H=1024", said)
 
+    def slow(self, seconds, *more, where="args.x.shape[1] == 33"):
+        """The right example with a pause at a size."""
+        text = (EXAMPLES / "rms_norm_right.cu").read_text()
+        for old, new in (('rms_norm.h"\n', 'rms_norm.h"\n#include <unistd.h>\n'),
+                         ("  if (rows > 0)", f"  if ({where}) sleep({seconds});\n  if (rows > 0)"), *more):
+            self.assertEqual(text.count(old), 1)
+            text = text.replace(old, new)
+        return text
+
+    def test_time_is_no_verdict_on_results(self):
+        code, said = self.tried(self.slow(3), "--dtype", "bf16", "--timeout", "1")
+        self.assertEqual(code, 5, said)
+        self.assertRegex(said, r"checking executor +too slow .* 0 failed, \d+ too slow")
+        self.assertRegex(said, r"oracle's budget +too slow .* [1-9]\d+ passed, 0 failed, \d+ too slow")  # the next stages come
+        self.assertIn("T=3,H=33,inputs=normal,seed=42: no result within 1 s, killed", said)
+        self.assertIn("more cases of T=1,H=33 and of T=3,H=33 are not run", said)
+        self.assertRegex(said, r"verdict: not judged: too slow \(\d+ cases took longer than they may; --timeout SECONDS")
+        self.assertNotIn("wrong", said)
+        self.assertNotIn("what fails", said)
+
+    def test_what_is_slow_and_wrong_is_wrong(self):
+        code, said = self.tried(self.slow(3, ("y[h] = Elem(normal * gain);", "y[h] = Elem(columns == 4099 ? 0.0f : normal * gain);")),
+                                "--dtype", "bf16", "--timeout", "1")
+        self.assertEqual(code, 1, said)
+        self.assertRegex(said, r"checking executor +FAILED .* [1-9]\d* failed, \d+ too slow")
+        self.assertIn("verdict: wrong: stopped at 'checking executor'", said)
+
+    def test_a_limit_that_is_given_or_found(self):
+        code, said = self.tried(self.slow(2, where="args.x.shape[0] == 5 && args.x.shape[1] == 4099"), "--dtype", "bf16", "--timeout", "30")
+        self.assertEqual(code, 0, said)
+        for text in ("0", "-1", "nan", "soon"):
+            code, said = tigon_try(EXAMPLES / "rms_norm_right.cu", "--timeout", text, folder=self.folder)
+            self.assertEqual(code, 2, said)
+            self.assertIn("--timeout", said)
+
     @unittest.skipUnless(shutil.which("nvcc"), "SKIPPED: no nvcc here")
     def test_launchers_may_be_left_out_on_a_gpu(self):
         build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")

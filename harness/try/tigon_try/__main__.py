@@ -16,7 +16,7 @@ from tigon_report import command
 from tigon_report.errors import UsageError
 from tigon_trees.build import find_nvcc
 
-from . import compiler, facts, peers, python_kernel, show, signature, stages
+from . import compiler, facts, limits, peers, python_kernel, show, signature, stages
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DTYPES = ("f32", "bf16", "f16")
@@ -36,6 +36,9 @@ class Job:
     folder: pathlib.Path
     command: str
     model: str | None = None
+    timeout: float | None = None  # --timeout
+    limit: float = 0  # seconds of a case
+    limit_checked: float = 0  # in the checking executor
     on_gpu: bool = False
     name: str = ""
     digest: str = ""
@@ -43,6 +46,7 @@ class Job:
     allowance: str = ""
     outcomes: list = dataclasses.field(default_factory=list)
     verdicts: list = dataclasses.field(default_factory=list)
+    slow: list = dataclasses.field(default_factory=list)  # cases that were killed for their time
     traffic: list = dataclasses.field(default_factory=list)
     bench: object = None
 
@@ -60,6 +64,13 @@ class Job:
         return os.path.relpath(self.folder)
 
 
+def seconds(text):
+    value = float(text)
+    if not 0 < value < 1e7:
+        raise ValueError
+    return value
+
+
 def parser():
     p = command.Parser("try", "One kernel in one file outside of the tree: is it right, and how does it compare? The file includes "
                        "the signature of an op, kernels/OP/OP.h, and defines its launcher; or is Python.",
@@ -73,6 +84,10 @@ def parser():
     p.add_argument("--against", default="fused,naive",
                    help="implementations to compare with: fused, naive; on a GPU peers, too: torch, liger, ... (default: fused,naive)")
     p.add_argument("--model", help="also check and measure the op's sizes in a model, e.g. llama3-8b (./tigon list models)")
+    p.add_argument("--timeout", type=seconds, metavar="SECONDS",
+                   help="seconds that one case may take; a case that takes longer is not judged, and no case is wrong for its time "
+                   f"(default: {limits.TIMES_FUSED} times what the tree's own kernel takes at most in the op's tiny cases on this machine, "
+                   f"and at least {limits.LEAST_LIMIT_CHECKED} in the checking executor, {limits.LEAST_LIMIT} elsewhere)")
     p.add_argument("--out", help="folder of the results (default: results/try-NAME-...)")
     return p
 
@@ -118,7 +133,7 @@ def job_of(options, argv, known):
         raise UsageError(f"--out {folder}: not empty; results are kept, choose another folder")
     return Job(file, text, op, chosen(options.passes, passes, f"pass of {op}") if options.passes else passes, bool(options.passes),
                chosen(options.dtype, DTYPES, "dtype") if options.dtype else list(DTYPES), against, folder,
-               shlex.join(["./tigon", "try", *argv]), chosen(options.model, known_models(), "model")[0] if options.model else None)
+               shlex.join(["./tigon", "try", *argv]), chosen(options.model, known_models(), "model")[0] if options.model else None, options.timeout)
 
 
 def run_cuda(log, job, host, gpu, of_op):
@@ -131,6 +146,7 @@ def run_cuda(log, job, host, gpu, of_op):
     job.what = "; ".join(f"{name} {' '.join(dtypes)}" for name, dtypes in found.items())
     dtypes = [d for d in job.dtypes if any(d in have for have in found.values())]
     selection = ["--pass", ",".join(found), "--dtype", ",".join(dtypes)]
+    limits.find_limit(job, host, True, list(found), dtypes)
     if libraries:
         stages.check(log, job, host, libraries["checked"], selection, True)
     build, library = (gpu, library) if gpu else (host, libraries["fast"])
@@ -147,6 +163,7 @@ def run_python(log, job, host, gpu, of_op):
     job.what = f"{', '.join(found)} {' '.join(job.dtypes)}"
     program = python_kernel.program(build, job.shown, job.text, job.name, of_op, found, job.folder)
     selection = ["--pass", ",".join(found), "--dtype", ",".join(job.dtypes)]
+    limits.find_limit(job, build, False, list(found), job.dtypes)
     log.add("checking executor", "not run", "it watches CUDA kernels; this is Python", time.monotonic())
     stages.check(log, job, build, program, selection, False)
     stages.sizes(log, job, build, program, selection)
@@ -160,11 +177,17 @@ def run_python(log, job, host, gpu, of_op):
 def repeated(options, job):
     """The options that ask the same again."""
     given = {"--op": job.op, "--pass": options.passes, "--dtype": options.dtype, "--against": options.against,
-             "--model": options.model}
-    return [word for name, value in given.items() if value is not None for word in (name, value)]
+             "--model": options.model, "--timeout": options.timeout}
+    return [word for name, value in given.items() if value is not None for word in (name, str(value))]
 
 
 VERDICTS = {0: "right", 1: "wrong", 2: "does not build", 4: "not judged"}
+
+
+def verdict_of(job, code, last):
+    if code == command.EXIT_INFRASTRUCTURE:
+        return f"not judged: too slow ({len(job.slow)} cases took longer than they may; --timeout SECONDS gives them more)"
+    return VERDICTS[code] + ("" if code == 0 else f": stopped at '{last.name}'")
 
 
 def main(argv):
@@ -183,8 +206,9 @@ def main(argv):
         kernels = (run_cuda if job.is_cuda else run_python)(log, job, host, gpu, known[job.op])
     except stages.Stop as stop:
         code = stop.code
-    last = log.stages[-1]
-    verdict = VERDICTS[code] + ("" if code == 0 else f": stopped at '{last.name}'")
+    if code == 0 and job.slow:  # time is no verdict on results, and what was not judged is not right
+        code = command.EXIT_INFRASTRUCTURE
+    verdict = verdict_of(job, code, log.stages[-1])
     for title, head, rows in show.tables(job, kernels):
         print(f"\n{title}")
         print("\n".join(show.plain(head, rows)))
@@ -194,7 +218,8 @@ def main(argv):
     print(f"verdict: {verdict} ({time.monotonic() - log.begun:.1f} s)")
     passed = sum(v == "passed" for v in job.verdicts)
     skipped = sum(v in stages.judge.SKIPS for v in job.verdicts)
-    print(f"{passed} passed, {len(job.verdicts) - passed - skipped} failed, {skipped} skipped")
+    slow = sum(v == stages.judge.TOO_SLOW for v in job.verdicts)
+    print(f"{passed} passed, {len(job.verdicts) - passed - skipped - slow} failed, {skipped} skipped" + (f", {slow} too slow" if slow else ""))
     return code
 
 

@@ -4,10 +4,13 @@ import dataclasses
 import math
 import os
 import re
+import subprocess
 import sys
 import time
 
-from . import compiler, judge, peers, python_kernel, source, traffic
+from tigon_report import units
+
+from . import compiler, judge, limits, peers, python_kernel, source, traffic
 
 
 class Stop(Exception):
@@ -21,7 +24,7 @@ class Stop(Exception):
 @dataclasses.dataclass
 class Stage:
     name: str
-    verdict: str  # ok, FAILED, not run
+    verdict: str  # ok, FAILED, too slow, not run
     text: str
     seconds: float
     details: list = dataclasses.field(default_factory=list)
@@ -142,7 +145,9 @@ def _kind(record):
 def failures(tally, outcome):
     """What failing cases have in common, and cases that fail for different reasons: first the one that was looked at again, then the
     smallest."""
-    lines, seen, diagnoses = [f"what fails: {pattern}" for pattern in outcome.patterns()], set(), outcome.diagnoses()
+    # What check says of a group holds what was too slow, too.
+    patterns = outcome.patterns() if tally.failed and not tally.slow else []
+    lines, seen, diagnoses = [f"what fails: {pattern}" for pattern in patterns], set(), outcome.diagnoses()
     here = os.getcwd() + os.sep
     for r in sorted(tally.failed, key=lambda r: (r["case_id"] not in diagnoses, math.prod(r["axes"].values()), judge.is_property(r))):
         if _kind(r) in seen or len(seen) == MOST_SHOWN:
@@ -155,33 +160,51 @@ def failures(tally, outcome):
     return lines
 
 
-def _judged(log, name, tally, begun, outcome, allowance=""):
-    if not tally.passed and not tally.failed:
+def _slow_lines(tally, outcome):
+    """Cases that were killed for their time, one of each size."""
+    of_size = {limits.sizes(r): f"{r['case_id']}: {r['reason']}" for r in reversed(tally.slow)}
+    lines = list(of_size.values())[:MOST_SHOWN]
+    if outcome.stopped and lines:
+        lines.append(f"{limits.MOST_ROUNDS} times {limits.MOST_SLOW} cases were too slow: the rest is not run")
+    elif outcome.left_out and lines:
+        lines.append(f"more cases of {' and of '.join(one.strip(',') for one in outcome.left_out)} are not run")
+    return lines
+
+
+def _judged(log, job, name, tally, begun, outcome, allowance=""):
+    """Wrong results end the try; time does not, for it is no verdict on results."""
+    if not tally.passed and not tally.failed and not tally.slow:
         log.add(name, "not run", "; ".join(tally.skipped) or "no case", begun)
         return
-    log.add(name, "ok" if tally.ok else "FAILED", tally.text() + allowance, begun, failures(tally, outcome))
-    if not tally.ok:
+    verdict = "FAILED" if tally.failed else "too slow" if tally.slow else "ok"
+    log.add(name, verdict, tally.text() + allowance, begun, failures(tally, outcome) + _slow_lines(tally, outcome))
+    job.slow += [r["case_id"] for r in tally.slow]
+    if tally.failed:
         raise Stop(1)
+
+
+def _run_check(log, job, build, words, file, begun, checked=False):
+    try:
+        return limits.run_check(job, build, words, file, checked)
+    except judge.Refused as error:
+        refused(log, job, error, begun)
 
 
 def check(log, job, build, library, selection, checked):
     """Tiny cases in the checking executor, or all cases against the oracle and the exact properties."""
     begun = time.monotonic()
     words = ["check", "--impl-from", str(library), "--op", job.op, *selection]
-    try:
-        outcome = judge.tigon(build, words + (["--tier", "tiny", "--seed", "42", "--timeout", "10"] if checked else []),
-                              job.folder / ("checked.jsonl" if checked else "check.jsonl"))
-    except judge.Refused as error:
-        refused(log, job, error, begun)
-    records = outcome.of("check")
-    job.outcomes.append(outcome)
-    job.verdicts += [r["verdict"] for r in records]
     if checked:
-        _judged(log, "checking executor", judge.tally(records), begun, outcome)
+        outcome = _run_check(log, job, build, [*words, "--tier", "tiny", "--seed", "42"], "checked", begun, True)
+        _judged(log, job, "checking executor", judge.tally(outcome.records), begun, outcome)
         return
-    oracle = judge.tally([r for r in records if not judge.is_property(r)])
-    _judged(log, "oracle's budget", oracle, begun, outcome, job.allowance)
-    _judged(log, "exact properties", judge.tally([r for r in records if judge.is_property(r)]), time.monotonic(), outcome)
+    outcome = _run_check(log, job, build, words, "check", begun)
+    oracle = judge.tally([r for r in outcome.records if not judge.is_property(r)])
+    properties = judge.tally([r for r in outcome.records if judge.is_property(r)])
+    _judged(log, job, "oracle's budget", oracle, begun, outcome, job.allowance)
+    _judged(log, job, "exact properties", properties, time.monotonic(), outcome)
+    if job.slow and not oracle.passed:
+        raise Stop(5)
 
 
 def count_traffic(log, job, signature):
@@ -192,7 +215,12 @@ def count_traffic(log, job, signature):
         if r["verdict"] == "passed" and r["bytes_min_bytes"] >= largest.get((r["pass"], r["dtype"]), r)["bytes_min_bytes"]:
             largest[r["pass"], r["dtype"]] = r
     for (one_pass, dtype), fused in largest.items():
-        mine = traffic.of_case(job.folder / "checked.so", signature, one_pass, dtype, fused["axes"])
+        try:
+            mine = traffic.of_case(job.folder / "checked.so", signature, one_pass, dtype, fused["axes"], job.limit)
+        except subprocess.TimeoutExpired:
+            log.add("memory traffic", "too slow", f"{one_pass} {dtype} at {units.axes_text(fused['axes'])}: no result within {job.limit} s", begun)
+            job.slow.append(fused["case_id"])
+            return
         if mine:
             job.traffic.append((fused, mine))
     log.add("memory traffic", "ok" if job.traffic else "not run",
@@ -205,14 +233,8 @@ def sizes(log, job, build, library, selection):
         return
     begun = time.monotonic()
     words = ["check", "--impl-from", str(library), "--op", job.op, *selection, "--model", job.model, "--budget", MODEL_BUDGET]
-    try:
-        outcome = judge.tigon(build, words, job.folder / "model.jsonl")
-    except judge.Refused as error:
-        refused(log, job, error, begun)
-    job.outcomes.append(outcome)
-    records = outcome.of("check")
-    job.verdicts += [r["verdict"] for r in records]
-    _judged(log, f"sizes of {job.model}", judge.tally(records), begun, outcome)
+    outcome = _run_check(log, job, build, words, "model", begun)
+    _judged(log, job, f"sizes of {job.model}", judge.tally(outcome.records), begun, outcome)
 
 
 def bench(log, job, build, library, signature, passes, selection):
@@ -222,7 +244,7 @@ def bench(log, job, build, library, signature, passes, selection):
     job.against = [n for n in job.against if n not in peers.FILES or n in others]
     names = [f"plugin:{job.name}", *(f"plugin:{n}" if n in others else n for n in job.against)]
     words = ["bench", "--impl-from", ",".join(map(str, [library, *others.values()])), "--op", job.op, *selection, "--impl",
-             ",".join(names), *(["--model", job.model] if job.model else [])]
+             ",".join(names), *(["--model", job.model] if job.model else []), *(["--timeout", str(job.timeout)] if job.timeout else [])]
     if others or not job.is_cuda:
         words.append("--quick")
         left_out.append("other sizes than the middle of the sweep: Python starts anew for each figure")
@@ -234,10 +256,12 @@ def bench(log, job, build, library, signature, passes, selection):
     job.bench = outcome
     bad = [r for r in outcome.of("bench") if r["verdict"] not in ("passed", "ok") and r["impl"] == f"plugin:{job.name}"]
     what = "speed, peak memory" if build.on_gpu else "peak memory"
+    slow = [r for r in bad if r["verdict"] == judge.TOO_SLOW]
     if bad:
-        log.add(what, "FAILED", f"{len(bad)} measurements do not stand", begun,
+        log.add(what, "FAILED" if len(bad) > len(slow) else "too slow", f"{len(bad)} measurements do not stand", begun,
                 [f"{r['case_id']}: {r['verdict']}: {r['reason']}" for r in bad[:MOST_SHOWN]])
-        raise Stop(1)
+        job.slow += [r["case_id"] for r in slow]
+        raise Stop(1 if len(bad) > len(slow) else 5)
     figures = len(outcome.of("memory")) + len(outcome.of("bench")) * build.on_gpu
     log.add(what, "ok", f"{figures} figures, side by side with {', '.join(job.against)}", begun, [f"not compared: {x}" for x in left_out])
     if not build.on_gpu:

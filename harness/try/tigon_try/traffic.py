@@ -36,14 +36,15 @@ def counted(request):
     return dict(zip(("loaded", "stored", "requests", "sectors"), figures))
 
 
-def of_case(library, signature, one_pass, dtype, axes):
-    """Counted figures of a case with default options, or None where it cannot be counted."""
+def of_case(library, signature, one_pass, dtype, axes, limit):
+    """Counted figures of a case with default options, or None where it cannot be counted; subprocess.TimeoutExpired after `limit` seconds."""
     described = signature.passes[one_pass]["tensors"]
     if any(symbol not in axes for t in described for symbol in t["shape"]):  # a shape that is more than names of axes
         return None
     tensors = [(t["dtypes"][dtype], [axes[symbol] for symbol in t["shape"]]) for t in described]
     request = {"library": str(library), "name": f"{signature.op}.{one_pass}", "dtype": dtype, "tensors": tensors}
-    done = subprocess.run([sys.executable, "-m", "tigon_try.traffic"], input=json.dumps(request), capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "tigon_try.traffic"], input=json.dumps(request), capture_output=True, text=True, check=False,
+                          timeout=limit)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
