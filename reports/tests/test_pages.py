@@ -93,6 +93,31 @@ class RecordedTest(unittest.TestCase):
         self.assertIn("headline", self.pages["index.html"].ids)
         self.assertIn("Not of this run:</strong> recorded on NVIDIA H200", self.texts["index.html"])
 
+    def test_a_time_of_another_run_is_named_as_recorded_in_its_cell(self):
+        table = self.texts["index.html"].split('id="ops"')[1].split("</table>")[0]
+        self.assertRegex(table, r'<th colspan="3" class="from">recorded 20\d\d-\d\d-\d\d on NVIDIA H200')
+        times = re.findall(r'<td class="n">[\d.]+ (?:µs|ms)(.*?)</td>', table)
+        self.assertGreater(len(times), 8)
+        self.assertEqual(set(times), {' <span class="dim">recorded</span>'})
+
+    def test_a_phone_gets_a_narrow_chart(self):
+        picture = self.texts["index.html"].split('<picture class="fits">')[1].split("</picture>")[0]
+        files = re.findall(r'(?:srcset|src)="(.*?)"', picture)
+        self.assertEqual(files, [f"figures/headline{part}.svg" for part in ("-narrow-dark", "-narrow-light", "-dark", "-light")])
+        widths = [float(re.search(r'width="([\d.]+)pt"', (self.folder / file).read_text())[1]) for file in files]
+        self.assertLess(widths[0], 352)  # of a screen of 400, in pt
+        self.assertGreater(widths[2], 600)
+
+    def test_a_planted_slow_down_is_named_so(self):
+        summary, trust = (self.folder / "summary.md").read_text(), self.texts["trust.html"]
+        line = next(line for line in summary.splitlines() if line.startswith("Recorded gates"))
+        compared = [gate for gate in self.recorded.gates if gate.of("gate") and not gate.path.stem.endswith("-planted")]
+        self.assertRegex(line, rf"\): {len(compared)} on NVIDIA H200: \d+ slower, .* inconclusive; with a kernel made slower on purpose: 2 of 21 cells slower\.$")
+        self.assertNotIn("swiglu", line)
+        self.assertGreater(summary.index(line), summary.rindex("\n## Recorded on"))
+        for part in trust.split('<section class="recorded" ')[1:]:
+            self.assertEqual("A slow-down was planted" in part, "-planted.jsonl" in part)
+
     def test_what_a_gpu_measured_stands_before_the_host(self):
         section = self.texts["cross_entropy.html"].split('id="memory"')[1].split("</section>")[0]
         self.assertLess(section.rindex("<h3>Recorded on NVIDIA H200"), section.index("<h3>This run"))
@@ -123,7 +148,10 @@ class PagesTest(CommandTest):
             self.written([*sample.gpu_run(), *cells])
         (row,) = drawn.call_args.args[2]
         self.assertEqual([(point["impl"], point["ratio"]) for point in row["points"]], [("torch", 2.0)])  # of the largest cell
-        self.assertNotIn("Not of this run", self.written([*sample.gpu_run(), *cells])["index.html"])
+        landing = self.written([*sample.gpu_run(), *cells])["index.html"]
+        self.assertNotIn("Not of this run", landing)
+        self.assertIn('class="from">timed by this run</th>', landing)
+        self.assertNotIn(">recorded</span>", landing)
 
     def test_a_peer_counts_as_in_the_newest_run_and_over_ours_in_it(self):
         def run(day, ours, **peers):

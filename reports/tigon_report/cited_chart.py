@@ -54,24 +54,45 @@ def draw(stem, rows):
 
 def figure(folder, name, rows):
     """Draws into `folder`, a figures.Figures; right of the line Tigon is ahead."""
-    from . import figures
-
     def drawing(ax, theme):
-        for impl in _shown(rows):
-            mine = [(at + _side(row, point), point) for at, row in enumerate(rows) for point in row["points"] if point["impl"] == impl]
-            ends = [[abs(point["ratio"] - (point[end] or point["ratio"])) for _, point in mine] for end in ("low", "high")]
-            ax.errorbar([point["ratio"] for _, point in mine], [at for at, _ in mine], xerr=ends,
-                        fmt=figures.MARKERS.get(impl, "v"), markersize=6, linewidth=1.2, color=figures.colour(theme, impl),
-                        label=NAMES.get(impl, impl))
-        ax.axvline(1, color=theme["limit"], linewidth=1.4)
-        ax.set_xscale("log", base=2)
-        ax.xaxis.set_major_formatter(figures.FuncFormatter(lambda value, _: f"{value:g}"))
+        _draw_points(ax, theme, rows)
         ax.set_yticks(range(len(rows)), [row["case"] for row in rows])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set_xlabel("time / time of Tigon; right of the line Tigon is faster")
         ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     return folder.draw(name, alt_of(rows), drawing, size=(9.6, 1.2 + 0.26 * len(rows)))
+
+
+def narrow_figure(folder, name, rows):
+    """The same for the width of a phone: names above their points, what the marks mean below."""
+    shown = len(_shown(rows))
+
+    def drawing(ax, theme):
+        _draw_points(ax, theme, rows)
+        ax.set_yticks([at - 0.55 for at in range(len(rows))], [])  # a line above each name
+        ax.tick_params(axis="y", length=0)
+        for at, row in enumerate(rows):
+            ax.text(0.01, at - 0.37, row["case"], transform=ax.get_yaxis_transform(), fontsize=9, va="center")
+        ax.set_ylim(len(rows) - 0.6, -0.6)
+        ax.set_xlabel("time / time of Tigon; right of the line Tigon is faster", fontsize=9)
+        ax.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.6 / (0.5 * len(rows))), ncol=2)
+
+    return folder.draw(name, alt_of(rows), drawing, size=(4.6, 0.7 + 0.5 * len(rows) + 0.2 * ((shown + 1) // 2)))
+
+
+def _draw_points(ax, theme, rows):
+    from . import figures
+
+    for impl in _shown(rows):
+        mine = [(at + _side(row, point), point) for at, row in enumerate(rows) for point in row["points"] if point["impl"] == impl]
+        ends = [[abs(point["ratio"] - (point[end] or point["ratio"])) for _, point in mine] for end in ("low", "high")]
+        ax.errorbar([point["ratio"] for _, point in mine], [at for at, _ in mine], xerr=ends,
+                    fmt=figures.MARKERS.get(impl, "v"), markersize=6, linewidth=1.2, color=figures.colour(theme, impl),
+                    label=NAMES.get(impl, impl))
+    ax.axvline(1, color=theme["limit"], linewidth=1.4)
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_formatter(figures.FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _side(row, point):

@@ -3,7 +3,7 @@
 import collections
 import math
 
-from . import load, next_action, peers, step_parts, tables, units
+from . import gates, load, next_action, peers, step_parts, tables, units
 
 NAMES = {"torch": "eager PyTorch", "compile": "torch.compile", "liger": "Liger", "liger_cutedsl": "Liger CuTe DSL",
                "liger_hopper": "Liger Hopper", "quack": "QuACK", "quack_base": "QuACK base", "cce": "cut-cross-entropy",
@@ -138,7 +138,8 @@ def _gate_results(run):
     slower = [record for record in found if record["outcome"] == "slower"]
     if found:
         named = ", ".join(f"{record['case_id'].split('/')[0]} by {units.percent(record['change'])}" for record in slower)
-        texts.append(f"a kernel made slower on purpose: {len(slower)} of {len(found)} cells slower ({named})")
+        what = "a kernel made slower on purpose" if gates.is_planted(run) else "base against head"
+        texts.append(f"{what}: {len(slower)} of {len(found)} cells slower{f' ({named})' if named else ''}")
     return texts
 
 

@@ -51,6 +51,28 @@ def static(run):
     return {"rows": rows, "changes": sorted(changes, key=lambda change: effects[change["effect"]])}
 
 
+def is_planted(run):
+    """Whether a recorded gate had to find a kernel that was made slower on purpose: its file says so, *-planted.jsonl."""
+    return run.path.stem.endswith("-planted")
+
+
+def in_short(runs):
+    """What recorded gates found, of all together: {aa: [{run, found}], devices, planted and compared: {gates, outcomes, slower}}."""
+    found = [(run, of(run)) for run in runs]
+    compared = {planted: [(run, one["gate"]) for run, one in found if one and one["gate"] and is_planted(run) == planted] for planted in (False, True)}
+    return {"aa": [{"run": run, "found": one} for run, one in found if one and one["aa"]],
+            "compared": _joined(compared[False]), "planted": _joined(compared[True])}
+
+
+def _joined(gates_of):
+    """None without a gate."""
+    outcomes = collections.Counter()
+    for _, one in gates_of:
+        outcomes.update(one["suite"]["outcomes"])
+    devices = sorted({one["suite"]["device_name"] or run.device for run, one in gates_of})
+    return {"gates": len(gates_of), "outcomes": outcomes, "cells": sum(outcomes.values()), "devices": devices} if gates_of else None
+
+
 def of(run):
     """All of it; None when the run holds no gate."""
     found = {"aa": aa(run), "gate": gate(run), "static": static(run)}

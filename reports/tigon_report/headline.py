@@ -6,13 +6,13 @@ from .cited_tables import NAMES, beside_peers
 
 
 def of(run, recorded, figures):
-    """{figure, is_own, places}: of the run, or of what was recorded; None where no peer was timed on a GPU."""
+    """{figure, narrow: the same for a phone, is_own, places}: of the run, or of what was recorded; None where no peer was timed on a GPU."""
     for runs, is_own in (([run], True), (recorded.measured, False)):
         cells = _largest(_newest(runs))
         if cells:
             rows = cited_chart.rows_of(cells, _in_order)
             cited = {other.header["run_id"]: other for cell in cells for other in cell["runs"].values()}
-            return {"figure": cited_chart.figure(figures, "headline", rows), "is_own": is_own,
+            return {"figure": cited_chart.figure(figures, "headline", rows), "narrow": cited_chart.narrow_figure(figures, "headline-narrow", rows), "is_own": is_own,
                     "places": _places([cited[name] for name in sorted(cited)])}
     return None
 

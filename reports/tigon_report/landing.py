@@ -13,8 +13,14 @@ def page(run, recorded, targets, ops, folder):
             "verdict": tables.verdict(run), "counts": tables.totals(run),
             "missed": [row for row in targets if not row["reached"]], "targets": targets,
             "planted": tables.mutants(run), "recorded_planted": _recorded_faults(recorded), "ops": lines,
-            "devices": sorted({line["timed_by"].device for line in lines if line["timed_by"] and not line["is_own"]}),
+            "timed": _timed(lines),
             "has_traffic": any(line["traffic"] is not None for line in lines)}
+
+
+def _timed(lines):
+    """Who timed the kernels of the table: 'this run', or where and when it was recorded."""
+    found = {"timed by this run" if line["is_own"] else f"recorded {line['timed_by'].date} on {line['timed_by'].device}" for line in lines if line["timed_by"]}
+    return ", ".join(sorted(found, reverse=True)) or "timed on a GPU"
 
 
 def _recorded_faults(recorded):

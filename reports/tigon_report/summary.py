@@ -8,7 +8,7 @@ REST = "\n- and more, in index.html\n"
 
 def of(run, recorded):
     return {"own": section(run), "recorded": [section(other) for other in ([] if run.on_gpu else recorded.runs)],
-            "gates": [{"run": gate, "found": found} for gate in recorded.gates if (found := gates.of(gate))]}
+            "gates": gates.in_short(recorded.gates)}
 
 
 def section(run):
