@@ -17,7 +17,7 @@ ALLOWED = {
     "kernels/simt": {"kernels/signature"},
     "kernels/family": {"kernels/signature", "kernels/device"},
     "kernels/op": {"kernels/signature", "kernels/device", "kernels/family"},
-    "kernels/call": {"kernels/signature", "kernels/device"},
+    "kernels/call": {"kernels/signature", "kernels/device", "kernels/op"},
     "kernels/python": {"kernels/call"},
     "reference": {"kernels/signature", "kernels/family", "kernels/op"},
     "reference/naive": {"kernels/call", "kernels/signature", "kernels/family", "kernels/op", "kernels/device"},
@@ -50,10 +50,11 @@ ALLOWED = {
 }
 FAMILIES = {"norm", "gated", "loss", "linear_head"}
 # What is somebody else's or only shown: not part of the tree's own architecture.
-EXEMPT = {"tests", "examples", "recorded", "goldens"}
-SOURCES = {".h", ".cpp", ".cc", ".cu", ".cuh"}
+EXEMPT = {"tests", "examples", "recorded", "goldens", "templates"}
+SOURCES = {".h", ".cpp", ".cc", ".cu", ".cuh", ".inc"}
+ALL_OPS = "@TIGON_OP_INCLUDES@"  # where CMake writes an include of every op
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:kernels|reference|harness|convergence)/[^"]+)"', re.M)
-IMPORT = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.M)
+IMPORT = re.compile(r"^\s*(?:from\s+(\w+)|import\s+(\w.*))", re.M)
 
 
 def layer(path):
@@ -81,18 +82,34 @@ def modules(files):
     return {**alone, **{folder.name: folder / "__init__.py" for folder in folders}}
 
 
+def kind(path):
+    """The suffix of a file, or of what CMake makes of it."""
+    return pathlib.PurePosixPath(path.stem).suffix if path.suffix == ".in" else path.suffix
+
+
+def imported(text):
+    """The first words of all modules that Python text imports."""
+    for one, many in IMPORT.findall(text):
+        yield from [one] if one else re.findall(r"(?:^|,)\s*(\w+)", many)
+
+
+def included(text):
+    """(what a source names, a file of it) of each include of the tree's own."""
+    return [(name, name) for name in INCLUDE.findall(text)] + [(ALL_OPS, "kernels/<op>")] * (ALL_OPS in text)
+
+
 def uses(root):
     """Yields (file, what it names, its layer, the layer of that) for every include and import of another layer."""
     files = tracked(root)
     of_module = modules(path for path in files if not EXEMPT & set(path.parts))
     for path in files:
-        if EXEMPT & set(path.parts) or layer(path) not in ALLOWED or path.suffix not in SOURCES | {".py"}:
+        if EXEMPT & set(path.parts) or layer(path) not in ALLOWED or kind(path) not in SOURCES | {".py"}:
             continue
         text = (pathlib.Path(root) / path).read_text()
         if path.suffix == ".py":
-            named = [(name, of_module[name]) for name in IMPORT.findall(text) if name in of_module]
+            named = [(name, of_module[name]) for name in imported(text) if name in of_module]
         else:
-            named = [(name, name) for name in INCLUDE.findall(text)]
+            named = included(text)
         for name, target in named:
             if layer(target) != layer(path):
                 yield path, name, layer(path), layer(target)

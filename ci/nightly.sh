@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The nightly measurement, on a machine with a GPU: the full run, the gate against itself (A/A), the history, the
-# dashboard. TIGON_HISTORY is a folder that outlives the job; each night adds two files to it. The site is $out/site.
+# dashboard; and the library as a release has it, for every GPU. TIGON_HISTORY is a folder that outlives the job; each night adds two files to it. The site is $out/site.
 #   TIGON_HISTORY=/var/lib/tigon/history ci/nightly.sh
 # shellcheck source-path=SCRIPTDIR source=stages.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
@@ -20,10 +20,14 @@ keep() {
   cp "$file" "$history/.$id.part" && mv "$history/.$id.part" "$history/$id.jsonl"
 }
 
+# shellcheck disable=SC2317  # called by stage
+release() { cmake --preset release && cmake --build --preset release; }
+
 stage run "$TIGON" --device cuda run --full --out "$out/run"
 stage keep-run keep run
 stage aa "$TIGON" --device cuda gate --aa --out "$out/aa"
 stage keep-aa keep aa
 stage junit "$TIGON" export "$out/run" --format junit -o "$out/check.xml"
 stage dashboard "$TIGON" dashboard "$history" --out "$out/site" --commit-url "${TIGON_COMMIT_URL:-}"
+stage release release
 finish

@@ -43,6 +43,15 @@ class LayersTest(unittest.TestCase):
         found = self.found({"reports/tigon_report/load.py": "    import tigon_gate.decide\n"})
         self.assertEqual(found, ["reports/tigon_report/load.py: imports tigon_gate: reports may not include ci"])
 
+    def test_every_module_of_an_import_is_seen(self):
+        found = self.found({"reports/tigon_report/load.py": "import json, tigon_gate.decide as d\n"})
+        self.assertEqual(found, ["reports/tigon_report/load.py: imports tigon_gate: reports may not include ci"])
+
+    def test_what_cmake_writes_is_seen(self):
+        found = self.found({"kernels/signature/all.h.in": "@TIGON_OP_INCLUDES@\n"})
+        self.assertEqual(found, ["kernels/signature/all.h.in: includes @TIGON_OP_INCLUDES@: "
+                                 "kernels/signature may not include kernels/op"])
+
     def test_an_arrow_that_no_include_uses_is_named(self):
         found = self.found(arrows={"kernels/signature": {"kernels/op"}})
         self.assertEqual(found, ["ci/layers.py: kernels/signature -> kernels/op: nothing uses this arrow; take it out"])

@@ -63,7 +63,8 @@ bool use_pool() {
   const int gpu = current_device();
   const std::lock_guard lock(mutex);
   const auto found = known.find(gpu);
-  return found != known.end() ? found->second : known[gpu] = has_pool(gpu);
+  if (found != known.end()) return found->second;
+  return known[gpu] = has_pool(gpu);
 }
 
 std::string version_text(int v) {
