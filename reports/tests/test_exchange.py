@@ -229,11 +229,17 @@ class ExchangeTest(CommandTest):
             code, out, errors = self.tigon("export", path, "--format", name)
             self.assertEqual((code, out), (4, ""))
             self.assertIn("1 wall times of the host executor are left out: they are no kernel speed", errors)
+            self.assertIn("only host wall times, which are not exported", errors)
         for name in ("github-action-benchmark", "prometheus"):  # of memory and checks
             code, out, errors = self.tigon("export", path, "--format", name)
             self.assertEqual(code, 0, errors)
             self.assertIn("1 wall times of the host executor are left out", errors)
             self.assertFalse("/wall" in out or "bench_median" in out or f"{seconds * 1e6}" in out, out)
+        code, out, errors = self.tigon("export", path, "--format", "junit")  # of verdicts, those of timed cases too
+        self.assertEqual((code, errors.count("1 wall times of the host executor are left out")), (0, 1))
+        times = {case.get("name"): case.get("time") for case in xml.fromstring(out).iter("testcase")}
+        self.assertEqual([time for name, time in times.items() if name.endswith(", wall]")], [None])
+        self.assertNotIn(None, [time for name, time in times.items() if not name.endswith(", wall]")])
         rows = list(csv.DictReader(io.StringIO(self.exported("csv", path))))
         self.assertEqual([r["metric"] for r in rows if r["value"] == repr(seconds)], ["host_wall_median_s"])
 

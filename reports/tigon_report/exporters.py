@@ -30,7 +30,7 @@ class Source:
     """The records to export: the last of each name, and the run record of each run, oldest run first."""
 
     def __init__(self, paths, notice):
-        self.notice = notice
+        self.notice, self.left_out = notice, 0
         lines = records.latest(records.read(paths, notice))
         self.headers = records.headers(lines)
         order = {run_id: n for n, run_id in enumerate(sorted(self.headers,
@@ -43,9 +43,15 @@ class Source:
     def leave_out_host_times(self):
         """For formats that would show them as speed."""
         kept = [r for r in self.records if not records.is_host_time(r)]
-        if left_out := len(self.records) - len(kept):
-            self.notice(f"{left_out} wall times of the host executor are left out: they are no kernel speed")
+        self.left_out = self.say_host_times()
         self.records = kept
+
+    def say_host_times(self):
+        """Says how many wall times of the host executor are left out, and returns it."""
+        count = sum(map(records.is_host_time, self.records))
+        if count:
+            self.notice(f"{count} wall times of the host executor are left out: they are no kernel speed")
+        return count
 
     def header(self, record):
         return self.headers[record["run_id"]]
@@ -67,7 +73,9 @@ def is_simulated(header):
     return "simulated" in (header.get("tags") or {})
 
 
-def _need(found, what):
+def _need(source, found, what):
+    if not found and source.left_out:
+        raise DataError("only host wall times, which are not exported")
     if not found:
         raise DataError(f"no {what} record to export")
     return found
@@ -76,7 +84,7 @@ def _need(found, what):
 def google_benchmark(source):
     """As `--benchmark_format=json` of Google Benchmark 1.7; a sample, or a run's median, is a repetition."""
     groups = collections.OrderedDict()
-    for r in _need(source.of("bench"), "bench"):
+    for r in _need(source, source.of("bench"), "bench"):
         groups.setdefault((r["case_id"], r["basis"], r["executor"]), []).append(r)
     entries = []
     for family, ((case_id, basis, executor), rows) in enumerate(groups.items()):
@@ -116,7 +124,7 @@ def action_benchmark(source):
         if peak is not None:
             name = f"{r['case_id']} [peak memory, {device_of(source.header(r))}]"
             entries[name] = {"name": name, "unit": "bytes", "value": peak, "extra": f"run {r['run_id']}"}
-    return json.dumps(_need(list(entries.values()), "passed bench or memory"), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_need(source, list(entries.values()), "passed bench or memory"), indent=1, ensure_ascii=False) + "\n"
 
 
 def _table(rows):
@@ -132,14 +140,14 @@ def otava(source):
     with missing points of other sources.
     """
     values, names = {}, {}
-    for r in _need(source.of("bench"), "bench"):
+    for r in _need(source, source.of("bench"), "bench"):
         name = f"{r['case_id']}/{r['basis']}"
         values.setdefault(r["run_id"], {})
         if r["verdict"] == "passed":
             values[r["run_id"]][name] = names[name] = r["median_s"]
     first = {name: next(found[name] for found in values.values() if name in found) for name in names}
     missing, before = 0, first
-    rows = [["time", "commit", "run_id", "device", "driver", *_need(list(names), "passed bench")]]
+    rows = [["time", "commit", "run_id", "device", "driver", *_need(source, list(names), "passed bench")]]
     for run_id, found in values.items():
         header = source.headers[run_id]
         missing += len(names) - len(found)
@@ -190,11 +198,12 @@ def _xml(text):
 
 
 def junit(source):
-    """One test suite per op, one test case per check and bench: failure is a wrong result, error is none."""
+    """One test suite per op, one test case per check and bench: failure is a wrong result, error is none; no wall times."""
     suites = collections.OrderedDict()
     for r in source.of("check") + source.of("bench"):
         suites.setdefault(r["op"], []).append(r)
-    _need(suites, "check or bench")
+    _need(source, suites, "check or bench")
+    source.say_host_times()
     lines, totals = [], collections.Counter()
     title = "tigon (simulated)" if any(map(is_simulated, source.headers.values())) else "tigon"
     for op, rows in suites.items():
@@ -206,7 +215,8 @@ def junit(source):
             where = r["executor"] if r["record"] == "check" else f"{r['executor']}, {r['basis']}"
             seconds = r.get("seconds_s") if r["record"] == "check" else r["median_s"]
             names = f'classname={quoteattr(_xml(op + "." + r["impl"]))} name={quoteattr(_xml(f"{rest} [{where}]"))}'
-            head = f'  <testcase {names} time="{seconds or 0:.9f}"'
+            time = "" if records.is_host_time(r) else f' time="{seconds or 0:.9f}"'
+            head = f"  <testcase {names}{time}"
             reason = _xml(r.get("reason") or "")
             if kind == "passed":
                 cases.append(head + "/>")
@@ -253,7 +263,7 @@ def prometheus(source):
             lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
             lines += [f"{name}{{{','.join(f'{k}={_label(v)}' for k, v in labels)}}} {value!r}"
                       for labels, value in values[name].items()]
-    return "\n".join(_need(lines, "bench, memory or check")) + "\n"
+    return "\n".join(_need(source, lines, "bench, memory or check")) + "\n"
 
 
 def _label(text):
@@ -280,7 +290,7 @@ FORMATS = {
     "google-benchmark": google_benchmark, "github-action-benchmark": action_benchmark, "otava": otava, "csv": tidy_csv,
     "junit": junit, "prometheus": prometheus,
 }
-HOST_TIMES = ("csv", "junit")  # the formats that name them as what they are, or show verdicts
+HOST_TIMES = ("csv", "junit")  # the formats that name them as what they are, or show their verdicts without them
 
 
 def main(argv):
