@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the pages of a report: index.html, one of each op, training.html, trust.html, and summary.md."""
+import functools
 import pathlib
 import shutil
 
@@ -10,23 +11,24 @@ from . import addresses, landing, next_action, op, summary, targets, training, t
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
 
-def write(run, recorded, folder, host_times=False):
+def write(run, recorded, folder, host_times=False, progress=lambda text: None):
     """Writes the pages, summary.md and figures/ of `run` into `folder`; what is `recorded` stands beside it, named so.
 
     Wall times of the host executor are shown only when they are asked for. Returns the path of index.html. Raises OSError
-    when a file cannot be written.
+    when a file cannot be written. `progress` is told which page is made.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     figures, reached, ops = folder / "figures", targets.of([run, *recorded.measured], run), op.names(run, recorded)
-    pages = {addresses.LANDING: ("landing", landing.page(run, recorded, reached, ops, figures))}
-    pages |= {addresses.of_op(name): ("op", op.page(name, run, recorded, reached, figures, host_times)) for name in ops}
-    pages[addresses.TRAINING] = ("training", training.page(run, recorded, figures, host_times))
-    pages[addresses.TRUST] = ("trust", trust.page(run, recorded, figures))
+    pages = [(addresses.LANDING, "landing", lambda: landing.page(run, recorded, reached, ops, figures))]
+    pages += [(addresses.of_op(name), "op", functools.partial(op.page, name, run, recorded, reached, figures, host_times)) for name in ops]
+    pages.append((addresses.TRAINING, "training", lambda: training.page(run, recorded, figures, host_times)))
+    pages.append((addresses.TRUST, "trust", lambda: trust.page(run, recorded, figures)))
     environment = _environment(recorded, set(ops))
     shared = {"run": run, "links": [(addresses.of_op(name), name) for name in ops] + [(addresses.TRAINING, "training"), (addresses.TRUST, "trust")]}
-    for name, (template, context) in pages.items():
-        text = environment.get_template(f"{template}.html.j2").render(**shared, **context, here=name)
+    for number, (name, template, context) in enumerate(pages, 1):
+        progress(f"page {number} of {len(pages)}")
+        text = environment.get_template(f"{template}.html.j2").render(**shared, **context(), here=name)
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "summary.md").write_text(summary_text(run, recorded), encoding="utf-8")
     shutil.copyfile(TEMPLATES / "style.css", folder / "style.css")

@@ -10,6 +10,7 @@ import jinja2
 from . import load, page
 from .command import Parser, say
 from .errors import DataError
+from .progress import Progress
 from .recorded import Recorded
 
 RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
@@ -27,9 +28,13 @@ def main(argv):
                         help="also show wall times of the host executor, which are no kernel speed")
     arguments = parser.parse_args(argv)
     run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
+    progress = Progress("report")
+    progress("reading what is recorded")
     recorded = Recorded.load(arguments.recorded)
     try:
-        written = page.write(run, recorded, arguments.out or run.path.parent, arguments.host_times)
+        written = page.write(run, recorded, arguments.out or run.path.parent, arguments.host_times, progress)
     except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise DataError(f"{run.path}: a record does not hold what the report shows: {error}") from error
+    finally:
+        progress.end()
     print(f"report: {written}")
