@@ -99,6 +99,48 @@ class RankSumTest(unittest.TestCase):
         self.assertLess(covered / trials, 0.96)  # conservative, but not useless
 
 
+try:
+    import scipy.stats
+except ImportError:
+    scipy = None
+
+
+@unittest.skipIf(scipy is None, "scipy is not installed, with which these are compared")
+class ScipyTest(unittest.TestCase):
+    def test_signed_ranks(self):
+        draw = numpy.random.default_rng(6)
+        for n in (5, 12, 25):
+            d = draw.normal(0.3, 1, n)
+            walsh = ranks.walsh_averages(d)
+            for side, p in (("greater", ranks.p_above), ("less", ranks.p_below)):
+                self.assertAlmostEqual(float(p(walsh, 0.0)), scipy.stats.wilcoxon(d, alternative=side, mode="exact").pvalue, places=12)
+
+    def test_rank_sums(self):
+        draw = numpy.random.default_rng(7)
+        for n, m in ((3, 4), (9, 8), (15, 30)):
+            a, b = draw.normal(0, 1, n), draw.normal(0.2, 1, m)
+            u = int((numpy.subtract.outer(a, b) > 0).sum())
+            expected = scipy.stats.mannwhitneyu(a, b, alternative="less", method="exact")
+            self.assertEqual(u, expected.statistic)
+            self.assertAlmostEqual(ranks.rank_sum_tail(n, m)[u], expected.pvalue, places=12)
+
+    def test_interval_of_a_rate(self):
+        for events, trials in ((0, 7), (1, 100), (3, 1000), (250, 500), (99, 99), (12, 4000)):
+            for confidence in (0.95, 0.99):
+                expected = scipy.stats.binomtest(events, trials).proportion_ci(confidence, method="exact")
+                low, high = stats.binomial_interval(events, trials, confidence)
+                self.assertAlmostEqual(low, expected.low, places=9)
+                self.assertAlmostEqual(high, expected.high, places=9)
+
+    def test_shift_of_two_samples_has_the_interval_of_the_test(self):
+        draw = numpy.random.default_rng(8)
+        before, after = draw.normal(0, 1, 9), draw.normal(0.5, 1, 8)
+        low, high = ranks.sample_shift_interval(before, after, 0.95)
+        for moved, inside in ((low - 1e-9, False), (low + 1e-9, True), (high - 1e-9, True), (high + 1e-9, False)):
+            p = scipy.stats.mannwhitneyu(after - moved, before, method="exact").pvalue
+            self.assertEqual(p > 0.05, inside)
+
+
 class OrderStatisticsTest(unittest.TestCase):
     def test_intervals_of_medians_cover_as_often_as_they_say(self):
         random.seed(2)

@@ -2,7 +2,8 @@
 """Hodges-Lehmann shifts with exact rank tests and bounds: Wilcoxon's signed ranks of pairs, rank sums of two samples.
 
 Work on logarithms of times: a difference of logs is a ratio. Pairs come as rows of differences, of which there may be
-many at once: thousands of simulated suites need that. All is exact for any continuous distribution, of pairs for any
+many at once: thousands of simulated suites need that. scipy has the tests, but no bounds of the shifts and no public tables
+of their tails, and is no dependency of the gate; a test compares both where scipy is there. All is exact for any continuous distribution, of pairs for any
 symmetric one; nothing is approximated by a normal. Sources: Hodges and Lehmann 1963; Hollander, Wolfe, Chicken,
 Nonparametric Statistical Methods, 3rd ed., 3.1 to 3.3 (signed ranks), 4.1 to 4.3 (rank sums).
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of timings: medians with exact intervals, Holm's correction, rates. rank_statistics has shifts.
 
-Nothing is assumed about the shape of the noise, nothing is drawn at random, and only the standard library is used.
+Nothing is assumed about the shape of the noise, nothing is drawn at random, and only the standard library is used: scipy,
+which has the interval of a rate, is no dependency of what reads records; a test compares both where scipy is there.
 Samples taken within one process share that process's luck (address layout, clocks), so an interval over them says
 nothing about the next process; the unit of analysis of a decision is the process pair. Non-finite values raise
 ValueError: they must never pass as a number.
