@@ -41,10 +41,11 @@ class Rounds(unittest.TestCase):
         with mock.patch.dict(os.environ, {"TIGON_EXCLUDE": ""}):
             found, words = self.run_check(outcome(record("T=1,H=1", "passed", seed=1), record("T=3,H=33", "timeout"),
                                                   record("T=5,H=8", "not_run"), stopped=True),
-                                          outcome(record("T=1,H=1", "passed", seed=2), record("T=5,H=8", "incorrect_numerical")))
+                                          outcome(record("T=1,H=1", "passed", seed=2), record("T=5,H=8", "incorrect_numerical"),
+                                                  record("T=5,H=8", "passed", seed="2,prop=offsets")))
         self.assertEqual(words, [["check", "--timeout", "60"], ["check", "--timeout", "60", "--exclude", "/T=3,H=33,"]])
         tally = judge.tally(found.records)
-        self.assertEqual((tally.passed, len(tally.failed), len(tally.slow), found.left_out), (1, 1, 1, ["T=3,H=33,"]))
+        self.assertEqual((tally.passed, len(tally.failed), len(tally.slow), found.left_out), (2, 1, 1, ["T=3,H=33,"]))
 
     def test_it_ends(self):
         each = [outcome(record(f"T=1,H={k}", "timeout"), stopped=True) for k in range(limits.MOST_ROUNDS + 1)]

@@ -43,7 +43,7 @@ def run_check(job, build, words, file, checked=False):
                             job.folder / f"{file}{number + 1 if number else ''}.jsonl", MOST_SLOW)
         job.outcomes.append(found)
         for r in found.of("check"):
-            key = r["case_id"].rpartition(",seed=")[0]  # seeds are drawn in each call
+            key = re.sub(r",seed=\d+", "", r["case_id"])  # seeds are drawn in each call
             if key not in records or records[key]["verdict"] in judge.SKIPS:
                 records[key] = r
         outcome.said += found.said
