@@ -19,18 +19,14 @@ namespace {
 
 std::filesystem::path records_path(const SessionOptions& options, const std::string& run_id) {
   if (options.resumed) return options.resumed->path();
-  std::filesystem::path path = options.json;
-  if (path.empty())
-    path = std::filesystem::path(options.out.empty() ? "results/" + run_id : options.out) /
-           "records.jsonl";
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored) &&
-      std::filesystem::file_size(path, ignored) > 0)
-    throw UsageError(fmt::format(
-        "{} holds another run, which is kept; choose another folder or file, or continue it with "
-        "--resume",
-        path.string()));
-  return path;
+  if (!options.json.empty()) return options.json;
+  return std::filesystem::path(options.out.empty() ? "results/" + run_id : options.out) /
+         "records.jsonl";
+}
+
+std::filesystem::path free_records_path(const SessionOptions& options, const std::string& run_id) {
+  require_no_run(options);
+  return records_path(options, run_id);
 }
 
 std::string device_name(const Json& device) {
@@ -47,12 +43,31 @@ Json to_json(const Shard& shard) {
   return fields;
 }
 
+// Where the records are, for a person.
+std::string shown(const std::filesystem::path& records) {
+  return records.string().starts_with("/proc/self/fd/")
+             ? "records: standard output"
+             : fmt::format("results: {}", records.string());
+}
+
 }  // namespace
+
+void require_no_run(const SessionOptions& options) {
+  if (options.resumed || (options.json.empty() && options.out.empty())) return;
+  const std::filesystem::path path = records_path(options, "");
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored) &&
+      std::filesystem::file_size(path, ignored) > 0)
+    throw UsageError(fmt::format(
+        "{} holds another run, which is kept; choose another folder or file, or continue it with "
+        "--resume",
+        path.string()));
+}
 
 Session::Session(SessionOptions options)
     : options_(std::move(options)),
       run_id_(options_.resumed ? options_.resumed->run_id() : new_run_id()),
-      writer_(records_path(options_, run_id_), run_id_,
+      writer_(free_records_path(options_, run_id_), run_id_,
               options_.resumed ? options_.resumed->bytes() : 0) {
   const Json device = device_block();
   if (!options_.resumed) {
@@ -138,7 +153,7 @@ int run_session(SessionOptions options, const std::function<int(Session&)>& body
   if (code == kExitInterrupted)
     fmt::print("interrupted; what was done is kept, go on with --resume {}\n",
                session.folder().string());
-  fmt::print("results: {}\n{}\n", session.records().string(), session.tally().line());
+  fmt::print("{}\n{}\n", shown(session.records()), session.tally().line());
   return code;
 }
 

@@ -29,6 +29,9 @@ struct SessionOptions {
   std::shared_ptr<const Resumed> resumed;  // the run to continue, if any
 };
 
+// Throws UsageError when the file that the options name holds another run, which is kept.
+void require_no_run(const SessionOptions& options);
+
 class Session {
  public:
   // Creates the records file and writes the "run" record, or the "resume" record of a run that is

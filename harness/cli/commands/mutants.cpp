@@ -21,6 +21,7 @@
 #include "harness/mutants/external.h"
 #include "harness/mutants/score.h"
 #include "harness/mutants/user_faults.h"
+#include "harness/run/cases/search_pattern.h"
 #include "harness/run/check.h"
 #include "harness/spec/op_spec.h"
 
@@ -273,6 +274,8 @@ void add_mutants(Command root, Program* program) {
   add_output(command, output.get());
   command.run([=] {
     options->ops.insert(options->ops.end(), positional->begin(), positional->end());
+    search_pattern("--filter", options->filter);
+    SessionOptions session = session_options(*program, *output, 0);  // before anything is built
     if (options->sample > 0) {
       program->exit_code = sample_faults(options.get());
       if (program->exit_code != kExitOk) return;
@@ -289,8 +292,9 @@ void add_mutants(Command root, Program* program) {
       program->exit_code = kExitNothing;
       return;
     }
-    program->exit_code = run_session(session_options(*program, *output, request.seed),
-                                     [&](Session& s) { return mutants_stage(s, *options); });
+    session.seed = request.seed;
+    program->exit_code =
+        run_session(session, [&](Session& s) { return mutants_stage(s, *options); });
   });
 }
 

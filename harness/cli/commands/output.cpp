@@ -54,6 +54,7 @@ SessionOptions session_options(const Program& program, const Output& output, uin
   options.seed = seed;
   options.command = program.command;
   options.resumed = program.resumed;
+  require_no_run(options);
   return options;
 }
 

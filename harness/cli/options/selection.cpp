@@ -9,12 +9,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
-#include <regex>
 
 #include "harness/cli/options/axis_values.h"
 #include "harness/cli/options/models.h"
 #include "harness/run/cases/chosen.h"
 #include "harness/run/cases/known_names.h"
+#include "harness/run/cases/search_pattern.h"
 
 namespace tigon::cli {
 namespace {
@@ -226,12 +226,7 @@ struct Exclusion::Pattern {
 
 Exclusion::Exclusion(const std::string& pattern) {
   if (pattern.empty()) return;
-  try {
-    pattern_ = std::make_shared<const Pattern>(Pattern{std::regex(pattern)});
-  } catch (const std::regex_error& error) {
-    throw UsageError(
-        fmt::format("--exclude '{}' is not a regular expression: {}", pattern, error.what()));
-  }
+  pattern_ = std::make_shared<const Pattern>(Pattern{search_pattern("--exclude", pattern)});
 }
 
 bool Exclusion::operator()(const std::string& id) const {

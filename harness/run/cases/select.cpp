@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "harness/run/cases/chosen.h"
 #include "harness/run/cases/pass_sets.h"
+#include "harness/run/cases/search_pattern.h"
 #include "harness/run/judging/huge.h"
 #include "harness/run/judging/properties.h"
 
@@ -219,11 +219,7 @@ class Plan {
 class Filter {
  public:
   explicit Filter(const std::string& text) : negate_(!text.empty() && text[0] == '-') {
-    try {
-      regex_ = std::regex(negate_ ? text.substr(1) : text, std::regex::ECMAScript);
-    } catch (const std::regex_error& e) {
-      throw UsageError(fmt::format("filter '{}': not a regular expression ({})", text, e.what()));
-    }
+    regex_ = search_pattern("--filter", negate_ ? text.substr(1) : text);
     all_ = text.empty();
   }
   bool operator()(const std::string& id) const {
