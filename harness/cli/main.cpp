@@ -58,6 +58,10 @@ int run_program(int argc, char** argv) {
   std::vector<std::string> words;
   for (const std::string& word : typed)
     (word.rfind("--gtest_", 0) == 0 ? program.gtest_flags : words).push_back(word);
+  if (!program.gtest_flags.empty() && !words.empty() && words[0] != "check")
+    throw UsageError(fmt::format("{}: only check takes GoogleTest's flags; see ./tigon {} --help",
+                                 program.gtest_flags[0].substr(0, program.gtest_flags[0].find('=')),
+                                 words[0]));
   if (const auto code = line.parse(words)) return *code;
   return program.exit_code;
 }

@@ -130,6 +130,20 @@ Tier tier_of(const CheckOptions& options) {
   return kTiers.at(options.tier);
 }
 
+// Do GoogleTest's flags choose among the cases?
+bool gtest_chooses() {
+  return testing::GTEST_FLAG(list_tests) || testing::GTEST_FLAG(filter) != "*";
+}
+
+// What GoogleTest, which runs once, does not see of more than one suite.
+void say_what_gtest_leaves_out(const CheckOptions& options, size_t suites) {
+  const bool all = default_executor() != "fast" || !options.executor.empty();
+  if (gtest_chooses() && !all)
+    print_error("--gtest_filter: of the fast executor's cases; --executor checked has the others");
+  if (!testing::GTEST_FLAG(output).empty() && suites > 1)
+    print_error("--gtest_output: has the fast executor's cases; --junit FILE has all");
+}
+
 // The requests that the options stand for, each with its cases.
 std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   CheckRequest request = request_of(options.select);
@@ -149,8 +163,8 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
     throw UsageError(fmt::format("--executor {}: this build has {}", options.executor,
                                  default_executor() == "cuda" ? "cuda" : "fast and checked"));
   if (options.executor == "checked") request.tier = Tier::kTiny;
-  if (!options.gtest_flags.empty() && request.executor.empty())
-    request.executor = default_executor();  // GoogleTest runs once: its flags choose in one suite
+  if (gtest_chooses() && request.executor.empty())
+    request.executor = default_executor();  // GoogleTest runs once: it chooses in one suite
   return suite_of(request, options.select, [&](const CheckRequest& r) {
     const bool covering = budget_of(options.select) > 0 && r.cases.empty();
     std::vector<Case> cases = covering ? budgeted_cases(r) : select_cases(r);
@@ -295,8 +309,9 @@ void add_check(Command root, Program* program) {
       "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
       "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
       "On the host the tiny cases also run in the executor that checks every access of a kernel.\n"
-      "GoogleTest's --gtest_filter, --gtest_list_tests, --gtest_output, --gtest_shuffle and\n"
-      "--gtest_fail_fast choose among the cases of one executor (--executor, else the fast one).");
+      "GoogleTest's --gtest_filter and --gtest_list_tests choose among the cases of one executor\n"
+      "(--executor, else the fast one); --gtest_output, --gtest_shuffle and --gtest_fail_fast are\n"
+      "about that executor's cases, and those of the other run as well.");
   const auto options = std::make_shared<CheckOptions>();
   const auto output = std::make_shared<Output>();
   const auto positional = std::make_shared<std::vector<std::string>>();
@@ -335,12 +350,13 @@ void add_check(Command root, Program* program) {
     init_googletest(options->gtest_flags);
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
+    SessionOptions session = session_options(*program, *output, options->select.seed);
     use_plugin(command, &options->plugin, &options->select);
     const auto requests = requests_of(*options);  // a wrong command line makes no results folder
     if (!options->save.empty()) require_writable(options->save);
     if (testing::GTEST_FLAG(list_tests) && !requests.empty())
       return run_through_googletest(requests.back(), [](const CheckResult&) {});
-    SessionOptions session = session_options(*program, *output, options->select.seed);
+    say_what_gtest_leaves_out(*options, requests.size());
     session.shard = shard_of(options->select.shard);
     program->exit_code = run_session(session, [&](Session& s) {
       return options->trace ? trace_stage(s, *options) : check_stage(s, *options);
