@@ -20,6 +20,9 @@ Words axis(const std::string& value) { return {"check", "rms_norm", "-a", value}
 Words resume(const std::string& run) { return {"check", "--resume", run}; }
 
 std::vector<BadInput> command_lines() {
+  std::string groups = "x", few_letters;
+  for (int i = 0; i < 201; ++i) groups += "(letters_of_it)|", few_letters += "(x)";
+  groups.back() = 'x';
   return {
       {{}, 2, "subcommand"},
       {{"chekc"}, 2, "did you mean 'check'"},
@@ -36,6 +39,15 @@ std::vector<BadInput> command_lines() {
       {{"check", "--filter", "("}, 2, "regular expression"},
       {{"check", "--exclude", "["}, 2, "regular expression"},
       {{"check"}, 2, "regular expression", {"TIGON_FILTER=*"}},
+      {{"check", "--filter", groups}, 2, "has at most 2000 and 200"},
+      {{"check", "--exclude", groups}, 2, "--exclude: 3217 letters and 201 groups"},
+      {{"mutants", "--filter", groups}, 2, "has at most 2000 and 200"},
+      {{"check", "--filter", std::string(2001, 'x')}, 2, "--filter: 2001 letters"},
+      {{"check", "--exclude", few_letters}, 2, "603 letters and 201 groups"},
+      {{"check"}, 2, "has at most 2000", {"TIGON_EXCLUDE=" + groups}},
+      {{"bench", "--gtest_filter=x"}, 2, "--gtest_filter: only check takes"},
+      {{"list", "--gtest_color=no"}, 2, "--gtest_color: only check takes"},
+      {{"run", "--gtest_nope"}, 2, "--gtest_nope: only check takes"},
       {{"check", "--shard", "2/2"}, 2, "from 0 to N-1"},
       {{"check", "--shard", "-1/2"}, 2, "0 to N-1"},
       {{"check", "--shard", "0/0"}, 2, "N"},
@@ -111,9 +123,10 @@ std::vector<BadInput> axes() {
       {axis("T=1e3"), 2, "not a size"},
       {axis("T=1kk"), 2, "not a size"},
       {axis("T=0x10"), 2, "not a size"},
-      {axis("T=-1"), 2, "negative"},
+      {axis("T=-1"), 2, "a size is 1 or more"},
       {axis("T=[5:1]"), 2, "ends before it starts"},
-      {axis("H=0"), 2, "H=0: a size is 1 or more"},
+      {axis("H=0"), 2, "H=0: a size is 1 or more, or 0 where"},
+      {axis("H=-3"), 2, "H=-3: '-3': a size is 1 or more, or 0 where"},
       {{"bench", "softmax", "-a", "V=[0,8]"}, 2, "V=0: a size is 1 or more"},
       {case_of("rms_norm/forward/fused/f32/T=3,H=0"), 2, "H=0: a size is 1 or more"},
       {{"check", "rms_norm", "--quick", "--save", "/proc/no/such"}, 5, "--save"},

@@ -46,8 +46,8 @@ TEST(AxisValues, what_is_wrong_is_one_line_that_says_what_would_be_right) {
   const struct {
     std::string argument, says;
   } kWrong[] = {
-      {"T=-5", "size -5 is negative; sizes are 0 or more"},
-      {"T=[8,-1]", "size -1 is negative"},
+      {"T=-5", "'-5': a size is 1 or more, or 0 where the op can have nothing along the axis"},
+      {"T=[8,-1]", "'-1': a size is 1 or more"},
       {"T", "not an axis and its values; write T=128"},
       {"=5", "not an axis and its values"},
       {"T=", "no value is given"},

@@ -49,7 +49,7 @@ TEST(TigonProgram, bad_input_is_one_line_on_stderr_with_its_exit_code) {
       {{"check", "--impl", "magic"}, 2, "no implementation 'magic'"},
       {{"check", "--dtype", "f31"}, 2, "no dtype 'f31'"},
       {{"check", "--op", "swiglu", "-a", "Q=5"}, 2, "its axes are T, F"},
-      {{"check", "-a", "T=-5"}, 2, "negative"},
+      {{"check", "-a", "T=-5"}, 2, "a size is 1 or more"},
       {{"check", "-a", "T=[]"}, 2, "no value is given"},
       {{"check", "--shard", "4/4"}, 2, "does not exist"},
       {{"check", "--timeout", "-1"}, 2, "0 or more"},
@@ -136,6 +136,35 @@ TEST(TigonProgram, flags_of_googletest_choose_in_one_executor_and_listing_runs_n
   EXPECT_EQ(some.out.find("[checked]"), std::string::npos) << some.out;
   EXPECT_EQ(some.out.find("backward"), std::string::npos) << some.out;
   EXPECT_NE(some.out.find("softmax forward fused ["), std::string::npos) << some.out;
+  EXPECT_NE(some.err.find("--executor checked"), std::string::npos) << some.err;
+}
+
+TEST(TigonProgram, a_flag_of_googletest_that_chooses_no_case_leaves_every_executor) {
+  const TemporaryFolder folder;
+  const std::filesystem::path plain = folder.path() / "plain";
+  ASSERT_EQ(run_tigon(small_check(plain)).exit_code, 0);
+  const auto expected = checked_cases(plain / "records.jsonl");
+  for (const char* flag : {"--gtest_color=no", "--gtest_random_seed=3", "--gtest_shuffle",
+                           "--gtest_fail_fast", "--gtest_output=xml:"}) {
+    const std::filesystem::path out = folder.path() / std::string(flag, 13);
+    auto words = small_check(out);
+    const bool output = std::string(flag).ends_with(":");
+    words.push_back(flag + (output ? (folder.path() / "out.xml").string() : ""));
+    const ProgramRun run = run_tigon(words);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(checked_cases(out / "records.jsonl"), expected) << flag;
+    EXPECT_EQ(run.err.find("--junit") != std::string::npos, output) << run.err;
+  }
+}
+
+TEST(TigonProgram, a_folder_of_another_run_is_refused_before_cases_are_chosen) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "records.jsonl") << "{}\n";
+  for (const char* command : {"check", "mutants"}) {
+    const ProgramRun run = run_tigon({command, "--out", folder.path().string(), "--op", "no_such"});
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_NE(run.err.find("holds another run"), std::string::npos) << run.err;
+  }
 }
 
 TEST(TigonProgram, records_go_to_stdout_and_the_text_to_stderr) {
@@ -148,6 +177,8 @@ TEST(TigonProgram, records_go_to_stdout_and_the_text_to_stderr) {
     while (std::getline(lines, line)) kind = Json::parse(line).at("record");
     EXPECT_EQ(kind, "end");
     EXPECT_NE(run.err.find(" passed, 0 failed"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("records: standard output\n"), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find("/proc/"), std::string::npos) << run.err;
   }
 }
 

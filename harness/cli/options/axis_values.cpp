@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "harness/judge/verdict.h"
+#include "harness/run/cases/chosen.h"
 
 namespace tigon::cli {
 namespace {
@@ -71,8 +72,7 @@ int64_t power_of_two(int64_t exponent, std::string_view argument) {
 
 int64_t parse_size(std::string_view text) {
   if (text.empty()) throw UsageError(fmt::format("a size is missing; {}", kForms));
-  if (text[0] == '-')
-    throw UsageError(fmt::format("size {} is negative; sizes are 0 or more", text));
+  if (text[0] == '-') throw UsageError(fmt::format("'{}': {}", text, kSizesAre));
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view rest = text.substr(static_cast<size_t>(end - text.data()));

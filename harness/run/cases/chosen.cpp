@@ -26,9 +26,8 @@ bool may_be_zero(const CheckRequest& request, const std::string& axis) {
 
 void require_size(const CheckRequest& request, const std::string& axis, int64_t size) {
   if (size > 0) return;
-  const int64_t least = may_be_zero(request, axis) ? 0 : 1;
-  if (size < least)
-    throw UsageError(fmt::format("axis {}={}: a size is {} or more", axis, size, least));
+  if (size < 0 || !may_be_zero(request, axis))
+    throw UsageError(fmt::format("axis {}={}: {}", axis, size, kSizesAre));
 }
 
 }  // namespace

@@ -18,6 +18,10 @@ bool is_chosen(const std::vector<T>& wanted, const T& value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
 }
 
+// What a size is, for who gave another.
+inline constexpr const char* kSizesAre =
+    "a size is 1 or more, or 0 where the op can have nothing along the axis";
+
 // Throws UsageError for a name that no chosen op has, and for a size or a shard that cannot be.
 void require_possible(const CheckRequest& request);
 
