@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the launcher ./tigon with stand-ins for what it starts: cmake, ninja, ctest, apt-get and the built program."""
+import concurrent.futures
 import fcntl
+import multiprocessing
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-REAL = ("bash", "dirname", "tee", "grep", "sed", "mkdir", "flock", "nproc", "id", "cat", "head", "rm", "touch", "chmod", "git", "tail", "sleep")
+REAL = ("bash", "basename", "dirname", "tee", "grep", "sed", "mkdir", "flock", "nproc", "id", "cat", "head", "rm", "touch", "chmod", "git", "tail", "sleep")
 CMAKE = """#!/bin/bash
 echo "cmake $*" >> "$CALLS"
 case "$1" in
@@ -22,7 +25,7 @@ sleep "${FIRST:-0}"; echo "[0/1] Re-running CMake..."
 for i in 1 2 3; do [ $i = 1 ] || sleep "${STEP:-0}"; echo "[$i/${OF:-3}] Building CXX object $i.o"; done
 [ -z "${BROKEN:-}" ] || { printf '%b' "$BROKEN"; exit 1; }
 mkdir -p build/host/bin
-printf '#!/bin/bash\\necho "program $*"\\n' > build/host/bin/tigon
+printf '#!/bin/bash\\necho "program $*"\\necho "report ${TIGON_PYTHON:-}, peers ${TIGON_PEER_PYTHON:-}" >> "$CALLS"\\n' > build/host/bin/tigon
 chmod +x build/host/bin/tigon
 """
 NINJA = """#!/bin/bash
@@ -38,6 +41,11 @@ echo "two says why"
 echo "3/3 Test  #3: three ....***Skipped   0.01 sec"
 exit 8
 """
+# Passes for an interpreter that has these packages alone.
+HAS = """#!/bin/bash
+case "$*" in *matplotlib*) wanted=report ;; *find_spec*) wanted=torch ;; *) exit 0 ;; esac
+[[ " {} " == *" $wanted "* ]]
+"""
 SAYS = '#!/bin/bash\necho "{} $*" >> "$CALLS"\nexit {}\n'
 
 
@@ -48,9 +56,7 @@ class LauncherTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name) / "tree"
-        for file in ("tigon", "CMakeLists.txt", "harness/cli/commands.inc", "reports/tigon_report/__main__.py"):
-            (self.root / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / file, self.root / file)
+        self.copy("tigon", "CMakeLists.txt", "harness/cli/commands.inc", "reports/tigon_report/__main__.py")
         self.bin = pathlib.Path(folder.name) / "bin"
         self.bin.mkdir()
         self.calls = pathlib.Path(folder.name) / "calls"
@@ -63,6 +69,11 @@ class LauncherTest(unittest.TestCase):
     def program(self, name, text):
         (self.bin / name).write_text(text)
         (self.bin / name).chmod(0o755)
+
+    def copy(self, *files):
+        for file in files:
+            (self.root / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, self.root / file)
 
     def environment(self, **more):
         return {"PATH": str(self.bin), "CALLS": str(self.calls), "TIGON_DEVICE": "host", "CUDA_HOME": "/none", **more}
@@ -178,6 +189,90 @@ class LauncherTest(unittest.TestCase):
         self.run_tigon("run", TIGON_INSTALL="no")
         self.assertEqual(self.called, "")
 
+    def test_no_install_reaches_the_stages_of_ci(self):
+        (self.bin / "cmake").unlink()
+        self.copy("ci/push.sh", "ci/stages.sh", "ci/ruff.sh")
+        for name in ("clang-format-14", "clang-tidy-14"):
+            self.program(name, SAYS.format(name, 0))
+        for words, variables, installs in ((["ci"], {}, True), (["ci", "--no-install"], {}, False), (["ci"], {"TIGON_INSTALL": "no"}, False)):
+            with self.subTest(words, **variables):
+                self.calls.unlink(missing_ok=True)
+                code, out, err = self.run_tigon(*words, TIGON_STYLE="ci/ruff.sh", GITHUB_STEP_SUMMARY="/dev/null", **variables)
+                self.assertEqual(code, 5, err)
+                self.assertIn("== test: ./tigon --device host test\n", out)
+                self.assertIn("install them with: sudo apt-get install g++ cmake", err)
+                self.assertEqual("apt-get" in self.called or "sudo" in self.called, installs, self.called)
+                self.assertEqual("-m venv build/ci-lint" in self.called, installs)
+                self.assertIn("ruff: installing it with pip into build/ci-lint\n" if installs else
+                              "ruff: not installed; install it with: pip install ruff\n", err)
+
+    def test_an_installation_shows_that_it_goes_on(self):
+        (self.bin / "cmake").unlink()
+        self.program("apt-get", '#!/bin/bash\necho "apt-get $*" >> "$CALLS"\n[ "$1" = update ] && sleep 5.5\necho "no such package"; exit 1\n')
+        self.program("sudo", '#!/bin/bash\n[ "$1" != -n ] || shift\n"$@"\n')
+        code, _, err = self.run_tigon("run")
+        self.assertEqual(code, 5)
+        self.assertRegex(err, r"tigon: installing with apt: g\+\+ cmake .*\ntigon: installing with apt: [5-6] s\nno such package\n")
+        self.assertIn("apt-get install -y", self.called)
+        self.assertIn("no such package\n", (self.root / "build/apt.log").read_text())
+
+    def test_help_needs_no_build(self):
+        (self.bin / "cmake").unlink()
+        self.program("python3", SAYS.format("python3", 1))
+        for name, text in self.helped().items():
+            for word in ("--help", "-h"):
+                code, out, err = self.run_tigon(name, "--op", "x", word)
+                self.assertEqual((code, err), (0, ""), name)
+                if name == "ci":
+                    continue  # it has a text of its own
+                said, _, details = out.partition("details: ")
+                self.assertEqual(" ".join(said.split()), f"{name} {text}")
+                self.assertRegex(details, rf"^\./tigon {name} --help once .+ \(\./tigon (run|faults) \w+ it\)\n$" if name != "test" else "^$")
+        self.assertEqual([line for line in self.called.splitlines() if not line.startswith("python3 ")], [])
+        self.assertEqual(self.run_tigon("run", "--help")[1].splitlines()[-1], "details: ./tigon run --help once it is built (./tigon run builds it)")
+        self.assertFalse((self.root / "build").exists())
+        self.assertEqual(self.run_tigon("nonsense", "--help")[0], 2)
+
+    def test_help_is_answered_by_what_is_there(self):
+        self.run_tigon("list")
+        (self.root / "build/host/bin/world_faults").write_text("#!/bin/bash\necho faults $*\n")
+        (self.root / "build/host/bin/world_faults").chmod(0o755)
+        self.program("python3", '#!/bin/bash\necho "python3 ${*#"$PWD"/}"\n')
+        for name, wanted in (("check", "program check --help"), ("debug", "program debug --help"), ("faults", "faults --help"),
+                             ("compare", "python3 -m tigon_report compare --help"), ("gate", "python3 -m tigon_gate --help"),
+                             ("try", "python3 -m tigon_try --help"), ("reproduce", "python3 -m tigon_try.reproduce --help"),
+                             ("new-op", "python3 harness/scaffold/new_op.py --help")):
+            self.calls.unlink(missing_ok=True)
+            for device in ("host", "cuda"):
+                code, out, err = self.run_tigon(name, "--help", TIGON_DEVICE=device)
+                self.assertEqual((code, out, err), (0, f"{wanted}\n", ""))
+            self.assertNotIn("cmake", self.called)
+        (self.root / "build/host/bin/tigon").write_text("#!/bin/bash\nexit 2\n")  # older than the command
+        self.assertIn("  check      correctness", self.run_tigon("check", "--help")[1])
+
+    def test_an_unknown_option_is_refused(self):
+        for words in (["--foo"], ["-x", "check"]):
+            code, out, err = self.run_tigon(*words)
+            self.assertEqual((code, out, err), (2, "", f"tigon: no option '{words[0]}'; see ./tigon --help\n"))
+        self.assertEqual(self.called, "")
+
+    def test_the_peers_have_an_interpreter_of_their_own(self):
+        chosen, python3 = str(self.bin / "chosen"), str(self.bin / "python3")
+        for of_chosen, of_python3, variables, report, peers in (
+            ("torch", "report", {}, python3, chosen),  # an environment with torch and without what the report needs
+            ("report", "torch", {}, chosen, python3),
+            ("report torch", "report torch", {}, chosen, chosen),
+            ("report", "report", {}, chosen, ""),
+            ("report torch", "report", {"TIGON_PEER_PYTHON": "/theirs"}, chosen, "/theirs"),
+        ):
+            self.program("chosen", HAS.format(of_chosen))
+            self.program("python3", HAS.format(of_python3))
+            for name in ("run", "bench"):
+                self.calls.unlink(missing_ok=True)
+                code, _, err = self.run_tigon(name, TIGON_PYTHON=chosen, **variables)
+                self.assertEqual(code, 0, err)
+                self.assertIn(f"report {report if name == 'run' else chosen}, peers {peers}\n", self.called)
+
     def test_two_at_once_build_one_after_the_other(self):
         (self.root / "build/host").mkdir(parents=True)
         with open(self.root / "build/host/.lock", "w", encoding="utf-8") as lock:
@@ -215,14 +310,75 @@ class LauncherTest(unittest.TestCase):
                                       capture_output=True, text=True, check=True)
                 self.assertEqual(done.stdout.split(), wanted)
 
-    def test_every_command_of_the_help_is_one(self):
+    def helped(self):
+        """{command of ./tigon --help: what the help says about it}."""
         _, out, _ = self.run_tigon("--help")
-        commands = set(re.findall(r"^  ([a-z-]+)  +\S|   ([a-z-]+)  +\S", out, re.M))
-        for name in {a or b for a, b in commands}:
+        lines = re.findall(r"^  ([a-z-]+) +(\S.*(?:\n {13}\S.*)*)", out, re.M)
+        self.assertEqual(len(lines), len(dict(lines)))
+        return {name: " ".join(text.split()) for name, text in lines}
+
+    def test_the_help_has_every_command_and_no_other(self):
+        helped = self.helped()
+        sources = "".join(file.read_text() for file in sorted((ROOT / "harness/cli/commands").glob("*.cpp")))
+        built = {name: "".join(re.findall(r'"([^"]*)"', text)) for name, text in
+                 re.findall(r'root\.add_command\(\s*"([a-z-]+)",\s*((?:"[^"]*"\s*)+)\)', sources)}
+        commands = re.findall(r"^TIGON_COMMAND\((.+)\)", (ROOT / "harness/cli/commands.inc").read_text(), re.M)
+        self.assertEqual(set(built), set(commands))
+        records = dict(re.findall(r'^    "([a-z-]+)": \("\w+", "(.*)"\),$', (ROOT / "reports/tigon_report/__main__.py").read_text(), re.M))
+        self.assertIn("simulate", records)
+        own = re.search(r"^    (test .*)\) echo \"\$1\" ;;$", (ROOT / "tigon").read_text(), re.M)[1].split(" | ")
+        wanted = {**records, **built}  # the program's report comes before the table's
+        self.assertEqual({name: text for name, text in helped.items() if name not in own}, wanted)
+        self.assertEqual(set(helped), {*wanted, *own})
+
+    def test_every_command_of_the_help_is_one(self):
+        for name in self.helped():
             _, _, err = self.run_tigon(name, "--no-install")
             self.assertNotIn("no command", err, name)
         code, _, err = self.run_tigon("nonsense")
         self.assertEqual((code, err), (2, "tigon: no command 'nonsense'; see ./tigon --help\n"))
+
+    def test_ci_ends_with_the_time_of_its_stages(self):
+        self.copy(".ci/run")
+        launcher = '#!/bin/bash\nsleep 1.1; [ "$*" != "$FAILS" ] || exit 3\n'
+        (self.root / "tigon").write_text(launcher)
+        for fails, stages, code in (("none", ["test", "long", "python"], 0), ("test", ["test"], 3), ("test --long", ["test", "long"], 3)):
+            done = subprocess.run(["bash", self.root / ".ci/run"], env=self.environment(FAILS=fails), capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, code)
+            rows = re.findall(r"^(\w+) +(\d+) s(?:  exit code (\d+))?$", done.stdout, re.M)
+            self.assertEqual([row[0] for row in rows], [*stages, "together"], done.stdout)
+            self.assertTrue(all(1 <= int(row[1]) <= 60 for row in rows), rows)
+            self.assertEqual([row[2] for row in rows], ["" for _ in stages[1:]] + [str(code) if code else "", ""])
+
+    def test_the_container_runs_the_commands_of_the_readme(self):
+        container, readme = ((ROOT / name).read_text() for name in ("ci/Containerfile", "README" + ".md"))
+        shown = re.search(r"```sh\n(.*?)```", readme, re.S)[1].splitlines()[:2]
+        self.assertEqual(re.findall(r"^RUN (\./tigon.*)$", container, re.M), [line.partition("#")[0].strip() for line in shown])
+        self.assertIn("-f ci/Containerfile", (ROOT / ("CONTRIBUTING" + ".md")).read_text())
+
+
+def run_one(name):
+    """The result of one test, in what another process can be told."""
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromName(name, sys.modules[__name__]).run(result)
+    return result.testsRun, *([text for _, text in found] for found in (result.failures, result.errors, result.skipped))
+
+
+class AtOnce(unittest.TestSuite):
+    """All its tests at once, each in a process of its own: most of their time is that of stand-ins that sleep."""
+
+    def run(self, result, debug=False):
+        tests = list(self)
+        with concurrent.futures.ProcessPoolExecutor(len(tests), multiprocessing.get_context("fork")) as pool:
+            for test, (ran, *found) in zip(tests, pool.map(run_one, [test.id().removeprefix(f"{__name__}.") for test in tests]), strict=True):
+                result.testsRun += ran
+                for texts, into in zip(found, (result.failures, result.errors, result.skipped), strict=True):
+                    into += [(test, text) for text in texts]
+        return result
+
+
+def load_tests(loader, tests, pattern):
+    return AtOnce(test for suite in tests for test in suite)
 
 
 if __name__ == "__main__":
