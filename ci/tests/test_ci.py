@@ -83,6 +83,10 @@ class Scripts(unittest.TestCase):
         self.tigon = self.folder / "tigon"
         self.tigon.write_text(STAND_IN)
         self.tigon.chmod(0o755)
+        cmake = self.folder / "bin/cmake"  # nightly.sh builds a release, which takes very long
+        cmake.parent.mkdir()
+        cmake.write_text('#!/bin/bash\necho "cmake $*" >> "$FAKE/calls"\n')
+        cmake.chmod(0o755)
 
     def give(self, name, code=0, records=None):
         (self.folder / f"{name}.code").write_text(str(code))
@@ -91,6 +95,7 @@ class Scripts(unittest.TestCase):
 
     def environment(self, **variables):
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("TIGON_", "GITHUB_"))}
+        environment["PATH"] = f"{self.folder / 'bin'}:{environment['PATH']}"
         environment.update(
             TIGON=str(self.tigon),
             FAKE=str(self.folder),
@@ -171,6 +176,7 @@ class Scripts(unittest.TestCase):
             sorted(path.name for path in history.iterdir()), [f"{run['run_id']}.jsonl" for run in (RUN, aa)]
         )
         self.assertTrue(any(call.startswith("dashboard") and str(history) in call for call in calls), calls)
+        self.assertEqual(calls[-2:], ["cmake --preset release", "cmake --build --preset release"])
         self.give("run", 0, [])
         self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
         self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())
