@@ -44,6 +44,11 @@ KEYWORDS = set(
 )
 # Names of the C and C++ libraries that the files of an op use.
 LIBRARY = {"std", "main", "sqrt", "sqrtf", "exp", "expf", "log", "logf", "abs", "fabsf", "min", "max", "pow", "powf", "half"}
+# Macros of the C and C++ libraries, which stand for something else wherever they are written.
+MACROS = set(
+    """alloca assert errno linux major makedev math_errhandling minor offsetof setjmp sigsetjmp stderr stdin stdout
+    strdupa strndupa unix va_arg va_copy va_end va_start""".split()
+)
 
 
 class UsageError(Exception):
@@ -56,7 +61,7 @@ def tensor(text, axes):
     if not match:
         raise UsageError(f"'{text}' is not a tensor; write its name and axes, e.g. x:T,H")
     name, shape = match[1], match[2].split(",")
-    if name in KEYWORDS:
+    if name in KEYWORDS | MACROS:
         raise UsageError(f"{text}: '{name}' is a word of C++; take another name for the tensor")
     unknown = [axis for axis in shape if axis not in axes]
     if unknown:
@@ -68,8 +73,10 @@ def tensor(text, axes):
 
 def checked(arguments):
     """(axes, inputs, outputs) of the command line."""
-    axes = arguments.axes.split(",") if arguments.axes else []
-    if not axes or not all(re.fullmatch("[A-Z]", axis) for axis in axes) or len(set(axes)) != len(axes):
+    if arguments.axes is None:
+        raise UsageError("--axes is needed: capital letters, rows first, e.g. --axes T,H")
+    axes = arguments.axes.split(",")
+    if not all(re.fullmatch("[A-Z]", axis) for axis in axes) or len(set(axes)) != len(axes):
         raise UsageError("--axes takes different capital letters, rows first, e.g. --axes T,H")
     inputs = [tensor(text, axes) for text in arguments.inputs]
     outputs = [tensor(text, axes) for text in arguments.outputs]
@@ -108,7 +115,7 @@ def declared(root):
 
 def check_free(root, name):
     """Raises UsageError for a name that C++ or this tree has given to something else."""
-    if name in KEYWORDS | LIBRARY or name.endswith("_t") or "__" in name:
+    if name in KEYWORDS | LIBRARY | MACROS or name.endswith("_t") or "__" in name:
         raise UsageError(f"'{name}' is a word of C++; take another name, e.g. my_{name.replace('__', '_').removesuffix('_t')}")
     where = declared(root).get(name)
     if where:
@@ -217,12 +224,12 @@ def formatted(path):
 
 
 def write(root, name, arguments):
-    axes, inputs, outputs = checked(arguments)
     paths = {root / pattern.format(name): template for pattern, template in FILES.items()}
     there = [path for path in paths if path.exists()]
     if there:
         raise UsageError(f"{there[0].relative_to(root)} is there already; remove it with --remove or take another name")
     check_free(root, name)
+    axes, inputs, outputs = checked(arguments)
     cmake = root / "CMakeLists.txt"
     text = cmake.read_text()
     changed = re.sub(r"(set\(TIGON_OPS\n(?:  \w+\n)*)\)", rf"\g<1>  {name}\n)", text)
