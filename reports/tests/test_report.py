@@ -28,11 +28,11 @@ class ReportTest(unittest.TestCase):
         return self.folder
 
     def report(self, *arguments):
-        """(exit code, stderr) of `tigon report` on the test's folder."""
+        """(exit code, stderr without progress) of `tigon report` on the test's folder."""
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             code = program.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded"), *arguments])
-        return code, errors.getvalue()
+        return code, "".join(line for line in errors.getvalue().splitlines(keepends=True) if not line.startswith("tigon: report: "))
 
     def page(self, name):
         return (self.folder / name).read_text()
