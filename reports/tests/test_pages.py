@@ -112,7 +112,8 @@ class RecordedTest(unittest.TestCase):
         summary, trust = (self.folder / "summary.md").read_text(), self.texts["trust.html"]
         line = next(line for line in summary.splitlines() if line.startswith("Recorded gates"))
         compared = [gate for gate in self.recorded.gates if gate.of("gate") and not gate.path.stem.endswith("-planted")]
-        self.assertRegex(line, rf"\): {len(compared)} on NVIDIA H200: \d+ slower, .* inconclusive; with a kernel made slower on purpose: 2 of 21 cells slower\.$")
+        self.assertRegex(line, rf"\): {len(compared)} on NVIDIA H200: \d+ slower, .* inconclusive; "
+                               r"with a kernel made slower on purpose: 2 of 21 cells slower\.$")
         self.assertNotIn("swiglu", line)
         self.assertGreater(summary.index(line), summary.rindex("\n## Recorded on"))
         for part in trust.split('<section class="recorded" ')[1:]:

@@ -66,9 +66,11 @@ class Block:
         places = {}
         for path, ones in measured.items():
             for one in ones:
-                places[f"{one.date}, commit {one.commit if one.commit == first_use.NOT_NOTED else one.commit[:7]}, [record]({self._from_page(path).as_posix()})"] = None
-                if one.commit != first_use.NOT_NOTED:
-                    self.kernels.changed_since(one.commit)  # which fails where it is not in this history
+                commit = one.commit
+                if commit != first_use.NOT_NOTED:
+                    self.kernels.changed_since(commit)  # which fails where it is not in this history
+                    commit = commit[:7]
+                places[f"{one.date}, commit {commit}, [record]({self._from_page(path).as_posix()})"] = None
         return f"{table(*first_use.table([one for ones in measured.values() for one in ones]))}\nMeasured {'; '.join(places)}.\n"
 
     def _load(self, path):
@@ -113,7 +115,8 @@ def blocks_of(kernels, page, problems):
             block = Block(kernels, page, match["words"])
             found.append((match, block))
             if block.must_be_fresh and block.changed:
-                problems.append((EXIT_WRONG, f"{where}: must be fresh, and its record is older than the kernels of {', '.join(block.changed)}: measure them again"))
+                older = ", ".join(block.changed)
+                problems.append((EXIT_WRONG, f"{where}: must be fresh, and its record is older than the kernels of {older}: measure them again"))
         except ValueError as error:
             problems.append((EXIT_WRONG, f"{where}: {error}"))
         except DataError as error:

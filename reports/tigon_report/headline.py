@@ -12,7 +12,8 @@ def of(run, recorded, figures):
         if cells:
             rows = cited_chart.rows_of(cells, _in_order)
             cited = {other.header["run_id"]: other for cell in cells for other in cell["runs"].values()}
-            return {"figure": cited_chart.figure(figures, "headline", rows), "narrow": cited_chart.narrow_figure(figures, "headline-narrow", rows), "is_own": is_own,
+            return {"figure": cited_chart.figure(figures, "headline", rows),
+                    "narrow": cited_chart.narrow_figure(figures, "headline-narrow", rows), "is_own": is_own,
                     "places": _places([cited[name] for name in sorted(cited)])}
     return None
 

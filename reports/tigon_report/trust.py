@@ -9,7 +9,8 @@ def page(run, recorded, folder):
     judged = [{"runs": runs, **section(load.joined(runs))} for runs in by_file(recorded.judged)]
     return {"own": section(run), "headroom": draw.headroom_figure(draw.Figures(folder), tables.correctness(run)),
             "recorded": [entry for entry in judged if is_shown(entry)],
-            "gates": gates.of(run), "recorded_gates": [{"runs": [gate], "found": found, "planted": gates.is_planted(gate)} for gate in recorded.gates if (found := gates.of(gate))],
+            "gates": gates.of(run), "recorded_gates": [{"runs": [gate], "found": found, "planted": gates.is_planted(gate)}
+                               for gate in recorded.gates if (found := gates.of(gate))],
             "environments": [{"run": one, "lines": tables.environment(one)} for one in (run, *recorded.measured)]}
 
 
