@@ -10,6 +10,8 @@ find_checker() {
   local folder=build/ci-lint
   command -v check-jsonschema && return
   if [ ! -x $folder/bin/check-jsonschema ]; then
+    [ "${TIGON_INSTALL:-yes}" = yes ] || return
+    echo "lint: installing check-jsonschema with pip into $folder" >&2
     python3 -m venv $folder >&2 || return
     $folder/bin/pip install -q check-jsonschema >&2 || return
   fi

@@ -40,7 +40,7 @@ class BenchTest(unittest.TestCase):
     def bench(self, *words):
         """(exit code, what it said, records) of a quick bench of fused beside peers."""
         done = subprocess.run([TIGON, "bench", "--quick", "--samples", "2", "--impl", "fused", "--json", self.file, *words],
-                              env={**os.environ, "TIGON_PEERS": str(HERE), "TIGON_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"},
+                              env={**os.environ, "TIGON_PEERS": str(HERE), "TIGON_PEER_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"},
                               capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         records = [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
         return done.returncode, done.stdout + done.stderr, records

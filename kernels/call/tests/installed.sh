@@ -33,7 +33,7 @@ if [ "$name" = tigon-host ]; then
     gcc "$examples/rms_norm.c" -o "$work/by_pkg_config" "${flags[@]}" -Wl,-rpath,"$library"
     same 'rms_norm by pkg-config' "$("$work/by_pkg_config")" "$rows"
   else
-    echo "no pkg-config here: $name.pc was not tried"
+    fail "pkg-config is missing; it comes with: apt-get install pkgconf"
   fi
 elif nvidia-smi -L >/dev/null 2>&1; then
   same softmax_cuda "$("$work/out/softmax_cuda")" 0.000999
