@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "convergence/compare.h"
 #include "convergence/gradients.h"
@@ -52,9 +51,28 @@ void note(const ConvergeObserver& observer, const std::string& line) {
   if (observer.on_note) observer.on_note(line);
 }
 
+// A training of one dtype.
+struct Planned {
+  Side side;
+  int twin, steps;
+};
+
+// In the order in which they run: naive, fused, and twins of both.
+std::vector<Planned> trainings_of(DType dtype, int steps) {
+  const bool f32 = dtype == DType::kF32;
+  std::vector<Planned> all = {{Side::kNaive, 0, steps}, {Side::kFused, 0, steps}};
+  for (int twin = 0; twin < (f32 ? kF32Twins : kBF16Twins); ++twin)
+    all.push_back({Side::kNoise, twin, f32 ? std::min(steps, kF32TwinSteps) : steps});
+  for (int twin = 1; twin <= (f32 ? 0 : kBF16FusedTwins); ++twin)
+    all.push_back({Side::kFused, twin, steps});
+  return all;
+}
+
 // The report of such a training, if it was finished before.
-const RunReport* finished_run(const Comparison& c, DType dtype, const TrainSettings& s) {
-  for (const RunReport& r : c.finished)
+template <class Training>
+const RunReport* finished_run(const std::vector<RunReport>& finished, DType dtype,
+                              const Training& s) {
+  for (const RunReport& r : finished)
     if (r.dtype == dtype && r.side == s.side && r.twin == s.twin && r.steps == s.steps) return &r;
   return nullptr;
 }
@@ -70,7 +88,7 @@ template <class P>
 bool run_side(const Comparison& c, const Ops<P>& ops, TrainSettings settings,
               ConvergeResult& result) {
   constexpr DType kType = dtype_of<typename P::Elem>;
-  if (const RunReport* before = finished_run(c, kType, settings)) {
+  if (const RunReport* before = finished_run(c.finished, kType, settings)) {
     result.runs.push_back(*before);
     return true;
   }
@@ -101,21 +119,14 @@ void check_first_steps(const Ops<P>& fused, uint64_t seed, const ConvergeObserve
 template <class P>
 void compare(const Comparison& c, const Ops<P>& naive, const Ops<P>& fused,
              ConvergeResult& result) {
-  constexpr bool kF32 = std::is_same_v<P, F32>;
   const size_t first = result.runs.size();
-  const auto run = [&](Side side, int twin) {
+  for (const Planned& planned : trainings_of(dtype_of<typename P::Elem>, c.config.steps)) {
     TrainSettings settings;
-    settings.side = side;
-    settings.twin = twin;
-    settings.steps = c.config.steps;
-    if (kF32 && side == Side::kNoise) settings.steps = std::min(settings.steps, kF32TwinSteps);
-    return run_side<P>(c, side == Side::kFused ? fused : naive, settings, result);
-  };
-  if (!run(Side::kNaive, 0) || !run(Side::kFused, 0)) return;
-  for (int twin = 0; twin < (kF32 ? kF32Twins : kBF16Twins); ++twin)
-    if (!run(Side::kNoise, twin)) return;
-  for (int twin = 1; twin <= (kF32 ? 0 : kBF16FusedTwins); ++twin)
-    if (!run(Side::kFused, twin)) return;
+    settings.side = planned.side;
+    settings.twin = planned.twin;
+    settings.steps = planned.steps;
+    if (!run_side<P>(c, planned.side == Side::kFused ? fused : naive, settings, result)) return;
+  }
   Trial trial{&result.runs[first], &result.runs[first + 1], {}};
   for (size_t i = first + 2; i < result.runs.size(); ++i) {
     const RunReport& twin = result.runs[i];
@@ -127,6 +138,15 @@ void compare(const Comparison& c, const Ops<P>& naive, const Ops<P>& fused,
 
 template void compare<F32>(const Comparison&, const Ops<F32>&, const Ops<F32>&, ConvergeResult&);
 template void compare<BF16>(const Comparison&, const Ops<BF16>&, const Ops<BF16>&, ConvergeResult&);
+
+int steps_of(const ConvergeRequest& request) {
+  const ModelConfig config = config_of(request);
+  int steps = 0;
+  for (const DType dtype : config.dtypes)
+    for (const Planned& planned : trainings_of(dtype, config.steps))
+      if (!finished_run(request.finished, dtype, planned)) steps += planned.steps;
+  return steps;
+}
 
 ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& observer,
                         const std::atomic<bool>* stop) {

@@ -170,6 +170,9 @@ struct ConvergeResult {
 // The model and run that it asks for. Throws ConvergeError(2) when they cannot be trained.
 ModelConfig config_of(const ConvergeRequest& request);
 
+// Steps of all trainings that the request asks for and that are not finished.
+int steps_of(const ConvergeRequest& request);
+
 // Runs the request. `stop` (may be null) ends it after the step at hand; what was finished is
 // reported. Throws ConvergeError.
 ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& observer = {},

@@ -313,6 +313,28 @@ TEST(Converge, RefusesWhatItCannotTrain) {
   EXPECT_EQ(code_of(r), 2);
 }
 
+TEST(Converge, ItTakesTheStepsThatWereSaid) {
+  ConvergeRequest request;
+  request.steps = 2;
+  request.sequence = 16;
+  request.batch = 1;
+  int steps = 0;
+  ConvergeObserver observer;
+  observer.on_step = [&](const StepReport&) { ++steps; };
+  const int said = steps_of(request);
+  ConvergeResult result;
+  try {
+    result = converge(request, observer);
+  } catch (const ConvergeError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  EXPECT_EQ(steps, said);
+  request.finished = {result.runs[0]};
+  EXPECT_EQ(steps_of(request), said - 2);
+  request.finished = result.runs;
+  EXPECT_EQ(steps_of(request), 0);
+}
+
 TEST(Converge, InterruptionGives130AndKeepsRuns) {
   ConvergeRequest request;
   request.steps = 5;

@@ -19,6 +19,7 @@ TEST(TigonProgram, a_short_training_leaves_valid_records) {
   const ProgramRun run = run_tigon({"converge", "--dtype", "f32", "--steps", "2", "--sequence",
                                     "16", "--batch", "1", "--out", folder.path().string()});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_EQ(run.err.rfind("tigon: converge tiny: 0 of ", 0), 0u) << run.err;  // before a step
   const Lines lines = records_in(folder.path() / "records.jsonl");
   EXPECT_EQ(schema_violation(lines), "");
   const auto kinds = kinds_of(lines);

@@ -99,6 +99,7 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
       listener.count_record("converge_gradients", *gradients);
     return listener.tally().exit_code();
   }
+  listener.expect(unit, cv::steps_of(request));
   return run_unit(
       session, unit,
       [&](const Emit& emit, const std::atomic<bool>& stop) {

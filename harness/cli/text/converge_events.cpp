@@ -246,19 +246,29 @@ void ConvergeListener::operator()(const Json& line) {
   }
 }
 
+void ConvergeListener::expect(const std::string& what, int steps) {
+  progress_ = std::make_unique<Progress>(what, steps);
+  progress_->begin("reading the data");
+  of_all_ = true;
+}
+
+void ConvergeListener::step(const Json& fields, const Json& line) {
+  const std::string title = fmt::format("{} {}", text_of(fields, "dtype"), text_of(fields, "impl"));
+  const std::string training = fmt::format("{} {}", title, fields["twin"].get<int>());
+  if (!of_all_ && fields["step"] == 0)
+    progress_ = std::make_unique<Progress>(title, line["of"].get<int>());
+  if (of_all_ && training != training_)
+    bar().shorten(fields["step"].get<int>());  // as a checkpoint
+  training_ = training;
+  bar().step(fmt::format("{}loss {}, {} tokens/s{}, {}", of_all_ ? title + ": " : "",
+                         show(fields["loss"]), show(line["tokens_per_s"]),
+                         on_gpu() ? "" : " (host executor)",
+                         show_bytes(line["peak_bytes"].get<double>())));
+}
+
 void ConvergeListener::record(const std::string& kind, const Json& fields, const Json& line) {
   session_->record(kind, fields);
-  if (kind == "converge_step") {
-    if (fields["step"] == 0)
-      progress_ =
-          std::make_unique<Progress>(fmt::format("{} {}", fields["dtype"].get<std::string>(),
-                                                 fields["impl"].get<std::string>()),
-                                     line["of"].get<int>());
-    bar().step(fmt::format("loss {}, {} tokens/s{}, {}", show(fields["loss"]),
-                           show(line["tokens_per_s"]), on_gpu() ? "" : " (host executor)",
-                           show_bytes(line["peak_bytes"].get<double>())));
-    return;
-  }
+  if (kind == "converge_step") return step(fields, line);
   if (kind == "next_action" && !std::exchange(predictors_shown_, true))
     bar().line(predictor_head());
   bar().line(line_of(kind, fields));

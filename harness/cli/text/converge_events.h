@@ -23,6 +23,8 @@ class ConvergeListener {
  public:
   explicit ConvergeListener(Session* session) : session_(session) {}
   void operator()(const Json& line);
+  // So many steps are to come, in trainings one after the other.
+  void expect(const std::string& what, int steps);
 
   const std::string& error() const { return error_; }
   int error_code() const { return error_code_; }
@@ -34,11 +36,14 @@ class ConvergeListener {
   void count_record(const std::string& kind, const Json& fields);
 
  private:
+  void step(const Json& fields, const Json& line);
   void record(const std::string& kind, const Json& fields, const Json& line);
   Progress& bar();
 
   Session* session_;
   std::unique_ptr<Progress> progress_;
+  bool of_all_ = false;   // trainings, else of the one at hand
+  std::string training_;  // the one at hand
   std::string error_;
   int error_code_ = 0;
   bool predictors_shown_ = false;  // the head of their table

@@ -68,12 +68,19 @@ void Progress::step(std::string_view label) {
   ++done_;
   const auto now = std::chrono::steady_clock::now();
   if (done_ == 1) first_done_ = now;
-  if (total_ == 0 || now - drawn_ < (bar_ ? kDrawn : kSaid)) return;
+  if (total_ <= 0 || now - drawn_ < (bar_ ? kDrawn : kSaid)) return;
   drawn_ = now;
   if (bar_)
     draw(label);
   else
     fmt::print(stderr, "tigon: {}: {} of {}{}\n", title_, done_, total_, left());
+}
+
+void Progress::begin(std::string_view label) {
+  if (bar_)
+    draw(label);
+  else if (total_ > 0)
+    fmt::print(stderr, "tigon: {}: {} of {}, {}\n", title_, done_, total_, label);
 }
 
 // The first step does not count, for it has what is done once; and nothing is said before a
@@ -95,7 +102,7 @@ void Progress::line(std::string_view text) {
 
 void Progress::draw(std::string_view label) {
   constexpr int kWidth = 24;
-  const int filled = kWidth * std::min(done_, total_) / total_;
+  const int filled = kWidth * std::min(done_, total_) / std::max(1, total_);
   fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {}/{}{}, {}", title_, "", filled, "",
              kWidth - filled, done_, total_, left(), label.substr(0, 60));
   std::fflush(stderr);

@@ -29,6 +29,10 @@ class Progress {
 
   // One step is done; `label` says which. The time left is as the steps after the first took.
   void step(std::string_view label);
+  // What is done before the first step.
+  void begin(std::string_view label);
+  // Some steps were done by another run.
+  void shorten(int steps) { total_ -= steps; }
   void line(std::string_view text);
 
  private:
