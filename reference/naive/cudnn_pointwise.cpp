@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace tigon::naive {
 
@@ -191,6 +192,18 @@ Plan compile(const Pointwise& o, cudnnHandle_t handle) {
   fail(Status::kUnsupported, what);
 }
 
+using PlanOrRefusal = std::variant<Plan, Failure>;
+
+// Other failures, as of a device without memory, pass through: they may not come again.
+PlanOrRefusal plan_or_refusal(const Pointwise& o, cudnnHandle_t handle) {
+  try {
+    return compile(o, handle);
+  } catch (const Failure& failure) {
+    if (failure.status.code != Status::kUnsupported) throw;
+    return failure;
+  }
+}
+
 // All that a plan depends on.
 std::vector<int64_t> key_of(const Pointwise& o) {
   std::vector<int64_t> key{o.mode};
@@ -208,11 +221,14 @@ std::vector<int64_t> key_of(const Pointwise& o) {
 
 void run(const Pointwise& operation, Stream stream) {
   const cudnnHandle_t handle = cudnn_handle(stream);
-  thread_local auto& plans = *new std::map<std::vector<int64_t>, Plan>;  // kept as the handle is
+  // Kept as the handle is. What cuDNN refuses is asked for once, too: to look for an engine takes
+  // longer than to run one.
+  thread_local auto& plans = *new std::map<std::vector<int64_t>, PlanOrRefusal>;
   const std::vector<int64_t> key = key_of(operation);
   auto found = plans.find(key);
-  if (found == plans.end()) found = plans.emplace(key, compile(operation, handle)).first;
-  const Plan& plan = found->second;
+  if (found == plans.end()) found = plans.emplace(key, plan_or_refusal(operation, handle)).first;
+  if (const auto* refusal = std::get_if<Failure>(&found->second)) throw *refusal;
+  const Plan& plan = std::get<Plan>(found->second);
 
   std::vector<int64_t> ids;
   std::vector<void*> pointers;
