@@ -105,18 +105,30 @@ class FiguresTest(CommandTest):
     def test_a_figure_older_than_its_kernel_fails_until_the_page_says_so(self):
         for name in ("cross_entropy/cross_entropy.cu", "loss/row.h", "device/vec.h"):
             page = self.written(TABLE)
-            before = self.file(f"kernels/{name}", (self.folder / "kernels" / name).read_text() + "// faster\n")
+            before = self.file(f"kernels/{name}", (self.folder / "kernels" / name).read_text() + "int faster;\n")
             self.wrong(1, "page.md: block")
             self.assertEqual(self.figures()[0], 0)
             self.assertIn("\nThe kernels' sources have changed since.\n", page.read_text())
             self.assertEqual(self.figures("--check")[0], 0)
-            before.write_text(before.read_text().replace("// faster\n", ""))
+            before.write_text(before.read_text().replace("int faster;\n", ""))
 
     def test_the_kernel_of_another_op_and_tests_do_not_age_it(self):
         self.written(TABLE)
-        self.file("kernels/rope/rope.cu", "// faster\n")
+        self.file("kernels/rope/rope.cu", "int faster;\n")
         self.file("kernels/loss/tests/row_test.cpp", "\n")
         self.file("kernels/loss/notes.md", "\n")
+        self.committed()
+        self.assertEqual(self.figures("--check")[0], 0)
+
+    def test_a_comment_an_include_and_a_move_do_not_age_it(self):
+        text = "#pragma once\n" + "".join(f"int value_{i};\n" for i in range(20))
+        row = self.file("kernels/loss/row.h", text)
+        self.file("kernels/cross_entropy/cross_entropy.cu", '#include "kernels/loss/row.h"\nint kernel;\n')
+        self.record(commit=self.committed())
+        self.written(TABLE)
+        row.unlink()
+        self.file("kernels/loss/rows.h", text.replace("int value_3;", "// The third.\n\nint value_3;"))
+        self.file("kernels/cross_entropy/cross_entropy.cu", '#include "kernels/loss/rows.h"\nint kernel;\n')
         self.committed()
         self.assertEqual(self.figures("--check")[0], 0)
 
@@ -137,7 +149,7 @@ class FiguresTest(CommandTest):
         self.assertIn("QuACK 1.50", page.read_text())
         self.file("kernels/rope/rope.cu", "// of no op that it speaks of\n")
         self.assertEqual(self.figures("--check")[0], 0)
-        self.file("kernels/loss/row.h", "// faster\n")
+        self.file("kernels/loss/row.h", "int faster;\n")
         for words in ((), ("--check",)):  # to write it anew is of no help
             code, _, errors = self.figures(*words)
             self.assertEqual((code, errors.count("\n")), (1, 1), errors)

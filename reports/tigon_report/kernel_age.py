@@ -10,6 +10,8 @@ from .errors import DataError, InfrastructureError
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(kernels/[^/"]+)/', re.M)
 SOURCES = {".h", ".cu", ".cuh", ".cpp"}
 ON_THE_HOST = "kernels/simt"  # runs the kernels on a processor; no part of them
+SAYS_NOTHING = r"\`[[:space:]]*(//|#include|$)"  # a line that changes no kernel; \` is the line's start
+CHANGED = re.compile(r'^(?:---|\+\+\+) "?[ab]/(.+?)"?$', re.M)
 
 
 class Kernels:
@@ -24,7 +26,9 @@ class Kernels:
         return list(self.folders)
 
     def changed_since(self, commit):
-        """The ops with a source that differs from `commit`: their own, those of their family and of kernels/device."""
+        """The ops with a source that differs from `commit`: their own, those of their family and of kernels/device.
+
+        A file that only moved, a comment and an include make no difference."""
         changed = self._changed_folders(commit)
         return {op for op, folders in self.folders.items() if folders & changed}
 
@@ -50,7 +54,7 @@ class Kernels:
             if self.git("rev-parse", "--is-shallow-repository").strip() == "true":
                 raise InfrastructureError(f"commit {commit[:7]} is not in this shallow clone; git fetch --unshallow")
             raise DataError(f"commit {commit[:7]} is not in this history, so nobody can tell what was measured")
-        names = self.git("diff", "--name-only", "--no-renames", commit, "--", "kernels").splitlines()
+        names = CHANGED.findall(self.git("diff", "--unified=0", "--find-renames", "-I", SAYS_NOTHING, commit, "--", "kernels"))
         return {"/".join(name.split("/")[:2]) for name in names if pathlib.Path(name).suffix in SOURCES and "/tests/" not in name}
 
     def _git(self, *words):
