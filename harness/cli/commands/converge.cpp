@@ -51,6 +51,15 @@ void require_text(const std::string& data) {
   }
 }
 
+// Is the text so long that it is not read at once? What is too short is refused in one line.
+bool takes_a_while(const std::string& data) {
+  constexpr uintmax_t kLongText = 1 << 20;
+  std::error_code none;
+  if (std::filesystem::is_directory(data, none)) return true;
+  const uintmax_t bytes = std::filesystem::file_size(data, none);
+  return !none && bytes > kLongText;
+}
+
 }  // namespace
 
 cv::ModelConfig checked_config(const cv::ConvergeRequest& request) {
@@ -100,6 +109,7 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
     return listener.tally().exit_code();
   }
   listener.expect(unit, cv::steps_of(request));
+  if (takes_a_while(request.data)) listener.begin("reading the data");
   return run_unit(
       session, unit,
       [&](const Emit& emit, const std::atomic<bool>& stop) {

@@ -231,6 +231,7 @@ void emit_claim(const Emit& emit, const cv::ClaimReport& report) {
 void ConvergeListener::operator()(const Json& line) {
   if (line.contains("note")) {
     bar().line(line["note"].get<std::string>());
+    if (of_all_) begin("the first gradients against the oracle");
   } else if (line.contains("progress")) {
     if (line["progress"] == 1) progress_ = std::make_unique<Progress>("steps", line["of"]);
     bar().step("");
@@ -248,7 +249,6 @@ void ConvergeListener::operator()(const Json& line) {
 
 void ConvergeListener::expect(const std::string& what, int steps) {
   progress_ = std::make_unique<Progress>(what, steps);
-  progress_->begin("reading the data");
   of_all_ = true;
 }
 

@@ -25,6 +25,8 @@ class ConvergeListener {
   void operator()(const Json& line);
   // So many steps are to come, in trainings one after the other.
   void expect(const std::string& what, int steps);
+  // What is done before the first of them.
+  void begin(const std::string& label) { bar().begin(label); }
 
   const std::string& error() const { return error_; }
   int error_code() const { return error_code_; }
