@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 
@@ -114,6 +115,17 @@ TEST(TigonProgram, list_and_describe_show_every_op) {
     EXPECT_EQ(described.exit_code, 0);
     EXPECT_NE(described.out.find(op.summary), std::string::npos);
   }
+}
+
+TEST(TigonProgram, the_models_are_the_same_as_json) {
+  const ProgramRun table = run_tigon({"list", "models"});
+  const auto models = Json::parse(run_tigon({"list", "models", "--json"}).out).at("models");
+  EXPECT_GT(models.size(), 20u);
+  EXPECT_EQ(static_cast<size_t>(std::count(table.out.begin(), table.out.end(), '\n')),
+            models.size() + 2);
+  for (size_t i = 0; i < models.size(); ++i)
+    EXPECT_NE(table.out.find("\n" + models[i].at("name").get<std::string>() + " "),
+              std::string::npos);
 }
 
 TEST(TigonProgram, flags_of_googletest_choose_in_one_executor_and_listing_runs_nothing) {

@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/options/models.h"
+#include "harness/json/json.h"
 #include "harness/run/inputs/distributions.h"
 #include "harness/spec/op_spec.h"
 
@@ -89,6 +91,24 @@ void print_models() {
   fmt::print("intermediate size of an expert in brackets\n");
 }
 
+void print_models_as_json() {
+  Json models = Json::array();
+  for (const TrainedModel& m : trained_models())
+    models.push_back({{"name", m.name},
+                      {"layers", m.layers},
+                      {"hidden", m.hidden},
+                      {"heads", m.heads},
+                      {"kv_heads", m.kv_heads},
+                      {"head_size", m.head_size},
+                      {"rotary", m.rotary},
+                      {"intermediate", m.intermediate},
+                      {"expert_intermediate", m.expert_intermediate},
+                      {"vocabulary", m.vocabulary},
+                      {"parameters", m.billions * 1e9},
+                      {"source", m.source}});
+  fmt::print("{}\n", Json{{"models", models}}.dump(1));
+}
+
 }  // namespace
 
 void add_list(Command root, Program*) {
@@ -98,11 +118,13 @@ void add_list(Command root, Program*) {
       "  ./tigon list models     sizes of models that people train, for --model");
   Command inputs = command.add_command("inputs", "distributions and input sets of every op");
   Command models = command.add_command("models", "what --model knows");
-  command.run([inputs, models] {
+  const auto json = std::make_shared<bool>(false);
+  models.flag("--json", json.get(), "as JSON");
+  command.run([inputs, models, json] {
     if (inputs.parsed())
       print_inputs();
     else if (models.parsed())
-      print_models();
+      *json ? print_models_as_json() : print_models();
     else
       print_table(rows_of_all());
   });

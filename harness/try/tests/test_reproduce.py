@@ -44,6 +44,11 @@ class Figures(unittest.TestCase):
         self.assertEqual(reproduce.judge(bench(1e-3, SAMPLES), bench(1e-3), False)[0], "skipped")
         self.assertFalse(reproduce.same_device({"kind": "cuda", "name": "H100"}, RUN["device"]))
 
+    def test_what_was_too_slow_was_not_judged(self):
+        slow = {"record": "check", "case_id": CASE, "verdict": "timeout"}
+        self.assertEqual(reproduce.judge(slow, {**slow, "verdict": "passed"}, True)[0], "skipped")
+        self.assertEqual(reproduce.judge({**slow, "verdict": "passed"}, slow, True)[0], "differs")
+
     def test_what_does_not_come_differs(self):
         self.assertEqual(reproduce.judge(bench(1e-3, SAMPLES), None, True)[0], "differs")
 

@@ -100,17 +100,13 @@ def chosen(text, known, what):
     return names
 
 
-def known_models():
-    return re.findall(r'^\{"([^"]+)"', (ROOT / "harness/cli/options/models.inc").read_text(), re.M)
-
-
 def defined_op(text, known):
     """The op whose name a function of a .py file has, or None."""
     found = [op for op in known if re.search(rf"^(?:def|class) {op}\b", text, re.M)]
     return found[0] if len(found) == 1 else None
 
 
-def job_of(options, argv, known):
+def job_of(options, argv, known, program):
     file = pathlib.Path(options.file)
     if file.suffix not in (".cu", ".py"):
         raise UsageError(f"{file}: neither CUDA (.cu) nor Python (.py)")
@@ -131,9 +127,10 @@ def job_of(options, argv, known):
                           f"{secrets.token_hex(2)}")
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"--out {folder}: not empty; results are kept, choose another folder")
+    model = chosen(options.model, signature.models_of(program), "model")[0] if options.model else None
     return Job(file, text, op, chosen(options.passes, passes, f"pass of {op}") if options.passes else passes, bool(options.passes),
                chosen(options.dtype, DTYPES, "dtype") if options.dtype else list(DTYPES), against, folder,
-               shlex.join(["./tigon", "try", *argv]), chosen(options.model, known_models(), "model")[0] if options.model else None, options.timeout)
+               shlex.join(["./tigon", "try", *argv]), model, options.timeout)
 
 
 def run_cuda(log, job, host, gpu, of_op):
@@ -194,7 +191,7 @@ def main(argv):
     options = parser().parse_args(argv)
     host = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
     known = signature.all_of(host.program)
-    job = job_of(options, argv, known)
+    job = job_of(options, argv, known, host.program)
     gpu = compiler.Build(ROOT, os.environ.get("TIGON_TRY_CUDA_BUILD") or ROOT / "build/cuda") if os.environ.get("TIGON_DEVICE") == "cuda" else None
     job.on_gpu = gpu is not None
     job.folder.mkdir(parents=True, exist_ok=True)

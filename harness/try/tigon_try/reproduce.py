@@ -101,6 +101,8 @@ def judge(record, again, comparable):
     kind, name = record["record"], f"{record['record']} {record['case_id']}"
     if again is None:
         return "differs", f"{name}: did not come again"
+    if record.get("verdict") == "timeout":
+        return "skipped", f"{name}: was too slow, now {again.get('verdict')}"
     if kind in EXACT:
         changed = [f"{key} {record.get(key)} -> {again.get(key)}" for key in EXACT[kind] if record.get(key) != again.get(key)]
         return ("differs", f"{name}: {', '.join(changed)}") if changed else ("same", f"{name}: same")
@@ -165,6 +167,7 @@ def tried_again(folder, tree, build_folders, cuda):
     facts = json.loads((folder / "try.json").read_text())
     again = tree.parent / "tried"
     subprocess.run(["rm", "-rf", str(again)], check=True)
+    # Commits before 2026-11-23 have modules of theirs in ci.
     environment = {**os.environ, "TIGON_DEVICE": "cuda" if cuda else "host", "TIGON_TRY_BUILD": str(build_folders["host"]),
                    "TIGON_TRY_CUDA_BUILD": str(build_folders.get("cuda", "")),
                    "PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("reports", "ci", "harness/try", "harness/trees"))}

@@ -31,6 +31,12 @@ def all_of(program):
     return {op["name"]: Signature(op["name"], {one["name"]: one for one in op["passes"]}) for op in json.loads(text)["ops"]}
 
 
+def models_of(program):
+    """The names that --model takes."""
+    text = subprocess.run([program, "list", "models", "--json"], capture_output=True, text=True, check=True).stdout
+    return [model["name"] for model in json.loads(text)["models"]]
+
+
 def included_op(text):
     """The op whose signature a file includes, or None."""
     found = re.search(r'^\s*#\s*include\s*[<"]kernels/(\w+)/(\w+)\.h[>"]', text, re.M)
