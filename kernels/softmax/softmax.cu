@@ -48,8 +48,7 @@ constexpr RowTable<6> element_shapes(const char* name, int blocks) {
   };
 }
 constexpr RowTable<6> kForwardElements = element_shapes("softmax.forward.elements", 8);
-// Pieces that a block takes alone. Of longer rows a cluster's blocks have more loads in flight than
-// their exchange of sums costs.
+// Pieces that a block takes alone; longer rows are shared by the blocks of a cluster.
 constexpr int64_t kForwardAlone = 4096;
 // For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken.
 // Two or more blocks per multiprocessor hide each other's reductions; one block of 1024 threads is
