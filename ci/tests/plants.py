@@ -67,14 +67,17 @@ def plant(name, tree):
 def planted_program(name, build, out, target="tigon"):
     """Links `target` of a build, host or cuda, with one kernel planted, as `out`.
 
-    The planted source is compiled by the build's own command and takes the place of the build's object.
+    The planted source is compiled by the build's own command. Its object is linked before the archive of kernels, so
+    the linker does not take the archive's own.
     """
     build, out = pathlib.Path(build).resolve(), pathlib.Path(out).resolve()
     file = SWIGLU  # of which every plant is to be seen
     listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", target], capture_output=True, text=True, check=True)
     commands = listed.stdout.splitlines()
     link = commands[-1]
-    ours = next(word for word in shlex.split(link) if re.search(re.escape(pathlib.Path(file).name) + r"(\.cpp)?\.o$", word))
+    archive = re.search(r"\S+/libtigon_kernels_\w+\.a", link)[0]
+    packed = next(line for line in commands if f" qc {archive} " in line)
+    ours = re.search(rf"\S+/{re.escape(pathlib.Path(file).name)}(\.cpp)?\.o", packed)[0]
     words = shlex.split(next(line for line in commands if f"-o {ours}" in line and " -c " in line))
     with tempfile.TemporaryDirectory() as name_of_folder:
         folder = pathlib.Path(name_of_folder)
@@ -86,7 +89,7 @@ def planted_program(name, build, out, target="tigon"):
         flags = [*words[:own], f"-I{folder}", *words[own:words.index("-MD")]]
         language = ["-x", "cu"] if "cu" in words[words.index("-MD"):] else []
         subprocess.run([*flags, *language, "-o", str(folder / "planted.o"), "-c", str(wrapper)], cwd=build, check=True)
-        link = link.replace(ours, str(folder / "planted.o")).replace(f"-o bin/{target}", f"-o {shlex.quote(str(out))}")
+        link = link.replace(f"-o bin/{target}", f"{shlex.quote(str(folder / 'planted.o'))} -o {shlex.quote(str(out))}")
         subprocess.run(link, shell=True, cwd=build, check=True)
 
 
