@@ -24,7 +24,7 @@ ALLOWED = {
     "reference/cudnn": {"kernels/call", "kernels/signature", "kernels/op", "kernels/device", "reference/naive"},
     "harness/json": set(),
     "harness/spec": {"kernels/call", "kernels/signature"},
-    "harness/worker": set(),
+    "harness/worker": {"kernels/call", "harness/json"},
     "harness/run": {"kernels/signature", "kernels/device", "kernels/simt", "harness/json", "harness/spec",
                     "harness/judge", "harness/worker"},
     "harness/judge": {"kernels/signature"},

@@ -21,18 +21,21 @@ std::vector<std::string> installed(const std::vector<std::string>& names);
 
 class PeerProcess {
  public:
-  explicit PeerProcess(std::string name) : name_(std::move(name)) {}
+  // `memory` is shared with it and outlives it.
+  PeerProcess(std::string name, const worker::SharedMemory& memory)
+      : name_(std::move(name)), memory_(memory) {}
 
   // Hands over a request. Starts the process when there is none, which a thread must not do that
   // ends before the bench: Linux kills the process with the thread that started it. Throws
   // ImplementationFault when it cannot be started.
-  void send(const Json& request);
+  void send(Json request);
   // The answer to the last request. Throws ImplementationFault when the process crashes or has not
   // answered `limit_s` after the request; the next request starts another.
   Json receive(double limit_s);
 
  private:
   std::string name_;
+  const worker::SharedMemory& memory_;
   worker::Process process_;
 };
 

@@ -4,20 +4,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "harness/measure/memory_figures.h"
 #include "harness/peers/accuracy.h"
+#include "harness/peers/peer_call.h"
 #include "harness/peers/peer_process.h"
-#include "harness/peers/peer_request.h"
 #include "harness/record/build_info.h"
 #include "harness/run/judging/implementation_fault.h"
 #include "harness/run/memory/device_case.h"
@@ -25,8 +23,6 @@
 
 namespace tigon::peers {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kSuffix = "_peer.py";
 
@@ -45,26 +41,17 @@ std::set<std::string>& used() {
   return names;
 }
 
-// A folder of this process for values that go to and fro.
-class Folder {
- public:
-  Folder() : path_((fs::temp_directory_path() / "tigon-peers-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot create " + path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path path() const { return path_; }
-
- private:
-  std::string path_;
-};
+// What calls to peers lie in. Inputs of a measurement are there once for all of them; they are
+// copied by each peer and never changed.
+worker::SharedMemory& shared() {
+  static worker::SharedMemory memory;
+  return memory;
+}
 
 PeerProcess& process_of(const std::string& name) {
   static std::map<std::string, std::unique_ptr<PeerProcess>> all;
   std::unique_ptr<PeerProcess>& process = all[name];
-  if (!process) process = std::make_unique<PeerProcess>(name);
+  if (!process) process = std::make_unique<PeerProcess>(name, shared());
   return *process;
 }
 
@@ -125,21 +112,9 @@ Json bases_json(Bases bases) {
   return Json::array({"cold", "graph"});
 }
 
-// Bytes of the tensors that an implementation makes itself; those it changes in place are inputs.
-size_t made_bytes(const Json& request) {
-  size_t bytes = 0;
-  for (const Json& t : request["tensors"]) {
-    if (t["role"] != "out") continue;
-    size_t elements = 1;
-    for (const Json& size : t["shape"]) elements *= size.get<size_t>();
-    bytes += elements * size_of(parse_dtype(t["dtype"].get<std::string>()).value());
-  }
-  return bytes;
-}
-
 // The allocator's peak beyond the inputs in the terms of ours: what is beyond the outputs, too, is
 // workspace.
-Json memory_of(const Case& c, const Json& request, const Json& peak) {
+Json memory_of(const Case& c, const PeerCall& call, const Json& peak) {
   const TensorBytes tensors = tensor_bytes(c);
   Json fields = case_fields(c);
   for (const char* key :
@@ -147,7 +122,7 @@ Json memory_of(const Case& c, const Json& request, const Json& peak) {
     fields[key] = nullptr;
   fields["tensors_bytes"] = tensors.total();
   if (!peak.is_number()) return fields;
-  const size_t all = peak.get<size_t>(), made = made_bytes(request);
+  const size_t all = peak.get<size_t>(), made = call.made_bytes();
   const size_t extra = all > made ? all - made : 0;
   fields["workspace_bytes"] = fields["arena_bytes"] = extra;
   fields["planned_bytes"] = tensors.outputs + extra;
@@ -169,39 +144,57 @@ Ceilings block_ceilings(const Case& c, const Ceilings& of_run, const Emit& emit)
 
 // What peers answered before anything was timed.
 struct Readied {
-  ByName outputs;  // of the small case; none where it was judged before
-  ByName warm;     // of the case itself: imported, compiled and run once
+  ByName judged;  // of the small case; none where it was judged before
+  std::map<std::string, Outputs> outputs;
+  ByName warm;  // of the case itself: imported, compiled and run once
 };
+
+// The results of all peers on the small case. Each has a call of its own to write into.
+void judge_all(const std::vector<std::string>& names, const Problem& problem, double limit_s,
+               const Emit& emit, Readied* readied) {
+  std::map<std::string, PeerCall> calls;
+  size_t end = 0;
+  ByName requests;
+  for (const std::string& name : names) {
+    const PeerCall& call = calls.emplace(name, PeerCall(problem.c, end)).first->second;
+    end = call.end();
+    call.put_inputs(problem, shared().grow(end));
+    requests[name] = call.request("outputs");
+  }
+  readied->judged = answers_of(requests, limit_s, emit);
+  for (const auto& [name, answer] : readied->judged)
+    if (answer["verdict"] == "passed")
+      readied->outputs[name] = calls.at(name).outputs(
+          answer["outputs"].get<std::vector<std::string>>(), shared().data());
+}
 
 // All peers at once, which is most of the time: it goes into imports and compilers. One that runs
 // out of its time is not asked again.
-Readied ready_all(const std::vector<std::string>& names, const Json& measure, const Json& outputs,
-                  double limit_s, const fs::path& folder, const Emit& emit) {
+Readied ready_all(const std::vector<std::string>& names, const PeerCall& call,
+                  const Accuracy* accuracy, double limit_s, const Emit& emit) {
   Readied readied;
+  if (accuracy != nullptr) judge_all(names, accuracy->problem(), limit_s, emit, &readied);
   ByName requests;
   for (const std::string& name : names) {
-    if (outputs.is_null()) continue;
-    fs::create_directory(folder / name);
-    requests[name] = outputs;
-    requests[name]["folder"] = (folder / name).string();
-  }
-  readied.outputs = answers_of(requests, limit_s, emit);
-  requests.clear();
-  for (const std::string& name : names) {
-    const auto before = readied.outputs.find(name);
-    if (before != readied.outputs.end() && before->second["verdict"] == "timeout") {
+    const auto before = readied.judged.find(name);
+    if (before != readied.judged.end() && before->second["verdict"] == "timeout")
       readied.warm[name] = before->second;
-      continue;
-    }
-    requests[name] = measure;
-    requests[name]["do"] = "warm";
+    else
+      requests[name] = call.request("warm");
+  }
+  try {
+    if (!requests.empty()) call.put_timed_inputs(shared().grow(call.end()));
+  } catch (const DeviceOutOfMemory& error) {
+    for (const auto& [name, request] : requests)
+      readied.warm[name] = {{"verdict", "oom"}, {"reason", error.what()}};
+    return readied;
   }
   readied.warm.merge(answers_of(requests, limit_s, emit));
   return readied;
 }
 
-void measure_peer(const Case& c, const Json& request, const Json& warm, const Ceilings& of_run,
-                  const Emit& emit, const PeerOptions& options) {
+void measure_peer(const Case& c, const PeerCall& call, const Json& request, const Json& warm,
+                  const Ceilings& of_run, const Emit& emit, const PeerOptions& options) {
   const Json answer =
       warm["verdict"] == "passed" ? answer_of(c.impl, request, options.limit_s, emit) : warm;
   if (answer["verdict"] != "passed") {
@@ -210,7 +203,7 @@ void measure_peer(const Case& c, const Json& request, const Json& warm, const Ce
     return;
   }
   const Ceilings ceilings = options.quick ? of_run : block_ceilings(c, of_run, emit);
-  emit_record(emit, "memory", memory_of(c, request, answer["peak_bytes"]));
+  emit_record(emit, "memory", memory_of(c, call, answer["peak_bytes"]));
   for (const Json& t : answer["timings"]) {
     const Timing timing{c.impl, t["basis"], t["samples"], t["verdict"], t["reason"]};
     Json fields = timing.samples.empty() ? bench_without_samples(c, timing.basis.c_str(),
@@ -220,19 +213,6 @@ void measure_peer(const Case& c, const Json& request, const Json& warm, const Ce
     fields["method"] = answer["method"];
     emit_record(emit, "bench", std::move(fields));
   }
-}
-
-Outputs read_outputs(const Json& files) {
-  Outputs outputs;
-  for (const auto& [name, file] : files.items()) {
-    std::vector<double>& values = outputs[name];
-    values.resize(file["elements"].get<size_t>());
-    std::ifstream stream(file["file"].get<std::string>(), std::ios::binary);
-    stream.read(reinterpret_cast<char*>(values.data()),
-                static_cast<std::streamsize>(values.size() * sizeof(double)));
-    if (!stream) throw std::runtime_error("cannot read " + file["file"].get<std::string>());
-  }
-  return outputs;
 }
 
 Json accuracy_of_ours(const std::string& name, const Accuracy& accuracy) {
@@ -246,10 +226,11 @@ Json accuracy_of_ours(const std::string& name, const Accuracy& accuracy) {
   }
 }
 
-Json accuracy_of_peer(const std::string& name, const Accuracy& accuracy, const Json& answer) {
+Json accuracy_of_peer(const std::string& name, const Accuracy& accuracy, const Readied& readied) {
+  const Json& answer = readied.judged.at(name);
   if (answer["verdict"] != "passed")
     return accuracy.without(name, answer["verdict"], answer["reason"]);
-  return accuracy.compared(name, read_outputs(answer["outputs"]), answer["executor"]);
+  return accuracy.compared(name, readied.outputs.at(name), answer["executor"]);
 }
 
 // Null when the case was judged before: cells that are the same when they are made small.
@@ -268,7 +249,7 @@ std::vector<std::string> known() {
   folders.push_back(build_info().source_dir + "/harness/peers");
   for (const std::string& folder : folders) {
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
       const std::string file = entry.path().filename();
       if (file.size() > std::string(kSuffix).size() && file.ends_with(kSuffix))
         names.insert(file.substr(0, file.size() - std::string(kSuffix).size()));
@@ -306,20 +287,17 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
                   const Emit& emit, const PeerOptions& options) {
   static size_t cells = 0;
   const bool ours_first = cells++ % 2 == 0;  // who comes later finds a warmer chip
-  const Folder folder;
-  for (const char* part : {"large", "small"}) fs::create_directory(folder.path() / part);
   Cell ours = cell;
   std::erase_if(ours.implementations, is_peer);
   std::vector<std::string> theirs = cell.implementations;
   std::erase_if(theirs, [](const std::string& name) { return !is_peer(name); });
-  Json request = measure_request(cell.c, folder.path() / "large");
+  const PeerCall call(cell.c);
+  Json request = call.request("measure");
   request["rule"] = rule_json(rule);
   request["bases"] = bases_json(options.bases);
   request["l2_bytes"] = device_info().l2_bytes;
   const std::unique_ptr<Accuracy> accuracy = options.quick ? nullptr : accuracy_once(cell.c);
-  const Json outputs =
-      accuracy ? outputs_request(accuracy->problem(), folder.path() / "small") : Json();
-  const Readied readied = ready_all(theirs, request, outputs, options.limit_s, folder.path(), emit);
+  const Readied readied = ready_all(theirs, call, accuracy.get(), options.limit_s, emit);
   const auto measure_ours = [&] {
     if (ours.implementations.empty()) return;
     ours.c.impl = ours.implementations.front();
@@ -329,14 +307,14 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   for (const std::string& name : theirs) {
     Case c = cell.c;
     c.impl = name;
-    measure_peer(c, request, readied.warm.at(name), ceilings, emit, options);
+    measure_peer(c, call, request, readied.warm.at(name), ceilings, emit, options);
   }
   if (!ours_first) measure_ours();
   if (!accuracy) return;
   for (const std::string& name : ours.implementations)
     emit_record(emit, "accuracy", accuracy_of_ours(name, *accuracy));
   for (const std::string& name : theirs)
-    emit_record(emit, "accuracy", accuracy_of_peer(name, *accuracy, readied.outputs.at(name)));
+    emit_record(emit, "accuracy", accuracy_of_peer(name, *accuracy, readied));
 }
 
 }  // namespace tigon::peers

@@ -17,8 +17,8 @@
 #include "harness/plugin/library.h"
 #include "harness/plugin/protocol.h"
 #include "harness/plugin/sandbox.h"
-#include "harness/plugin/shared_call.h"
 #include "harness/worker/channel.h"
+#include "harness/worker/shared_call.h"
 
 namespace tigon::plugin {
 namespace {
@@ -102,7 +102,7 @@ class Host {
   Json call(const std::string& what, const Json& request) {
     return guarded([&]() -> Json {
       device_.map(request.at("bytes"));
-      const MappedCall mapped(shared_call_of(request.at("call")), device_.mirror());
+      const worker::MappedCall mapped(worker::shared_call_of(request.at("call")), device_.mirror());
       const tigon_call* call = mapped.get();
       const tigon_op* op = &library_->op(request.at("op"));
       if (what == "workspace")

@@ -96,8 +96,8 @@ size_t RemoteCall::place(const void* address) {
   return regions_.back().at + inside(regions_.back());
 }
 
-SharedCall RemoteCall::call() const {
-  SharedCall call;
+worker::SharedCall RemoteCall::call() const {
+  worker::SharedCall call;
   for (const TensorInfo& info : kernel_.pass->tensors) {
     auto& tensor = call.tensors.emplace_back();
     for (const Place& p : places_)

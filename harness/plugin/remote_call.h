@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "harness/plugin/protocol.h"
-#include "harness/plugin/shared_call.h"
 #include "harness/spec/op_spec.h"
+#include "harness/worker/shared_call.h"
 
 namespace tigon::plugin {
 
@@ -74,7 +74,7 @@ class RemoteCall {
   size_t place(const void* address);
   std::string name_of(const Region& region) const;
 
-  SharedCall call() const;
+  worker::SharedCall call() const;
 
   KernelOf kernel_;
   DType policy_;

@@ -17,7 +17,7 @@ import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE.parent), str(ROOT / "reports")]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "harness/worker"), str(ROOT / "reports")]
 
 from tigon_peers import calls, known  # noqa: E402
 from tigon_report import schema  # noqa: E402
@@ -295,15 +295,17 @@ class GpuPathsTest(unittest.TestCase):
                                               cuda=cuda, device=torch.device)
         x, w, dy = (torch.randn(4, 8), torch.randn(8), torch.randn(4, 8))
         gradients = {"x": "dx", "w": "dw"}
-        request = {"op": "rms_norm", "pass": "backward",
-                   "autograd": {"outputs": ["y"], "upstream": {"y": "dy"}, "gradients": gradients},
-                   "signature": ["x", "w", "dy"], "required": ["x", "dy"],
-                   "options": {name: {"value": value, "is_default": True, "is_invisible": False}
-                               for name, value in (("eps", 1e-6), ("offset", 0.0), ("casting", "llama"))},
-                   "tensors": [{"name": n, "role": "out", "is_on_request": False} for n in ("dx", "dw")]}
+        values = {"x": x, "w": w, "dy": dy}
+        backend.given = lambda t: values[t["name"]]
+        options = {"eps": 1e-6, "offset": 0.0, "casting": "llama"}
+        tensors = {name: {"name": name, "role": role, "at": 0, "is_required": name != "w" and role == "in", "is_on_request": False}
+                   for role, names in (("in", values), ("out", gradients.values())) for name in names}
+        op = {"name": "rms_norm", "pass": "backward", "tensors": list(tensors.values()),
+              "autograd": {"outputs": ["y"], "upstream": {"y": "dy"}, "of": gradients},
+              "options": [{"name": name, "default": value, "is_invisible": False} for name, value in options.items()]}
 
-        def make(i):
-            call = calls.prepared(torch_peer, backend, request, {"x": x, "w": w, "dy": dy})
+        def make():
+            call = calls.prepared(torch_peer, backend, op, tensors, options)
             call.waits = waits
             return call
         bench = timing.Bench(backend, make, {"warm_up": 1, "least": 3, "most": 5, "seconds": 1, "agreement": 0.5}, 1 << 12)

@@ -1,43 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of a request as torch's, on a GPU where there is one, or as numpy's for a peer without torch.
+"""Tensors of a call as torch's, on a GPU where there is one, or as numpy's for a peer without torch.
 
-Files hold the values of a tensor as float64 in row-major order, which holds every value of every type here exactly.
+Inputs are copied out of the shared memory, which all peers read.
 """
 import gc
 import sys
 
-import numpy
+import tigon_call
 
 
-def from_file(t):
-    return numpy.fromfile(t["file"], "<f8").reshape(t["shape"])
-
-
-class Numpy:
+class Numpy(tigon_call.NumpyTensors):
     """Host memory; 16-bit elements are computed with in float32."""
 
     on_gpu = False
     executor = "external"
 
-    def tensor(self, t, seed):
-        if "file" in t:
-            values = from_file(t)
-        elif t["plan"]["distribution"] == "ones":
-            values = numpy.ones(t["shape"])
-        elif t["plan"]["distribution"] == "targets":
-            values = numpy.random.default_rng(seed).integers(0, t["plan"]["classes"], t["shape"])
-        else:
-            values = numpy.random.default_rng(seed).normal(t["plan"]["mean"], t["plan"]["scale"], t["shape"])
-        kinds = {"f64": "f8", "i64": "i8", "i32": "i4", "u8": "u1"}
-        return values.astype(kinds.get(t["dtype"], "f4"))
-
-    def save(self, value, file):
-        value = numpy.ascontiguousarray(value, "<f8")
-        value.tofile(file)
-        return value.size
+    def given(self, t):
+        return super().given(t).copy()
 
     def is_tensor(self, value):
-        return isinstance(value, numpy.ndarray)
+        return isinstance(value, self.numpy.ndarray)
 
     def begin(self):
         pass
@@ -48,11 +30,11 @@ class Numpy:
         return False
 
 
-class Torch:
+class Torch(tigon_call.TorchTensors):
     """On the GPU everything is enqueued on one stream of its own, which a graph can capture."""
 
     def __init__(self, torch):
-        self.torch = torch
+        super().__init__(torch)
         self.on_gpu = torch.cuda.is_available()
         self.executor = "cuda" if self.on_gpu else "external"
         self.device = torch.device("cuda" if self.on_gpu else "cpu")
@@ -60,32 +42,11 @@ class Torch:
         if self.on_gpu:
             torch.cuda.set_stream(self.stream)  # for good: autograd's backward runs where its forward ran
 
-    def dtype(self, name):
-        torch = self.torch
-        return {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16,
-                "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8}[name]
+    def given(self, t):
+        return super().given(t).to(self.device, copy=True)
 
-    def tensor(self, t, seed):
-        """Values of a file, or of the plan's distribution; the same for the same seed."""
-        torch, dtype = self.torch, self.dtype(t["dtype"])
-        if "file" in t:
-            return torch.from_numpy(from_file(t)).to(dtype).to(self.device)
-        generator = torch.Generator(self.device)
-        generator.manual_seed(seed)
-        plan = t["plan"]
-        if plan["distribution"] == "ones":
-            return torch.ones(t["shape"], dtype=dtype, device=self.device)
-        if plan["distribution"] == "targets":
-            made = torch.randint(0, plan["classes"], t["shape"], generator=generator, device=self.device, dtype=dtype)
-            if plan["ignored"]:
-                made[torch.rand(t["shape"], generator=generator, device=self.device) < plan["ignored"]] = plan["ignore_index"]
-            return made
-        return torch.empty(t["shape"], dtype=dtype, device=self.device).normal_(plan["mean"], plan["scale"], generator=generator)
-
-    def save(self, value, file):
-        value = value.detach().double().cpu().contiguous().numpy()
-        value.tofile(file)
-        return value.size
+    def take(self, t, value):
+        super().take(t, value.detach())
 
     def is_tensor(self, value):
         return isinstance(value, self.torch.Tensor)

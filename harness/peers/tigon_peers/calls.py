@@ -4,21 +4,19 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 
-
-class Unsupported(Exception):
-    """The peer does not do this case: why, in one line."""
-
+from tigon_call import Unsupported
 
 @dataclasses.dataclass
-class Op:
-    """What the contract says of its gradients: outputs in the order in which functions return them; the upstream gradient of
-    each; the gradient of each input."""
+class Gradients:
+    """What the contract says of an op's: outputs in the order in which functions return them; the upstream gradient of each;
+    the gradient of each input."""
 
     outputs: list
     upstream: dict
-    gradients: dict
+    of: dict
 
 
+INPUTS = ("in", "inout")
 APART = "_out"  # "q_out" is what is else written over "q"
 BY_FUNCTION, BY_GRADIENT = "the function", "torch.autograd.grad with retain_graph"
 BY_BOTH = "the function and torch.autograd.grad"
@@ -41,23 +39,24 @@ def _parameters(function):
     return {p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
 
-def _words(function, request, tensors):
+def _words(function, op, options, arrays):
     """The arguments by name. An option that the function does not know must have its default."""
     names = _parameters(function)
-    words = {name: tensors.get(name) for name in names & set(request["signature"])}
-    for name, option in request["options"].items():
+    words = {t["name"]: arrays.get(t["name"]) for t in op["tensors"] if t["role"] in INPUTS and t["name"] in names}
+    for option in op["options"]:
+        name, value = option["name"], options[option["name"]]
         if name in names:
-            words[name] = option["value"]
-        elif not option["is_default"] and not option["is_invisible"]:
-            raise Unsupported(f"has no {name}={option['value']}")
+            words[name] = value
+        elif value != option["default"] and not option["is_invisible"]:
+            raise Unsupported(f"has no {name}={value}")
     prepare = getattr(function, "prepare", None)
     return prepare(**words) if prepare else words
 
 
-def _require_known(request, given, made):
-    for t in request["tensors"]:
-        if t["is_on_request"] and t["name"] not in given and t["name"] not in made:
-            raise Unsupported(f"has no {t['name']}")
+def _require_known(tensors, given, made):
+    for name, t in tensors.items():
+        if t["at"] is not None and t["is_on_request"] and name not in given and name not in made:
+            raise Unsupported(f"has no {name}")
 
 
 def _renamed(results, wanted):
@@ -66,30 +65,32 @@ def _renamed(results, wanted):
     return {apart.get(name, name): value for name, value in results.items()}
 
 
-def prepared(module, backend, request, tensors):
-    """The Call of a request's pass. `tensors`: {name: tensor} of the signature's inputs. Raises Unsupported."""
-    op, one_pass = Op(**request["autograd"]), request["pass"]
-    explicit = getattr(module, f"{request['op']}_{one_pass}", None)
-    function = explicit or getattr(module, request["op"], None)
+def prepared(module, backend, op, tensors, options):
+    """The Call of a pass, `op` by its description, on tensors and options by name (tigon_call.named). Raises Unsupported."""
+    gradients, one_pass = Gradients(**op["autograd"]), op["pass"]
+    explicit = getattr(module, f"{op['name']}_{one_pass}", None)
+    function = explicit or getattr(module, op["name"], None)
     if function is None:
-        raise Unsupported(f"has nothing for {request['op']} {one_pass}")
-    wanted = {t["name"] for t in request["tensors"] if t["role"] != "in"}
+        raise Unsupported(f"has nothing for {op['name']} {one_pass}")
+    given = {name: t for name, t in tensors.items() if t["at"] is not None}
+    arrays = {name: backend.given(t) for name, t in given.items() if t["role"] in INPUTS}
+    wanted = {name for name, t in given.items() if t["role"] != "in"}
     try:
-        words = _words(function, request, tensors)
+        words = _words(function, op, options, arrays)
     except NotImplementedError as error:
         raise Unsupported(str(error)) from error
-    made = {*op.outputs, *op.gradients.values()}
-    _require_known(request, words, made | {name + APART for name in made})
-    absent = sorted(name for name in _parameters(function) & set(request["required"]) if words.get(name) is None)
+    made = {*gradients.outputs, *gradients.of.values()}
+    _require_known(tensors, words, made | {name + APART for name in made})
+    absent = sorted(name for name in _parameters(function) if name in tensors and tensors[name]["is_required"] and words.get(name) is None)
     if absent:
         raise Unsupported(f"needs {', '.join(absent)}")
-    call = _of_pass(backend, function, explicit, request, op, words, tensors, wanted)
+    call = _of_pass(backend, function, explicit, one_pass, gradients, words, arrays, wanted)
     call.waits = getattr(function, "waits", False)
     return call
 
 
-def _of_pass(backend, function, explicit, request, op, words, tensors, wanted):
-    one_pass, in_forward = request["pass"], getattr(function, "gradient_in_forward", False)
+def _of_pass(backend, function, explicit, one_pass, op, words, arrays, wanted):
+    in_forward = getattr(function, "gradient_in_forward", False)
     if one_pass == "backward" and in_forward:
         raise Unsupported("makes the gradient in forward: see forward_backward")
     if one_pass == "forward" or (explicit and one_pass != "forward_backward"):
@@ -97,7 +98,7 @@ def _of_pass(backend, function, explicit, request, op, words, tensors, wanted):
     sources = _require_gradients(backend, op, words, wanted)
     if explicit:
         return Call(lambda: _renamed(explicit(**words), wanted), BY_BOTH)
-    upstream = [tensors.get(op.upstream[name]) for name in op.outputs]
+    upstream = [arrays.get(op.upstream[name]) for name in op.outputs]
     if one_pass == "forward_backward":
         return _both(backend, function, words, op, sources, upstream)
     return _gradient(backend, function, words, op, sources, upstream, wanted)
@@ -114,7 +115,7 @@ def _named(op, values):
 def _function_alone(backend, function, words, op, wanted, trains):
     """Forward as in training, where what backward needs is kept; without that where it would make the gradient."""
     if trains and hasattr(backend, "torch"):
-        _require_gradients(backend, op, words, set(op.gradients.values()))
+        _require_gradients(backend, op, words, set(op.of.values()))
     return Call(lambda: _renamed(_named(op, function(**words)), wanted), BY_FUNCTION)
 
 
@@ -123,7 +124,7 @@ def _require_gradients(backend, op, words, wanted):
     if not hasattr(backend, "torch"):
         raise Unsupported("is no peer of torch, so it has no gradient but that of a function of its own")
     sources = {}
-    for name, gradient in op.gradients.items():
+    for name, gradient in op.of.items():
         if words.get(name) is not None and gradient in wanted:
             words[name] = words[name].detach().requires_grad_()
             sources[gradient] = words[name]

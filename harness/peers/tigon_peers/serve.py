@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of one peer, a worker: answers each request with its results or times.
 
-A request has `do`: "outputs" (the results on given inputs, as files), "warm" (a call on inputs made here) or "measure" (its
-times and peak memory). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
+A request has `do`: "outputs" (the results of the call, written into its outputs), "warm" (calls of it) or "measure" (its times
+and peak memory). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
 """
 import importlib
 import importlib.util
-import os
+import math
 import sys
 
+import tigon_call
 import tigon_worker
 
 from . import backends, calls, known, timing
@@ -27,6 +28,7 @@ def load(name):
 class Peer:
     def __init__(self, name):
         self.missing, self.is_broken = None, False
+        self.mapped = 0
         try:
             self.module, self.backend = load(name)
         except Exception as error:  # an import of somebody else's package
@@ -36,9 +38,12 @@ class Peer:
         if self.missing:
             return {"verdict": "unsupported", "reason": self.missing}
         try:
+            self.map(request["bytes"])
             return {"measure": self.measure, "outputs": self.outputs, "warm": self.warm}[request["do"]](request)
         except calls.Unsupported as error:
             return {"verdict": "unsupported", "reason": str(error)}
+        except tigon_call.WrongShape as error:
+            return {"verdict": "incorrect_shape", "reason": str(error)}
         except Exception as error:  # whatever a library raises
             self.is_broken = self.backend.is_broken()
             verdict = "oom" if "OutOfMemory" in type(error).__name__ else "runtime_error"
@@ -47,16 +52,17 @@ class Peer:
             if not self.is_broken:
                 self.backend.release()
 
-    def call(self, request, index):
-        """The call on buffer set `index`."""
-        tensors = {}
-        for at, t in enumerate(request["tensors"]):
-            if t["role"] in ("in", "inout") and ("file" in t or "plan" in t):
-                tensors[t["name"]] = self.backend.tensor(t, request["seed"] + 1000 * index + at)
-        return calls.prepared(self.module, self.backend, request, tensors)
+    def map(self, size):
+        if size > self.mapped:
+            self.mapped = size
+            self.backend.map(tigon_worker.shared_memory(size))
+
+    def call(self, request):
+        """The call, on inputs of its own."""
+        return calls.prepared(self.module, self.backend, request["op"], *tigon_call.named(request["call"], request["op"]))
 
     def measure(self, request):
-        bench = timing.Bench(self.backend, lambda i: self.call(request, i), request["rule"], request["l2_bytes"])
+        bench = timing.Bench(self.backend, lambda: self.call(request), request["rule"], request["l2_bytes"])
         bench.fill()
         bases = request["bases"] if self.backend.on_gpu else ["wall"]
         timings = [bench.basis(name) for name in bases]
@@ -67,7 +73,7 @@ class Peer:
     def warm(self, request):
         """What a first call compiles, tunes and starts is no part of a measurement's time."""
         self.backend.begin()
-        call = self.call(request, 0)
+        call = self.call(request)
         call.build()
         for _ in range(2):
             call.run()
@@ -75,13 +81,20 @@ class Peer:
         return {"verdict": "passed", "reason": ""}
 
     def outputs(self, request):
-        call, files = self.call(request, 0), {}
+        call, made = self.call(request), []
+        tensors, _ = tigon_call.named(request["call"], request["op"])
         call.build()
         for name, value in call.run().items():
-            if self.backend.is_tensor(value):
-                file = os.path.join(request["folder"], f"{name}.output")
-                files[name] = {"file": file, "elements": self.backend.save(value, file)}
-        return {"verdict": "passed", "reason": "", "executor": self.backend.executor, "outputs": files}
+            t = tensors.get(name)
+            if t and t["at"] is not None and t["role"] != "in" and self.backend.is_tensor(value):
+                self.backend.take(t, reshaped(t, value))
+                made.append(name)
+        return {"verdict": "passed", "reason": "", "executor": self.backend.executor, "outputs": made}
+
+
+def reshaped(t, value):
+    """The value in its tensor's shape, if it has as many elements: a loss may be a scalar."""
+    return value.reshape(t["sizes"]) if math.prod(value.shape) == math.prod(t["sizes"]) else value
 
 
 def main(name):

@@ -39,7 +39,7 @@ def sampled(rule, sample):
 
 
 class Bench:
-    """One case of one peer. `make(i)` returns the Call on buffer set i; each set has inputs of its own."""
+    """One case of one peer. `make()` returns the Call on another buffer set, with inputs of its own."""
 
     def __init__(self, backend, make, rule, l2_bytes):
         self.backend, self.make, self.rule, self.l2_bytes = backend, make, rule, l2_bytes
@@ -50,12 +50,12 @@ class Bench:
     def fill(self):
         """Builds the first set, measures its peak memory, then as many sets as fill the L2 cache five times."""
         if not self.backend.on_gpu:
-            for i in range(2):
-                self._add(i)
+            for _ in range(2):
+                self._add()
             return
         cuda = self.backend.torch.cuda
         before = cuda.memory_allocated()
-        inputs = self._add(0) - before
+        inputs = self._add() - before
         built = cuda.memory_allocated()
         for _ in range(3):
             self.calls[0].run()
@@ -70,15 +70,15 @@ class Bench:
         free = USABLE * (cuda.mem_get_info()[0] + cuda.memory_reserved() - cuda.memory_allocated())
         fitting = 1 + int(max(free - 2 * one_call, 0) // (built - before + one_call + 1))
         for i in range(1, min(wanted, fitting)):
-            self._add(i)
+            self._add()
             self.calls[i].run()
         self.backend.synchronize()
 
-    def _add(self, i):
-        """Makes and builds set i; returns the memory in use when its inputs are there and nothing else is."""
-        self.calls.append(self.make(i))
+    def _add(self):
+        """Makes and builds another set; returns the memory in use when its inputs are there and nothing else is."""
+        self.calls.append(self.make())
         in_use = self.backend.torch.cuda.memory_allocated() if self.backend.on_gpu else 0
-        self.calls[i].build()
+        self.calls[-1].build()
         return in_use
 
     def basis(self, name):

@@ -35,11 +35,11 @@ def roundings(text):
 
 
 def names_of(described):
-    """The tensors and options of a call in their order, for the program: a call itself has no names."""
+    """The tensors and options of a call in their order, for tigon_call.named()."""
     def value(option):
         return option["default"] if option["choices"] else float(option["default"])
-    return {"tensors": [(t["name"], t["role"]) for t in described["tensors"]],
-            "options": [(o["name"], value(o), o["choices"]) for o in described["options"]]}
+    return {"tensors": [{"name": t["name"], "role": t["role"]} for t in described["tensors"]],
+            "options": [{"name": o["name"], "default": value(o), "choices": o["choices"]} for o in described["options"]]}
 
 
 def program(build, file, text, name, signature, of_passes, folder):

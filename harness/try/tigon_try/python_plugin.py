@@ -14,52 +14,14 @@ import os
 import pathlib
 import sys
 
+import tigon_call
 import tigon_worker
 
 OK, INVALID, UNSUPPORTED = range(3)
-DTYPES = ("f64", "f32", "bf16", "f16", "i64", "i32", "u8")
 
 
-class Unsupported(Exception):
-    """The function does not know an option that this call needs."""
-
-
-class NumpyArrays:
+class NumpyArrays(tigon_call.NumpyTensors):
     """Tensors as numpy arrays, in host memory."""
-
-    def __init__(self):
-        import numpy
-        self.numpy = numpy
-        self.memory = None
-
-    def map(self, shared):
-        self.memory = shared
-
-    def view(self, t):
-        np = self.numpy
-        name = DTYPES[t["dtype"]]
-        kind = np.dtype({"f64": "f8", "f32": "f4", "bf16": "u2", "f16": "f2", "i64": "i8", "i32": "i4", "u8": "u1"}[name])
-        return np.ndarray(t["sizes"], kind, self.memory, t["at"], [s * kind.itemsize for s in t["strides"]])
-
-    def given(self, t):
-        """What the function gets of a tensor."""
-        name, view = DTYPES[t["dtype"]], self.view(t)
-        if name == "bf16":
-            return (view.astype("u4") << 16).view("f4")
-        return view.astype("f4") if name == "f16" else view
-
-    def take(self, t, value):
-        """Rounds a result into its tensor."""
-        np, view = self.numpy, self.view(t)
-        value = np.asarray(value)
-        if value.shape != view.shape:
-            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['sizes']}")
-        if DTYPES[t["dtype"]] != "bf16":
-            view[...] = value
-            return
-        bits = np.ascontiguousarray(value, "f4").view("u4")
-        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("u2")
-        view[...] = np.where(np.isnan(value), np.uint16(0x7FFF), rounded)
 
     def clear(self):
         self.numpy.ndarray(len(self.memory), "u1", self.memory)[:] = 0
@@ -73,73 +35,54 @@ class NumpyArrays:
         body()
 
 
-class TorchTensors(NumpyArrays):
+class TorchArrays(tigon_call.TorchTensors):
     """Tensors as torch's; on a GPU they lie in device memory of the shared memory's layout."""
 
     def __init__(self, on_gpu):
         import torch
-        self.torch, self.on_gpu = torch, on_gpu
-        self.shared = self.mirror = self.staged = None
+        super().__init__(torch)
+        self.on_gpu = on_gpu
+        self.shared = self.staged = None
         self.stream = torch.cuda.Stream() if on_gpu else None
         if on_gpu:
             l2_bytes = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 64 << 20)  # torch before 2.2 does not tell
             self.flushed = torch.zeros(2 * l2_bytes // 4, dtype=torch.int32, device="cuda")
 
-    def map(self, shared):
-        torch = self.torch
-        self.shared = self.mirror = torch.frombuffer(shared, dtype=torch.uint8)
+    def map(self, memory):
+        super().map(memory)
+        self.shared = self.memory
         if self.on_gpu:
-            self.mirror, self.staged = (torch.empty(len(shared), dtype=torch.uint8, device="cuda") for _ in range(2))
-
-    def view(self, t):
-        torch = self.torch
-        kind = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64,
-                "i32": torch.int32, "u8": torch.uint8}[DTYPES[t["dtype"]]]
-        size = torch.empty((), dtype=kind).element_size()  # torch before 2.1 has no kind.itemsize
-        extent = 0 if 0 in t["sizes"] else sum((n - 1) * s for n, s in zip(t["sizes"], t["strides"])) + 1
-        if t["at"] % size:
-            raise Unsupported("an address that is no multiple of the element's size")
-        flat = self.mirror[t["at"]:t["at"] + extent * size].view(kind)
-        return flat.as_strided(t["sizes"], t["strides"])
-
-    given = view
-
-    def take(self, t, value):
-        view = self.view(t)
-        if tuple(value.shape) != tuple(view.shape):
-            raise ValueError(f"{t['name']} has the shape {list(value.shape)}, not {t['sizes']}")
-        if value.data_ptr() != view.data_ptr():
-            view.copy_(value)
+            self.memory, self.staged = (self.torch.empty(len(memory), dtype=self.torch.uint8, device="cuda") for _ in range(2))
 
     def clear(self):
-        self.mirror.zero_()
+        self.memory.zero_()
         self.synchronize()
 
     def put(self):
         if self.on_gpu:
-            self.mirror.copy_(self.shared)
+            self.memory.copy_(self.shared)
             self.synchronize()
 
     def get(self):
         if self.on_gpu:
-            self.shared.copy_(self.mirror)
+            self.shared.copy_(self.memory)
 
     def begin_ordered(self):
         """The inputs arrive late and in the order of the stream: work on another stream comes too early for them."""
         if not self.on_gpu:
             return
         self.staged.copy_(self.shared)
-        self.mirror.fill_(255)
+        self.memory.fill_(255)
         self.synchronize()
         with self.torch.cuda.stream(self.stream):
             self.torch.cuda._sleep(5_000_000)  # some milliseconds
-            self.mirror.copy_(self.staged)
+            self.memory.copy_(self.staged)
 
     def end_ordered(self):
         if not self.on_gpu:
             return
         with self.torch.cuda.stream(self.stream):
-            self.staged.copy_(self.mirror)
+            self.staged.copy_(self.memory)
         self.stream.synchronize()
         self.shared.copy_(self.staged)
 
@@ -159,17 +102,6 @@ class TorchTensors(NumpyArrays):
                 return body()
             with self.torch.cuda.stream(self.stream):
                 return body()
-
-
-def named(call, kernel):
-    """(tensors, options) of a call by name. A tensor has its role, and no address where it is left out; an option that is not in the
-    call has its default."""
-    tensors = {name: {"role": role, "at": None, **(t or {}), "name": name} for (name, role), t in zip(kernel["tensors"], call["tensors"])}
-    options = {name: default for name, default, _ in kernel["options"]}
-    for given in call["options"]:
-        name, _, choices = kernel["options"][given["index"]]
-        options[name] = choices[int(given["value"])] if choices else given["value"]
-    return tensors, options
 
 
 class Function:
@@ -205,7 +137,7 @@ class Function:
             if name in self.names or self.takes_all:
                 words[name] = value
             elif value != self.defaults[name]:
-                raise Unsupported(f"the function has no parameter {name}, which this call needs")
+                raise tigon_call.Unsupported(f"the function has no parameter {name}, which this call needs")
         if prepare := getattr(self.function, "prepare", None):  # of a peer: tables in another shape, say
             words = prepare(**words)
         returned = [name for how, name in outputs if how == "returned"]
@@ -246,10 +178,10 @@ class Server:
         try:
             on_gpu = self.facts["device"] == 1
             module = load_module(self.facts["file"], on_gpu)
-            self.ops = [(k, Function(module, k["function"], {name: default for name, default, _ in k["options"]}), dtype)
+            self.ops = [(k, Function(module, k["function"], {o["name"]: o["default"] for o in k["options"]}), dtype)
                         for k in self.facts["kernels"] for dtype in k["dtypes"]]
             wants_torch = on_gpu or "torch" in sys.modules or "triton" in sys.modules
-            self.arrays = TorchTensors(on_gpu) if wants_torch else NumpyArrays()
+            self.arrays = TorchArrays(on_gpu) if wants_torch else NumpyArrays()
         except (Exception, SystemExit) as error:  # pylint: disable=broad-except
             return {"bad_library": f"{self.facts['file']}: {type(error).__name__}: {error}"}
         ops = [{"name": k["name"], "dtype": dtype, "implementation": self.facts["name"], "device": self.facts["device"],
@@ -258,7 +190,7 @@ class Server:
 
     def prepared(self, request):
         kernel, function, _ = self.ops[request["op"]]
-        return function.prepared(*named(request["call"], kernel), self.arrays)
+        return function.prepared(*tigon_call.named(request["call"], kernel), self.arrays)
 
     def map(self, size):
         if size > self.mapped:
@@ -318,7 +250,7 @@ class Server:
                 self.arrays.get()
                 return {}
             return {"timed": self.timed, "prepare": self.prepare, "run": self.run}[what](request)
-        except Unsupported as error:
+        except tigon_call.Unsupported as error:
             return {"code": UNSUPPORTED, "message": str(error)}
         except Exception as error:  # pylint: disable=broad-except
             return {"fault": f"raised {type(error).__name__}: {error}"}

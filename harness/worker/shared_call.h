@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tigon_call on its way from the judge to the process of a library. What it points to lies in
-// shared memory, so an address is a distance from the start of that.
+// A tigon_call on its way to a worker. What it points to lies in shared memory, so an address is a
+// distance from the start of that. In Python its other end is tigon_call.py.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "harness/json/json.h"
 #include "kernels/call/tigon.h"
 
-namespace tigon::plugin {
+namespace tigon::worker {
 
 struct SharedTensor {
   size_t at = 0;
@@ -26,7 +26,7 @@ struct SharedCall {
 Json to_json(const SharedCall& call);
 SharedCall shared_call_of(const Json& json);
 
-// The same as a library gets it.
+// The same as a library in a worker gets it.
 class MappedCall {
  public:
   // `memory`: where the shared memory, or its mirror, begins here.
@@ -42,4 +42,4 @@ class MappedCall {
   tigon_call call_ = {};
 };
 
-}  // namespace tigon::plugin
+}  // namespace tigon::worker

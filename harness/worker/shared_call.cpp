@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tigon_call between processes.
-#include "harness/plugin/shared_call.h"
+#include "harness/worker/shared_call.h"
 
-namespace tigon::plugin {
+namespace tigon::worker {
 
 Json to_json(const SharedCall& call) {
   Json tensors = Json::array(), options = Json::array();
@@ -50,4 +50,4 @@ MappedCall::MappedCall(SharedCall call, char* memory) : shared_(std::move(call))
   call_.option_count = static_cast<int32_t>(shared_.options.size());
 }
 
-}  // namespace tigon::plugin
+}  // namespace tigon::worker
