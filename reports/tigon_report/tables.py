@@ -196,7 +196,10 @@ def soak(run):
 
 
 def convergence(run):
-    """One entry per configuration and dtype: the naive and the fused run, the twins of both, their verdict."""
+    """One entry per configuration and dtype: the naive and the fused run, the twins of both, their verdict.
+
+    A run that was interrupted may have one of the runs alone; without a verdict the outcome is that it is not finished.
+    """
     entries = collections.OrderedDict()
 
     def entry_of(record):
@@ -211,6 +214,7 @@ def convergence(run):
     for record in run.of("converge_verdict"):
         entry_of(record)["verdict"] = {"equivalence": [], **record}  # older runs were not tested for it
     for entry in entries.values():
+        entry["outcome"] = entry["verdict"]["verdict"] if entry["verdict"] else "not finished"
         for field in ("attention", "launches"):
             entry[field] = ", ".join(dict.fromkeys(r[field] for r in entry["runs"].values() if r.get(field)))
     return entries
