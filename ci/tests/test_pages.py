@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ci/pages.py refuses, in trees of a few files. Run: python3 ci/tests/test_pages.py."""
+"""What ci/pages.py refuses, in trees of a few files, and how long the first page is. Run: python3 ci/tests/test_pages.py."""
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import pages  # noqa: E402
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE, GONE = "HERE" + ".md", "GONE" + ".md"  # in two parts: this file cites nothing
 
 
@@ -34,6 +36,20 @@ class PagesTest(unittest.TestCase):
     def test_a_path_that_is_wrong_is_named(self):
         self.assertEqual(self.missing("README.txt", f"harness/run/{HERE}\n"),
                          [f"README.txt:1: cites harness/run/{HERE}, which is not in the tree"])
+
+
+class FirstPageTest(unittest.TestCase):
+    """README is read by those who do not know Tigon yet."""
+
+    text = (ROOT / ("README" + ".md")).read_text(encoding="utf-8")
+
+    def test_it_has_at_most_600_words(self):
+        self.assertLessEqual(len(self.text.split()), 600)
+
+    def test_a_paragraph_has_at_most_three_lines(self):
+        prose = re.sub(r"^```.*?^```|^\|[^\n]*|^<!-- figures: .*?^<!-- end figures -->", "", self.text, flags=re.M | re.S)
+        for paragraph in re.split(r"\n\s*\n", prose):
+            self.assertLessEqual(len(paragraph.strip().splitlines()), 3, paragraph)
 
 
 if __name__ == "__main__":

@@ -159,13 +159,13 @@ class FiguresTest(CommandTest):
 
     def test_times_of_a_first_use_come_from_text_records(self):
         given = f"machine: 2 cores\ndate: 2026-11-25\ncommit: {self.commit}\nstate: first\n"
-        self.file("first.txt", f"By hand.\n\n{given}$ ./tigon run\nreal 8m4s\nuser\t20m1.250s\nsys 3m2s\ndisk 2147483648 bytes\n$ ./tigon run\nreal\t8m8.7s\n"
+        self.file("first.txt", f"By hand.\n\n{given}$ ./tigon run\nreal 8m4s\nuser\t20m1.250s\nsys 3m2s\ndisk 2147483648 bytes\n$ ./tigon run\nreal\t8m48.7s\n"
                                "state: again\n$ ./tigon run\nreal 0m59.2s\n$ ./tigon test\nreal 4m52s\n")
         page = self.written("first_use first.txt")
-        self.assertIn("| on | command | the first time | again | processor time, first | disk |\n", page.read_text())
-        self.assertIn("| 2 cores | `./tigon run` | 8 min 4 s to 8 min 9 s | 59 s | 23 min 3 s | 2.00 GiB |\n", page.read_text())
-        self.assertIn("| 2 cores | `./tigon test` | – | 4 min 52 s | – | – |\n", page.read_text())
-        self.assertIn(f"Measured 2026-11-25, commit {self.commit[:7]}, [record](first.txt).\n", page.read_text())
+        self.assertIn("| on | command | first time | again | processor time, first | disk |\n", page.read_text())
+        self.assertIn("| 2 cores | `./tigon run` | 8 min to 9 min | 59 s | 23 min | 2.00 GiB |\n", page.read_text())
+        self.assertIn("| 2 cores | `./tigon test` | – | 5 min | – | – |\n", page.read_text())
+        self.assertIn(f"\nMeasured 2026-11-25: commit {self.commit[:7]}, [record](first.txt).\n", page.read_text())
         page.write_text(page.read_text().replace("59 s", "9 s"))
         self.wrong(1, "page.md: block 'first_use first.txt' is not what its records")
         for text, code, says in ((given, 1, "times no command"), (f"{given}$ ./tigon run\nuser 8m4s\n", 1, "without 'real'"),
@@ -178,6 +178,15 @@ class FiguresTest(CommandTest):
         self.wrong(4, "no such file")
         self.file("page.md", PAGE.format(words="first_use"))
         self.wrong(1, "names no record")
+
+    def test_a_first_use_names_a_day_and_a_record_once(self):
+        command = "state: first\n$ ./tigon run\nreal 8m4s\n"
+        given = f"machine: a\ndate: 2026-11-25\ncommit: {self.commit}\n{command}"
+        self.file("a.txt", f"{given}commit: not noted\n{command}")
+        self.file("b.txt", f"{given}date: 2026-11-26\n{command}")
+        commit = f"commit {self.commit[:7]}"
+        self.assertIn(f"\nMeasured 2026-11-25: {commit} or not noted, [record](a.txt); {commit}, [record](b.txt).\n"
+                      f"Measured 2026-11-26: {commit}, [record](b.txt).\n", self.written("first_use a.txt b.txt").read_text())
 
     def test_what_a_block_says_wrongly_is_one_line(self):
         for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, first_use, peers"), ("peers", "names no record"),

@@ -63,15 +63,21 @@ class Block:
         if not paths:
             raise ValueError("names no record")
         measured = {path: first_use.read(self.kernels.root / path) for path in paths}
-        places = {}
+        days = {}  # {date: {path: {commit}}}, in their order
         for path, ones in measured.items():
             for one in ones:
-                commit = one.commit
-                if commit != first_use.NOT_NOTED:
-                    self.kernels.changed_since(commit)  # which fails where it is not in this history
-                    commit = commit[:7]
-                places[f"{one.date}, commit {commit}, [record]({self._from_page(path).as_posix()})"] = None
-        return f"{table(*first_use.table([one for ones in measured.values() for one in ones]))}\nMeasured {'; '.join(places)}.\n"
+                days.setdefault(one.date, {}).setdefault(path, {})[self._commit_of(one)] = None
+        sources = [f"Measured {date}: {'; '.join(self._place(path, commits) for path, commits in paths.items())}.\n" for date, paths in days.items()]
+        return f"{table(*first_use.table([one for ones in measured.values() for one in ones]))}\n{''.join(sources)}"
+
+    def _commit_of(self, one):
+        if one.commit == first_use.NOT_NOTED:
+            return one.commit
+        self.kernels.changed_since(one.commit)  # which fails where it is not in this history
+        return one.commit[:7]
+
+    def _place(self, path, commits):
+        return f"commit {' or '.join(commits)}, [record]({self._from_page(path).as_posix()})"
 
     def _load(self, path):
         file, _, run_id = path.partition(":")

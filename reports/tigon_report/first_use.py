@@ -56,10 +56,9 @@ def read(path):
     return found
 
 
-def minutes(seconds):
-    """'15 min 45 s', rounded to the second."""
-    whole, rest = divmod(round(seconds), 60)
-    return f"{whole} min {rest} s" if whole else f"{rest} s"
+def duration(seconds):
+    """'40 s' or '16 min': as exact as a first use repeats itself."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def table(measured):
@@ -73,12 +72,12 @@ def table(measured):
         disk = [one.disk_bytes for one in ones if one.disk_bytes is not None]
         rows.append([machine, f"`{command}`", *(_range([one.seconds["real"] for one in ones if one.state == state]) for state in STATES),
                      _range(cpu), units.binary_bytes(max(disk)) if disk else "–"])
-    heads = ["on", "command", "the first time:", "again:", "processor time, first:", "disk:"]
+    heads = ["on", "command", "first time:", "again:", "processor time, first:", "disk:"]
     kept = [at for at in range(len(heads)) if any(row[at] != "–" for row in rows)]
     return [heads[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 
 def _range(seconds):
-    """'8 min 4 s'; of several measurements the least and the most."""
-    texts = list(dict.fromkeys(minutes(value) for value in sorted(seconds)))
+    """'8 min'; of several measurements the least and the most."""
+    texts = list(dict.fromkeys(duration(value) for value in sorted(seconds)))
     return "–" if not texts else texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
