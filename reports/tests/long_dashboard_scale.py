@@ -7,8 +7,6 @@ idle core needs.
 """
 
 import collections
-import contextlib
-import io
 import json
 import pathlib
 import resource
@@ -18,13 +16,10 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-import browser  # noqa: E402
-import site_check  # noqa: E402
-from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import records  # noqa: E402
-from tigon_report.dashboard import changepoints, history, scan  # noqa: E402
+import browser
+import site_check
+from dashboard_test import read, run
+from tigon_report.dashboard import changepoints
 
 LEAST_STEP, NEAR = 0.0198, 5  # the logarithm of 1.02; points
 MOST_CPU_S, MOST_FLAGGED, MOST_OPEN_MS, MOST_BYTES = 120, 0.01, 1000, 25_000_000
@@ -34,17 +29,11 @@ def cpu_seconds():
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-class Serial:
-    map = staticmethod(lambda function, values, chunksize=1: map(function, values))
-
-
 def planted(folder, *options):
     """Simulates a history into `folder` and counts what was found of what was planted in it."""
-    with contextlib.redirect_stderr(io.StringIO()):
-        assert program.main(["simulate", "--out", str(folder), *options]) == 0
+    assert run("simulate", "--out", folder, *options)[0] == 0
     truth = json.loads((folder / "truth.json").read_text())
-    store = scan.scan(records.files_of([folder]), lambda text: None)
-    series = {one.cell.record["case_key"]: one for one in history.build(store, Serial)}
+    series = {one.cell.record["case_key"]: one for one in read(folder)[1]}
     place = {run_id: number for number, run_id in enumerate(truth["runs"])}
     found = {"steps": 0, "missed": [], "late": [], "causes": collections.Counter(), "flat": len(truth["flat"])}
     for event in truth["events"]:
@@ -110,7 +99,7 @@ class FullSize(unittest.TestCase):
 
     def test_site_in_time_and_landing_in_a_second(self):
         site, before, start = self.folder / "site", cpu_seconds(), time.monotonic()
-        self.assertEqual(program.main(["dashboard", str(self.folder / "runs"), "--out", str(site)]), 0)
+        self.assertEqual(run("dashboard", self.folder / "runs", "--out", site)[0], 0)
         spent = cpu_seconds() - before
         print(f"dashboard: {spent:.0f} CPU seconds, {time.monotonic() - start:.0f} s")
         self.assertLess(spent, MOST_CPU_S)

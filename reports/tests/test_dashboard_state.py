@@ -9,21 +9,13 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from command_test import CommandTest, full  # noqa: E402
+from dashboard_test import read  # noqa: E402
 import sample  # noqa: E402
 from tigon_report import records  # noqa: E402
-from tigon_report.dashboard import history, landing, scan, state  # noqa: E402
+from tigon_report.dashboard import history, landing, state  # noqa: E402
 
 START = datetime.datetime(2026, 1, 1)
 WRONG = {"verdict": "incorrect_numerical", "reason": "y[0] is wrong"}
-
-
-class Serial:
-    """What a process pool offers, in this process."""
-
-    @staticmethod
-    def map(function, values, chunksize=1):
-        del chunksize
-        return map(function, values)
 
 
 def end(**more):
@@ -50,8 +42,7 @@ def a_run(day, *held, words=("run",), last=ENDED, **tool):
 class StateOfMain(CommandTest):
     def landing(self, *runs):
         """(failures, sentence) of the landing page on these runs."""
-        self.store = scan.scan([self.write("runs.jsonl", [line for run in runs for line in run])], lambda text: None)
-        every = history.build(self.store, Serial)
+        self.store, every = read(self.write("runs.jsonl", [line for run in runs for line in run]))
         failed = landing.failures(self.store, every)
         worse, _ = landing.steps(every, history.RECENT_DAYS)
         return failed, landing.summary(self.store, every, failed, worse)["sentence"]
