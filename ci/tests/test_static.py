@@ -121,11 +121,19 @@ class CompareTest(unittest.TestCase):
         self.assertEqual([(name, c.number) for name, c in static_compare.missing_wide(one).items()],
                          [("k<P<bf16, float>, 8>", "stores_16")])
 
+    def test_the_same_code_under_new_names_is_the_same(self):
+        base = {"k<8>": {"code_hash": "a"}, "k<1>": {"code_hash": "b"}}
+        (_, old, new), = static_compare.matched(base, {"k<1, true>": {"code_hash": "b"}, "k<8, true>": {"code_hash": "a"}})
+        self.assertEqual(old["code_hash"], new["code_hash"])
+        (_, old, new), = static_compare.matched(base, {"k<1, true>": {"code_hash": "b"}, "k<8, true>": {"code_hash": "b"}})
+        self.assertNotEqual(old["code_hash"], new["code_hash"])
+
     def test_new_template_argument_does_not_hide_a_rise(self):
         base = {"k<8>": {"spill_bytes": 0}, "k<1>": {"spill_bytes": 0}}
         head = {"k<8, true>": {"spill_bytes": 4}, "k<1, true>": {"spill_bytes": 0}}
         (name, old, new), = static_compare.matched(base, head)
         self.assertIn("2 kernels under new names", name)
+        self.assertNotIn("code_hash", new)
         self.assertEqual(self.effects(old, new), [("blocks", "spill_bytes")])
         (name, old, new), = static_compare.matched(base, {"other<8>": {"spill_bytes": 4}})
         self.assertEqual((name[:7], self.effects(old, new)), ("other (", [("blocks", "spill_bytes")]))
@@ -276,6 +284,20 @@ class UntouchedTreeTest(unittest.TestCase):
         self.assertEqual(code, 0, out)
         self.assertIn("warns: 2 16-byte loads made piecemeal: swiglu::k<8> sm_90a", out)
         self.assertIn("as in the base", out)
+
+    def test_a_file_that_moved_is_compared(self):
+        moved = self.FILE.replace("swiglu.cu", "rows.cu")
+        (self.root / self.FILE).rename(self.root / moved)
+        head, base = ([sources.Unit(pathlib.Path(tree), file, (), ())] for tree, file in ((self.root, moved), ("/base", self.FILE)))
+        facts = {"swiglu::k<8>": {"split_loads_16": 2, "code_hash": "a"}}
+        with (mock.patch.object(build, "find_nvcc", lambda: "nvcc"), mock.patch.object(sources, "closure", lambda unit: {}),
+              mock.patch.object(static, "_configured", lambda tree, folder: (head if tree == self.root else base, ["sm_90a"])),
+              mock.patch.object(kernel_facts, "compiler_version", lambda nvcc: "1"),
+              mock.patch.object(kernel_facts, "of_unit", lambda unit, arch, nvcc: facts)):
+            said = []
+            item, = static.kernel_items(self.root, (pathlib.Path("/base"), "", pathlib.Path("/base/build")), said.append, [])
+        self.assertEqual((item.same_code, [c.effect for c in item.changes]), (True, ["warns"]))
+        self.assertEqual([line for line in said if "gone" in line], [])
 
     def test_one_more_blocks(self):
         (self.root / self.FILE).write_text("split split split\n")

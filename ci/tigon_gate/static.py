@@ -82,9 +82,13 @@ def kernel_items(root, base, say, missing, ops=()):
     _compile(jobs, cache, nvcc, say)
     facts_of = lambda unit, arch: cache.get(sources.key(unit, files[id(unit)], arch, compiler))  # noqa: E731
     by_file = {unit.file: unit for unit in base_units}
+    old_of = {unit.file: by_file.pop(unit.file, None) for unit in head_units}
     items = []
     for unit in head_units:
-        old = by_file.pop(unit.file, None)
+        old = old_of[unit.file]
+        if old is None and base:
+            gone = {file: facts_of(u, base_archs[0]) for file, u in by_file.items()}
+            old = by_file.pop(static_compare.moved_from(facts_of(unit, archs[0]), gone), None)
         why = sources.cause(old, unit, files[id(old)], files[id(unit)]) if old else "new file"
         for arch in archs:
             before = facts_of(old, arch) if old and arch in base_archs else {}

@@ -2,6 +2,7 @@
 """Numbers of kernels and cases against those of a base: what blocks, what warns, what is better."""
 import collections
 import dataclasses
+import hashlib
 import re
 
 # A rise of these blocks: they cost time on every machine, and nothing that a kernel wants raises them.
@@ -147,7 +148,14 @@ def matched(base, head):
 
 def _group(name, gone, come, base, head):
     title = f"{name} ({len(come)} kernels under new names, of {len(gone)})"
-    return title, largest(base[n] for n in gone), largest(head[n] for n in come)
+    return title, _of_all(base[n] for n in gone), _of_all(head[n] for n in come)
+
+
+def _of_all(facts):
+    """The largest number of each kind, and the codes of all as one."""
+    facts = list(facts)
+    codes = sorted(one.get("code_hash", "") for one in facts)
+    return largest(facts) | ({"code_hash": hashlib.sha256(" ".join(codes).encode()).hexdigest()[:16]} if all(codes) else {})
 
 
 def largest(facts):
@@ -157,3 +165,9 @@ def largest(facts):
             if isinstance(value, (int, float)):
                 found[name] = max(found.get(name, 0), value)
     return found
+
+
+def moved_from(kernels, gone):
+    """The one of `gone`, {file: its kernels}, that has most of the names of `kernels`; None where none has any."""
+    shared = {file: len(kernels.keys() & theirs.keys()) for file, theirs in gone.items()}
+    return max((file for file in shared if shared[file]), key=shared.get, default=None)

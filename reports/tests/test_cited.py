@@ -41,12 +41,13 @@ class FiguresTest(CommandTest):
         self.git("commit", "-qm", "kernels")
         return self.git("rev-parse", "HEAD").strip()
 
-    def record(self, quack=1.5e-3, commit=None):
+    def record(self, quack=1.5e-3, commit=None, bases=("cold",)):
         header = sample.header("cuda", "NVIDIA H200")
         header["tool"]["commit"] = commit or self.commit
         times = {"fused": 1e-3, "torch": 4e-3, "compile": 2e-3, "liger": 1.8e-3, "quack": quack}
-        timed = [{**sample.bench(impl, 1024, 32000, seconds), "samples_s": [seconds * (1 + 0.001 * (i % 5)) for i in range(30)]}
-                 for impl, seconds in times.items()]
+        timed = [{**sample.bench(impl, 1024, 32000, seconds), "basis": basis,
+                  "samples_s": [seconds * (1 + 0.001 * (i % 5)) for i in range(30)]}
+                 for basis in bases for impl, seconds in times.items()]
         return self.write(RECORD, [full(record) for record in (header, *timed)])
 
     def figures(self, *words):
@@ -212,6 +213,11 @@ class FiguresTest(CommandTest):
         self.assertEqual([file.read_bytes() for file in files], first)
         files[0].unlink()
         self.wrong(1, f"page.md: block '{CHART}'")
+
+    def test_a_chart_shows_each_case_once(self):
+        self.record(bases=("graph", "cold"))
+        self.written(CHART)
+        self.assertEqual(len(cited_chart.data_in(cited_chart.files(self.folder / "charts/peers")[0])), 1)
 
     def test_the_data_of_a_chart_are_json(self):
         self.written(CHART)
