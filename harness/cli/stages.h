@@ -24,7 +24,7 @@ struct CheckOptions {
   std::string tier;  // tiny, check, sweep or huge; empty: check
   int jobs = 0;
   double shrink_s = 5;  // most time to look at a failing case again; 0: none
-  bool quick = false, trace = false, verbose = false, headroom = false;
+  bool quick = false, trace = false, verbose = false, headroom = false, coverage = false;
   bool part = false;                     // each kind of case once (kinds.h) instead of all
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };

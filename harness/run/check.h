@@ -48,7 +48,8 @@ struct CheckResult {
   std::string reason;  // one line: what, where, the pattern of the failing elements
   std::vector<OutputResult> outputs;
   double seconds = 0;
-  std::string repro;  // "./tigon check --case '...'"
+  std::string repro;                      // "./tigon check --case '...'"
+  std::vector<std::string> kernels = {};  // that it launched; on the host
 };
 
 struct CheckReport {

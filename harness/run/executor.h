@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,11 @@ void executor_reset();
 std::vector<Finding> executor_findings();
 std::vector<KernelTrace> executor_counters();
 std::vector<KernelTrace> executor_line_counters();  // by source line, the most bytes first
+
+// Kernels that were launched since the last call, each once; none is known on a GPU.
+std::vector<std::string> executor_take_launched();
+// All that this program has, by name: file, e.g. "kernels/rope/rope.cu". None is known on a GPU.
+std::map<std::string, std::string> executor_kernels();
 
 // Who wrote an address last.
 struct Writer {

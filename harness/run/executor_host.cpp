@@ -113,6 +113,14 @@ std::vector<KernelTrace> executor_line_counters() {
   return lines;
 }
 
+std::vector<std::string> executor_take_launched() { return simt::take_launched(); }
+
+std::map<std::string, std::string> executor_kernels() {
+  std::map<std::string, std::string> files;
+  for (const simt::Kernel& k : simt::kernels()) files[k.name] = k.file;
+  return files;
+}
+
 std::vector<Writer> executor_writers(const std::vector<const void*>& addresses) {
   std::vector<Writer> all;
   for (const simt::Writer& w : simt::writers(addresses))

@@ -36,7 +36,8 @@ void scale(double factor, HostTensor* tensor) {
   for (double& v : tensor->values) v *= factor;
 }
 
-// Bits are lost where a value is below the normal range of the type, and everywhere beyond it.
+// Bits are lost where a value is below the normal range of the type, or was rounded up to its
+// smallest number, and everywhere beyond it.
 void expect_scaled(const std::string& name, const HostTensor& got, const HostTensor& base,
                    double factor, const std::string& when) {
   HostTensor want = base;
@@ -44,7 +45,7 @@ void expect_scaled(const std::string& name, const HostTensor& got, const HostTen
   std::vector<double> allowed(want.values.size());
   const double normal = smallest_normal(base.dtype), step = smallest_subnormal(base.dtype);
   for (size_t i = 0; i < allowed.size(); ++i)
-    if (std::abs(base.values[i]) < normal || std::abs(want.values[i]) < normal)
+    if (std::abs(base.values[i]) <= normal || std::abs(want.values[i]) <= normal)
       allowed[i] = step * (1 + std::abs(factor));
   expect_close(name, got, want, allowed, when, "scaled from the unscaled result");
 }

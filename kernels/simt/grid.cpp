@@ -4,6 +4,7 @@
 
 #include "kernels/simt/check.h"
 #include "kernels/simt/fault.h"
+#include "kernels/simt/launched.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/thread_pool.h"
 #include "kernels/simt/worker.h"
@@ -139,6 +140,7 @@ Status run_grid(const LaunchShape& shape, const Invocation& invocation) {
   if (const char* why = objection(shape)) return invalid(why);
   const uint64_t blocks = volume(shape.grid);
   if (blocks == 0) return {};
+  note_launch(invocation.kernel);
   const std::lock_guard lock(one_launch_at_a_time);
   Launch l{shape, invocation, ++launches, blocks / shape.cluster, config()};
   const size_t before = findings();

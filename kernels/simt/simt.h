@@ -78,6 +78,16 @@ struct Report {
 std::vector<Report> reports();
 void reports_reset();
 
+// Kernels that were launched since the last call, by name, each once.
+std::vector<std::string> take_launched();
+
+// A kernel that this program has: a function called ..._kernel of a file in kernels/.
+struct Kernel {
+  std::string name;  // "rms_norm::forward_kernel<bf16, 256>"
+  std::string file;  // relative to the source tree
+};
+std::vector<Kernel> kernels();
+
 // What the launches of one kernel did to memory. Counted in the checking flavour only.
 struct Counters {
   uint64_t launches = 0;

@@ -123,35 +123,54 @@ std::vector<SourceLine> addr2line(const std::string& path, const std::vector<uin
   return found;
 }
 
-// Mangled name of the function at `offset`, from the file's symbol table.
-std::string symbol_name(const Place& place) {
-  const int fd = open(place.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
+// Calls f(mangled name, symbol) for the functions in a file's symbol table until it returns true.
+template <class F>
+void visit_functions(const std::string& path, const F& f) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
   struct stat st {};
   fstat(fd, &st);
   const auto size = static_cast<size_t>(st.st_size);
   void* map =
       size > sizeof(ElfW(Ehdr)) ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   close(fd);
-  if (map == MAP_FAILED) return {};
+  if (map == MAP_FAILED) return;
   const char* file = static_cast<const char*>(map);
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(file);
   const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(file + header->e_shoff);
-  std::string name;
-  for (unsigned i = 0; i < header->e_shnum && name.empty(); ++i) {
+  bool is_done = false;
+  for (unsigned i = 0; i < header->e_shnum && !is_done; ++i) {
     if (sections[i].sh_type != SHT_SYMTAB) continue;
     const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(file + sections[i].sh_offset);
     const char* strings = file + sections[sections[i].sh_link].sh_offset;
-    for (size_t k = 0; k < sections[i].sh_size / sizeof *symbols; ++k) {
-      const ElfW(Sym)& s = symbols[k];
-      if (ELF64_ST_TYPE(s.st_info) == STT_FUNC && place.offset - s.st_value < s.st_size) {
-        name = strings + s.st_name;
-        break;
-      }
-    }
+    for (size_t k = 0; k < sections[i].sh_size / sizeof *symbols && !is_done; ++k)
+      if (ELF64_ST_TYPE(symbols[k].st_info) == STT_FUNC)
+        is_done = f(strings + symbols[k].st_name, symbols[k]);
   }
   munmap(map, size);
+}
+
+// Mangled name of the function at `offset`, from the file's symbol table.
+std::string symbol_name(const Place& place) {
+  std::string name;
+  visit_functions(place.path, [&](const char* mangled, const ElfW(Sym) & symbol) {
+    const bool is_it = place.offset - symbol.st_value < symbol.st_size;
+    if (is_it) name = mangled;
+    return is_it;
+  });
   return name;
+}
+
+// Where this program's addresses begin.
+uintptr_t program_base() {
+  uintptr_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        *static_cast<uintptr_t*>(data) = info->dlpi_addr;
+        return 1;  // the program comes first
+      },
+      &base);
+  return base;
 }
 
 std::string demangle(const std::string& mangled) {
@@ -206,6 +225,21 @@ SourceLine source_line(const void* pc) {
   resolve({pc});
   const std::lock_guard lock(mutex);
   return lines[pc];
+}
+
+std::vector<Function> functions(const std::string& ending) {
+  std::vector<Function> found;
+  const uintptr_t base = program_base();
+  visit_functions(program_path(), [&](const std::string& mangled, const ElfW(Sym) & symbol) {
+    // A part that the compiler has cut off a function has a dot in its name.
+    if (mangled.find(ending) == std::string::npos || mangled.find('.') != std::string::npos)
+      return false;
+    std::string name = shorten(demangle(mangled));
+    if (std::string_view(name).substr(0, name.find('<')).ends_with(ending))
+      found.push_back({std::move(name), reinterpret_cast<const void*>(base + symbol.st_value)});
+    return false;
+  });
+  return found;
 }
 
 std::string kernel_name(const void* function) {

@@ -19,6 +19,14 @@ void resolve(const std::vector<const void*>& pcs);
 // address: the line is that of the instruction before it.
 SourceLine source_line(const void* pc);
 
+// A function of this program.
+struct Function {
+  std::string name;  // as of kernel_name()
+  const void* address = nullptr;
+};
+// Those whose name, without template arguments, ends so.
+std::vector<Function> functions(const std::string& ending);
+
 // Function at that address, without namespace tigon, return type and parameters.
 std::string kernel_name(const void* function);
 

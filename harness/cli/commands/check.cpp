@@ -21,6 +21,8 @@
 #include "harness/cli/text/terminal.h"
 #include "harness/run/cases/kinds.h"
 #include "harness/run/cases/known_names.h"
+#include "harness/run/executor.h"
+#include "harness/run/judging/coverage.h"
 #include "harness/run/judging/properties.h"
 #include "harness/run/memory/headroom.h"
 
@@ -244,6 +246,21 @@ void print_headroom(const Headroom& headroom) {
         r.target, r.max > r.target && r.impl != "naive" ? "  above: " + r.worst_case : "");
 }
 
+constexpr size_t kMostMissing = 20;  // of a file that are printed; the records have all
+
+// Per file of kernels: those that were launched, and the pairs of a path and a value.
+void print_coverage(const std::vector<Coverage::Row>& rows) {
+  fmt::print("{:<48} {:>17} {:>6} {:>14}\n", "file", "kernels launched", "paths", "pairs met");
+  for (const Coverage::Row& r : rows)
+    fmt::print("{:<48} {:>9} of {:>4} {:>6} {:>6} of {:>4}\n", r.file, r.kernels - r.missing.size(),
+               r.kernels, r.paths, r.met, r.pairs);
+  for (const Coverage::Row& r : rows)
+    for (size_t i = 0; i < r.missing.size() && i <= kMostMissing; ++i)
+      fmt::print("{}\n", i < kMostMissing
+                             ? "not launched: " + r.missing[i]
+                             : fmt::format("... and {} more", r.missing.size() - kMostMissing));
+}
+
 }  // namespace
 
 int check_stage(Session& session, const CheckOptions& options) {
@@ -264,6 +281,7 @@ int check_stage(Session& session, const CheckOptions& options) {
     printer.add(r, diagnosis);
   };
   Headroom headroom;
+  Coverage coverage(options.coverage ? executor_kernels() : std::map<std::string, std::string>());
   NaiveErrors naive;
   Diagnoser diagnoser(options.shrink_s, kMostDiagnoses * options.shrink_s);
   const CheckSink sink = [&](const CheckResult& result) {
@@ -271,6 +289,7 @@ int check_stage(Session& session, const CheckOptions& options) {
     naive.complete(&r);
     if (is_failure(r.verdict)) naive.complete_failure(requests.back(), &r);
     headroom.add(r);
+    coverage.add(r);
     const auto diagnosis = diagnoser.look_at(r, requests.back());
     Json fields = to_json(r);
     if (diagnosis) fields["diagnosis"] = to_json(*diagnosis);
@@ -290,6 +309,9 @@ int check_stage(Session& session, const CheckOptions& options) {
   }
   for (const Headroom::Row& row : headroom.rows()) session.record("headroom", to_json(row));
   if (options.headroom) print_headroom(headroom);
+  const std::vector<Coverage::Row> covered = coverage.rows();
+  for (const Coverage::Row& row : covered) session.record("coverage", to_json(row));
+  if (options.coverage) print_coverage(covered);
   return tally.exit_code();
 }
 
@@ -339,6 +361,10 @@ void add_check(Command root, Program* program) {
       .excludes(quick);
   command.flag("--headroom", &options->headroom,
                "also print how near passed cases come to their budget");
+  command.flag(
+      "--coverage", &options->coverage,
+      "also say which kernels no case launched, and which options, input sets, layouts and "
+      "properties met on each (host)");
   add_plugin(command, &options->plugin);
   command.flag("-v,--verbose", &options->verbose, "a line for every case");
   add_output(command, output.get());
@@ -350,6 +376,8 @@ void add_check(Command root, Program* program) {
     init_googletest(options->gtest_flags);
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
+    if (options->coverage && default_executor() == "cuda")
+      throw UsageError("--coverage asks the host executor: ./tigon --device host check --coverage");
     SessionOptions session = session_options(*program, *output, options->select.seed);
     use_plugin(command, &options->plugin, &options->select);
     const auto requests = requests_of(*options);  // a wrong command line makes no results folder

@@ -11,8 +11,8 @@
 #include "harness/cli/text/call_header.h"
 #include "harness/cli/text/contract_text.h"
 #include "harness/cli/text/describe_all.h"
-#include "harness/measure/launch_shapes.h"
 #include "harness/run/cases/known_names.h"
+#include "harness/run/cases/launch_shapes.h"
 #include "harness/run/judging/properties.h"
 #include "harness/spec/op_spec.h"
 

@@ -145,7 +145,7 @@ int bench_of(Session& session, const RunOptions& options) {
     bench.peers = fmt::format("{}", fmt::join(names, ","));
   }
   bench.quick_peers = !options.full;
-  if (!options.full) bench.bases = Bases::kCold;  // the one of the charts
+  if (!options.full) bench.bases = Bases::kCold;      // the one of the charts
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
   return bench_stage(session, bench);
 }

@@ -35,6 +35,7 @@ std::vector<Condition> words_of(const Case& c) {
     found.push_back({fmt::format("{}={}", name, value),
                      [n = name, v = value](const Case& o) { return option_of(o, n) == v; }});
   if (c.shift != 0) found.push_back({"a shift", [](const Case& o) { return o.shift != 0; }});
+  if (c.skew != 0) found.push_back({"a skew", [](const Case& o) { return o.skew != 0; }});
   if (c.gap != 0) found.push_back({"a gap", [](const Case& o) { return o.gap != 0; }});
   return found;
 }

@@ -40,7 +40,9 @@ std::string case_id(const Case& c) {
   add("inputs", c.inputs);
   add("seed", c.seed);
   if (c.shift != 0) add("shift", c.shift);
+  if (c.skew != 0) add("skew", c.skew);
   if (c.gap != 0) add("gap", c.gap);
+  if (c.launch != 0) add("launch", c.launch);
   if (!c.property.empty()) add("prop", c.property);
   return id;
 }

@@ -18,17 +18,20 @@ struct Case {
   OptionSet options;                    // those that differ from the default; "absent" for a tensor
   std::string inputs = "normal";        // name of an InputSet
   uint64_t seed = 42;
-  int shift = 0;  // elements by which every tensor's address is off its 256-byte alignment
-  int gap = 0;    // elements between the rows of the tensors whose rows may be strided
+  int shift = 0;   // elements by which every tensor's address is off its 256-byte alignment
+  int skew = 0;    // elements by which each tensor is off more than the one before it
+  int gap = 0;     // elements between the rows of the tensors whose rows may be strided
+  int launch = 0;  // of the other shapes that a launch table may choose the n-th, from 1
   std::string property = {};  // of the pass, checked instead of comparing with the oracle
 };
 
 // "op/pass/impl/dtype/T=7,H=127,casting=gemma,inputs=small_rows,seed=42": axes in the contract's
-// order, then options, then inputs and seed; shift, gap and prop only where they are given.
+// order, then options, then inputs and seed; shift, skew, gap, launch and prop only where they are
+// given.
 std::string case_id(const Case& c);
 
-// The case of an id (order of the keys is free; inputs, seed, shift, gap and prop may be left out).
-// Throws UsageError, which names the part that is wrong and what would be right.
+// The case of an id (order of the keys is free; inputs, seed, shift, skew, gap, launch and prop may
+// be left out). Throws UsageError, which names the part that is wrong and what would be right.
 Case parse_case(std::string_view id);
 
 // 64-bit hash of the id, the same on every machine and in every release.

@@ -77,7 +77,8 @@ struct Factors {
   AxisValues axes;
   std::vector<OptionSet> options;
   std::vector<InputSet> inputs;
-  std::vector<std::pair<int, int>> layouts = {{0, 0}, {1, 0}};  // shift, gap
+  // Shift, skew and gap.
+  std::vector<std::tuple<int, int, int>> layouts = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}};
 
   std::vector<size_t> sizes() const {
     std::vector<size_t> n = {dtypes.size(), options.size(), inputs.size(), layouts.size()};
@@ -100,7 +101,7 @@ Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& imp
     if (f.inputs.empty() ||
         (input_set_applies(pass, set, op.inputs.front()) && !(set.nonfinite && is_library(impl))))
       f.inputs.push_back(set);
-  if (has_strided(pass)) f.layouts.emplace_back(0, 3);
+  if (has_strided(pass)) f.layouts.emplace_back(0, 0, 3);
   return f;
 }
 
@@ -110,7 +111,7 @@ Case case_of(const ChosenPass& chosen, const Implementation& impl, const CheckRe
   Case c = plain_case(chosen, impl.name, f.dtypes[row[0]], request);
   c.options = f.options[row[1]];
   c.inputs = f.inputs[row[2]].name;
-  std::tie(c.shift, c.gap) = f.layouts[row[3]];
+  std::tie(c.shift, c.skew, c.gap) = f.layouts[row[3]];
   for (size_t a = 0; a < f.axes.size(); ++a) c.axes[f.axes[a].first] = f.axes[a].second[row[4 + a]];
   if (!options_fit(*chosen.op, *chosen.pass, c)) c.options.clear();
   return c;

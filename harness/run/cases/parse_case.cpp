@@ -114,8 +114,12 @@ void assign(const OpSpec& op, const Pass& pass, const std::string& key, const st
     c->seed = integer<uint64_t>(key, value);
   } else if (key == "shift") {
     c->shift = integer<int>(key, value);
+  } else if (key == "skew") {
+    c->skew = integer<int>(key, value);
   } else if (key == "gap") {
     c->gap = integer<int>(key, value);
+  } else if (key == "launch") {
+    c->launch = integer<int>(key, value);
   } else if (key == "prop") {
     require_property(pass, *c, value);
     c->property = value;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/run/cases/chosen.h"
+#include "harness/run/cases/launch_shapes.h"
 #include "harness/run/cases/pass_sets.h"
 #include "harness/run/cases/search_pattern.h"
 #include "harness/run/judging/huge.h"
@@ -50,6 +51,11 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
   return shapes;
 }
 
+// Of launch shapes: rows that are cheap enough for every set, elements of a tensor, how far short
+// of the longest row a row has a tail, how far a row lies beyond the last border between shapes,
+// and elements that are whole vectors in every type.
+constexpr int64_t kShortRow = 16384, kRowElements = 1 << 14, kTail = 5, kBeyond = 4096,
+                  kVectors = 16;
 // Elements between rows; the third row starts beyond 2^31.
 constexpr int kFarGap = 1 << 30;
 
@@ -88,6 +94,9 @@ class Plan {
     if (executor() == "fast") add_far_rows(pass, impl, tiny.back(), cases);
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl))
       for (const Shape& shape : op_.further_shapes) add_path(pass, dtype, shape, cases);
+    if (!is_library(impl)) add_skewed(pass, in_vectors(small.back()), cases);
+    if (request_.tier == Tier::kCheck && request_.axes.empty() && impl.name == "fused")
+      add_launches(pass, dtype, cases);
     for (const Property& property : properties_of(pass))
       if (!is_library(impl) || property.naive) add_property(property, small, cases);
   }
@@ -145,6 +154,9 @@ class Plan {
     base_.shift = 1;
     push(shape, {}, plain.inputs, cases);
     base_ = plain;
+    base_.skew = 1;
+    push(shape, {}, plain.inputs, cases);
+    base_ = plain;
     if (!has_strided(pass)) return;
     base_.gap = 3;
     push(shape, {}, plain.inputs, cases);
@@ -159,8 +171,9 @@ class Plan {
     const auto in_turn = [&](const OptionSet& options, const std::string& inputs) {
       const size_t types = op_.policies.size(), layout = turn / types;
       if (op_.policies[turn++ % types] != dtype) return;
-      base_.shift = layout % 3 == 1 ? 1 : 0;
-      base_.gap = layout % 3 == 2 && has_strided(pass) ? 3 : 0;
+      base_.shift = layout % 4 == 1 ? 1 : 0;
+      base_.gap = layout % 4 == 2 && has_strided(pass) ? 3 : 0;
+      base_.skew = layout % 4 == 3 ? 1 : 0;
       push(shape, options, inputs, cases);
       base_ = plain;
     };
@@ -168,6 +181,70 @@ class Plan {
       if (const auto options = options_for(pass, set)) in_turn(*options, plain.inputs);
     for (const InputSet& set : op_.inputs)
       if (input_set_applies(pass, set, op_.inputs.front())) in_turn({}, set.name);
+  }
+
+  // Every launch shape of the pass at its shortest and its longest row, the tensors aligned and
+  // each off by another number of elements; on short rows all sets and properties as well. Those
+  // that only a launch table chooses once.
+  void add_launches(const Pass& pass, DType dtype, std::vector<Case>* cases) {
+    size_t turn = 0;
+    std::vector<LaunchShape> tuned;
+    for (const bool aligned : {true, false}) {
+      const PassShapes shapes = launch_shapes(op_, pass, dtype, aligned);
+      for (const ShapeRange& range : shapes.ranges) {
+        const int64_t first = (range.first + kVectors - 1) / kVectors * kVectors;
+        const int64_t last = range.is_longest ? first + kBeyond : range.last;
+        add_tuned(pass, last, aligned, &tuned, cases);
+        if (shapes.ranges.size() == 1) continue;  // whatever the length
+        base_.skew = aligned ? 0 : 1;
+        push(row_of(first), {}, base_.inputs, cases);
+        push(row_of(last), {}, base_.inputs, cases);
+        base_.skew = 0;
+        if (!aligned || range.first > kShortRow) continue;
+        add_path(pass, dtype, row_of(last - kTail), cases);
+        for (const Property& property : properties_of(pass))
+          if (op_.policies[turn++ % op_.policies.size()] == dtype)
+            add_property(property, {row_of(last)}, cases);
+      }
+    }
+  }
+
+  // Every option set where no two tensors are aligned alike.
+  void add_skewed(const Pass& pass, const Shape& shape, std::vector<Case>* cases) {
+    base_.skew = 1;
+    for (const OptionSet& set : op_.option_sets)
+      if (const auto options = options_for(pass, set)) push(shape, *options, base_.inputs, cases);
+    base_.skew = 0;
+  }
+
+  // The shapes that a launch of this length may take beside its own and that are not in `known`,
+  // with every option set.
+  void add_tuned(const Pass& pass, int64_t length, bool aligned, std::vector<LaunchShape>* known,
+                 std::vector<Case>* cases) {
+    const Case plain = base_;
+    base_.skew = aligned ? 0 : 1;
+    Case asking = base_;
+    asking.axes = row_of(length);
+    const auto asked = launch_question(asking);
+    for (size_t i = 0; asked && i < asked->others.size(); ++i) {
+      if (std::find(known->begin(), known->end(), asked->others[i]) != known->end()) continue;
+      known->push_back(asked->others[i]);
+      base_.launch = static_cast<int>(i) + 1;
+      for (const OptionSet& set : op_.option_sets)
+        if (const auto options = options_for(pass, set))
+          push(asking.axes, *options, base_.inputs, cases);
+    }
+    base_ = plain;
+  }
+
+  // Rows of a length, as many as are fast; the other sizes as in the first of the further shapes.
+  Shape row_of(int64_t length) const {
+    Shape shape = op_.further_shapes.empty() ? Shape{} : op_.further_shapes.front();
+    for (const AxisPlan& a : op_.axes)
+      if (shape.count(a.axis.symbol) == 0) shape[a.axis.symbol] = a.tiny.back();
+    shape[op_.axes.front().axis.symbol] = std::clamp<int64_t>(kRowElements / length, 3, 67);
+    shape[row_axis(op_).symbol] = length;
+    return shape;
   }
 
   void add_property(const Property& property, const std::vector<Shape>& small,

@@ -103,6 +103,8 @@ class Shrinker {
       found_.needs.push_back(fmt::format("{}={}", name, value));
     if (c.gap != 0) found_.needs.push_back(fmt::format("gap={}", c.gap));
     if (c.shift != 0) found_.needs.push_back(fmt::format("shift={}", c.shift));
+    if (c.skew != 0) found_.needs.push_back(fmt::format("skew={}", c.skew));
+    if (c.launch != 0) found_.needs.push_back(fmt::format("launch={}", c.launch));
     const OpSpec* op = find_op(c.op);
     if (op != nullptr && !op->inputs.empty() && c.inputs != op->inputs.front().name)
       found_.needs.push_back("inputs=" + c.inputs);

@@ -85,6 +85,7 @@ Case random_case(const OpSpec& op, const std::vector<const Pass*>& passes, const
   const InputSet& set = dice.pick(op.inputs);
   c.inputs = set.nonfinite && is_library(kernel) ? op.inputs.front().name : set.name;
   if (dice.below(2) == 1) c.shift = static_cast<int>(dice.below(kShifts));
+  if (dice.below(4) == 0) c.skew = 1;
   if (has_strided(pass) && dice.below(4) == 0) c.gap = static_cast<int>(dice.below(kShifts));
   return c;
 }

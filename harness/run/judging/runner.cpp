@@ -11,6 +11,7 @@
 
 #include "harness/judge/compare.h"
 #include "harness/run/executor.h"
+#include "harness/run/judging/chosen_launch.h"
 #include "harness/run/judging/huge.h"
 #include "harness/run/judging/implementation_fault.h"
 #include "harness/run/judging/oracle.h"
@@ -104,6 +105,7 @@ CheckResult run_case(const Case& c, const std::string& save_folder, bool* fatal)
   result.c = c;
   result.executor = this_executor();
   *fatal = false;
+  executor_take_launched();
   const auto end_with = [&](Verdict verdict, const std::string& reason) {
     result.verdict = verdict;
     result.reason = reason;
@@ -113,6 +115,7 @@ CheckResult run_case(const Case& c, const std::string& save_folder, bool* fatal)
       check_huge(c, {}, &result);
       return result;
     }
+    const ChosenLaunch launch(c);
     const Problem problem = make_problem(c);
     run_problem(problem, save_folder, &result);
   } catch (const Stop& stop) {
@@ -129,6 +132,7 @@ CheckResult run_case(const Case& c, const std::string& save_folder, bool* fatal)
   } catch (const std::exception& e) {
     end_with(Verdict::kRuntimeError, e.what());
   }
+  result.kernels = executor_take_launched();
   return result;
 }
 

@@ -206,9 +206,9 @@ WireRequest decode_request(const std::string& line) {
 }
 
 std::string encode(const CheckResult& r, bool last) {
-  Json j = {{"id", case_id(r.c)},      {"executor", r.executor}, {"verdict", name_of(r.verdict)},
-            {"reason", r.reason},      {"seconds", r.seconds},   {"last", last},
-            {"outputs", Json::array()}};
+  Json j = {{"id", case_id(r.c)},   {"executor", r.executor},  {"verdict", name_of(r.verdict)},
+            {"reason", r.reason},   {"seconds", r.seconds},    {"last", last},
+            {"kernels", r.kernels}, {"outputs", Json::array()}};
   for (const OutputResult& o : r.outputs)
     j["outputs"].push_back({{"name", o.name},
                             {"error", number(o.error_over_budget)},
@@ -238,6 +238,7 @@ CheckResult decode_check(const std::string& line, bool* last) {
   r.reason = j.at("reason");
   r.seconds = j.at("seconds");
   *last = j.at("last");
+  r.kernels = j.at("kernels").get<std::vector<std::string>>();
   for (const Json& o : j.at("outputs")) {
     OutputResult out;
     out.name = o.at("name");

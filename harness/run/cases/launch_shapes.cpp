@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches without rows, to hear what they ask.
-#include "harness/measure/launch_shapes.h"
+#include "harness/run/cases/launch_shapes.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "harness/measure/call_set.h"
 #include "harness/run/cases/case.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon {
 namespace {
@@ -15,25 +14,21 @@ constexpr int64_t kLongestRow = int64_t{1} << 20;  // elements; longer ones take
 
 class Asker {
  public:
-  Asker(const OpSpec& op, const Pass& pass, DType dtype, bool aligned)
-      : implementation_(*find_implementation(pass, "fused")), aligned_(aligned) {
-    case_.op = op.name;
-    case_.pass = pass.name;
-    case_.impl = "fused";
-    case_.dtype = dtype;
-    for (const AxisPlan& plan : op.axes) case_.axes[plan.axis.symbol] = plan.check.front();
-    case_.axes[op.axes.front().axis.symbol] = 0;
-    row_ = row_axis(op).symbol;
-    for (const TensorInfo& t : pass.tensors)  // sums over rows that are not there
+  explicit Asker(Case c)
+      : op_(*find_op(c.op)),
+        pass_(*find_pass(op_, c.pass)),
+        implementation_(*find_implementation(pass_, "fused")),
+        case_(std::move(c)),
+        row_(row_axis(op_).symbol) {
+    case_.axes[op_.axes.front().axis.symbol] = 0;
+    for (const TensorInfo& t : pass_.tensors)  // sums over rows that are not there
       if (t.is_optional && t.role == Role::kOut) case_.options[t.name] = "absent";
   }
 
   // Nothing where the pass refuses the length, or asks no table.
   std::optional<LaunchTable::Question> operator()(int64_t length) {
     case_.axes[row_] = length;
-    const CallSet set(case_);
-    Bound bound = set.bound();
-    place_empty_tensors(&bound);
+    Bound bound = place();
     const DeviceBuffer scratch(
         implementation_.workspace ? implementation_.workspace(case_.dtype, bound) : 0);
     bound.scratch = {scratch.data(), scratch.bytes()};
@@ -47,20 +42,42 @@ class Asker {
   }
 
  private:
-  // They have addresses that nobody follows: all at multiples of 16 bytes, or each elsewhere.
-  void place_empty_tensors(Bound* bound) const {
+  // Tensors without elements have addresses that nobody follows: all at multiples of 16 bytes, or
+  // each elsewhere.
+  Bound place() {
+    Bound bound;
+    bound.values = binding_of(case_, op_, pass_);
+    memory_.clear();
     uintptr_t address = 4096;
-    for (auto& [name, tensor] : bound->tensors) {
-      if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) == tensor.shape.end()) continue;
-      tensor.data = reinterpret_cast<void*>(address);
-      address += aligned_ ? 16 : size_of(tensor.dtype);
+    for (const TensorInfo& info : pass_.tensors) {
+      if (is_left_out(info, case_.options)) continue;
+      TensorRef ref = contiguous(info, bound.values);
+      if (std::find(ref.shape.begin(), ref.shape.end(), 0) == ref.shape.end()) {
+        ref.data = memory_.emplace_back(ref.shape[0] * ref.stride[0] * size_of(ref.dtype)).data();
+      } else {
+        ref.data = reinterpret_cast<void*>(address);
+        address += case_.skew == 0 ? 16 : size_of(ref.dtype);
+      }
+      bound.tensors[info.name] = std::move(ref);
     }
+    return bound;
   }
 
+  TensorRef contiguous(const TensorInfo& info, const Binding& values) const {
+    TensorRef ref;
+    ref.dtype = info.dtype.at(case_.dtype);
+    for (const Expr& size : info.shape) ref.shape.push_back(size.integer(values));
+    ref.stride.assign(ref.shape.size(), 1);
+    for (size_t d = ref.shape.size(); d-- > 1;) ref.stride[d - 1] = ref.stride[d] * ref.shape[d];
+    return ref;
+  }
+
+  const OpSpec& op_;
+  const Pass& pass_;
+  const Implementation& implementation_;
   Case case_;
   std::string row_;
-  const Implementation& implementation_;
-  bool aligned_;
+  std::vector<DeviceBuffer> memory_;
 };
 
 bool same_answer(const std::optional<LaunchTable::Question>& a,
@@ -73,8 +90,19 @@ bool same_answer(const std::optional<LaunchTable::Question>& a,
 
 const Axis& row_axis(const OpSpec& op) { return op.axes.back().axis; }
 
+std::optional<LaunchTable::Question> launch_question(const Case& c) {
+  return Asker(c)(c.axes.at(row_axis(*find_op(c.op)).symbol));
+}
+
 PassShapes launch_shapes(const OpSpec& op, const Pass& pass, DType dtype, bool aligned) {
-  Asker ask(op, pass, dtype, aligned);
+  Case c;
+  c.op = op.name;
+  c.pass = pass.name;
+  c.impl = "fused";
+  c.dtype = dtype;
+  for (const AxisPlan& plan : op.axes) c.axes[plan.axis.symbol] = plan.check.front();
+  c.skew = aligned ? 0 : 1;
+  Asker ask(c);
   const int64_t step = 2 * 16 / static_cast<int64_t>(size_of(dtype));  // two halves in vectors
   const int64_t most = kLongestRow / step;
   PassShapes found;

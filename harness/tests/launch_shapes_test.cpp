@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `tigon describe --shapes` says is what launches with rows take.
-#include "harness/measure/launch_shapes.h"
+#include "harness/run/cases/launch_shapes.h"
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,11 @@
 // Which launch shape a pass takes for which row length, as its kernels' own tables answer.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "harness/spec/op_spec.h"
+#include "harness/run/cases/case.h"
 #include "kernels/device/launch_table.h"
 
 namespace tigon {
@@ -29,6 +30,10 @@ struct PassShapes {
 
 // The axis along which the rows of an op lie.
 const Axis& row_axis(const OpSpec& op);
+
+// What the fused implementation asks for a case, whose tensors are aligned unless it has a skew;
+// nothing where it refuses the case, or asks no table. Throws DeviceError.
+std::optional<LaunchTable::Question> launch_question(const Case& c);
 
 // What launches of the fused implementation ask and take by themselves. No rows are launched: a
 // call without tokens asks, too. `aligned`: rows start at multiples of 16 bytes; else every tensor
