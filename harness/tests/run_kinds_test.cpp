@@ -22,11 +22,12 @@ std::set<std::string> words_of(const std::vector<Case>& cases) {
     for (size_t end; begin <= id.size(); begin = end + 1) {
       end = std::min(id.find(',', begin), id.size());
       std::string word = id.substr(begin, end - begin);
-      if (word.rfind("shift=", 0) == 0 || word.rfind("gap=", 0) == 0)
+      if (word.rfind("shift=", 0) == 0 || word.rfind("skew=", 0) == 0 || word.rfind("gap=", 0) == 0)
         word.resize(word.find('='));  // how far does not matter
       const bool is_size = c.axes.count(word.substr(0, word.find('='))) > 0;
       if (is_library(c.impl)) {
-        if (!is_size && word.rfind("prop=", 0) != 0 && word != "shift" && word != "gap")
+        if (!is_size && word.rfind("prop=", 0) != 0 && word != "shift" && word != "skew" &&
+            word != "gap")
           words.insert(kernel + word);
         words.insert(kernel + std::string(name_of(c.dtype)));
         continue;

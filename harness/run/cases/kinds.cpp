@@ -28,6 +28,7 @@ std::vector<std::string> kinds_of(const Case& c) {
     kinds.push_back(fmt::format("{}{}={}", typed, option, value));
   if (c.shift != 0) kinds.push_back(typed + "shift");
   if (c.skew != 0) kinds.push_back(typed + "skew");
+  if (c.launch != 0) kinds.push_back(fmt::format("{}launch={}", typed, c.launch));
   if (c.gap != 0) kinds.push_back(typed + "gap");
   return kinds;
 }

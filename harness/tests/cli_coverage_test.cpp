@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// tigon check --coverage, run as a user runs it.
+#include <gtest/gtest.h>
+
+#include "harness/run/check.h"
+#include "harness/tests/program_records.h"
+#include "harness/tests/run_program.h"
+
+namespace tigon {
+namespace {
+
+Lines coverage_in(const Lines& all) {
+  Lines found;
+  for (const Json& line : all)
+    if (line["record"] == "coverage") found.push_back(line);
+  return found;
+}
+
+TEST(TigonProgram, says_what_a_check_met_of_the_kernels) {
+  if (on_gpu()) GTEST_SKIP() << "of a GPU it is not known";
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "records.jsonl").string();
+  const ProgramRun run = run_tigon({"check", "rope", "--quick", "--coverage", "--json", file});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("kernels launched"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("not launched: rope::rotate_kernel<"), std::string::npos) << run.out;
+  const Lines records = records_in(file);
+  EXPECT_EQ(schema_violation(records), "");
+  ASSERT_EQ(coverage_in(records).size(), 1u);
+  EXPECT_EQ(coverage_in(records).front()["file"], "kernels/rope/rope.cu");
+}
+
+// Label long: it runs the whole plan of all fused kernels.
+TEST(EveryKernel, is_launched_by_check) {
+  if (on_gpu()) GTEST_SKIP() << "of a GPU it is not known";
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "records.jsonl").string();
+  const ProgramRun run = run_tigon({"check", "--executor", "fast", "--impl", "fused", "--shrink",
+                                    "0", "--coverage", "--json", file});
+  EXPECT_EQ(run.exit_code, 0) << run.out;
+  const Lines rows = coverage_in(records_in(file));
+  EXPECT_GT(rows.size(), 10u);
+  for (const Json& row : rows) EXPECT_EQ(row["missing"].dump(), "[]") << row["file"].dump();
+}
+
+}  // namespace
+}  // namespace tigon
