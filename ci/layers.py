@@ -28,7 +28,7 @@ ALLOWED = {
     "harness/run": {"kernels/signature", "kernels/device", "kernels/simt", "harness/json", "harness/spec",
                     "harness/judge", "harness/worker"},
     "harness/judge": {"kernels/signature"},
-    "harness/measure": {"kernels/signature", "kernels/device", "harness/json", "harness/spec", "harness/run",
+    "harness/measure": {"kernels/signature", "kernels/device", "harness/json", "harness/run",
                         "harness/judge", "harness/record", "harness/worker"},
     "harness/record": {"harness/json"},
     "harness/plugin": {"kernels/device", "kernels/call", "harness/json", "harness/spec", "harness/run", "harness/judge",

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "harness/run/cases/chosen.h"
@@ -102,6 +103,9 @@ class Plan {
   }
 
  private:
+  // Shapes that only a launch table chooses, by the options of a launch.
+  using Tuned = std::map<OptionSet, std::vector<LaunchShape>>;
+
   // Of the tiny shapes, the largest, and in the full tier two of the checked ones as well.
   std::vector<Shape> small_shapes(const std::vector<Shape>& tiny) const {
     std::vector<Shape> small = {tiny.back()};
@@ -188,13 +192,13 @@ class Plan {
   // that only a launch table chooses once.
   void add_launches(const Pass& pass, DType dtype, std::vector<Case>* cases) {
     size_t turn = 0;
-    std::vector<LaunchShape> tuned;
+    Tuned tuned;
     for (const bool aligned : {true, false}) {
       const PassShapes shapes = launch_shapes(op_, pass, dtype, aligned);
       for (const ShapeRange& range : shapes.ranges) {
         const int64_t first = (range.first + kVectors - 1) / kVectors * kVectors;
         const int64_t last = range.is_longest ? first + kBeyond : range.last;
-        add_tuned(pass, last, aligned, &tuned, cases);
+        if (!shapes.others.empty()) add_tuned(pass, last, aligned, &tuned, cases);
         if (shapes.ranges.size() == 1) continue;  // whatever the length
         base_.skew = aligned ? 0 : 1;
         push(row_of(first), {}, base_.inputs, cases);
@@ -217,22 +221,26 @@ class Plan {
     base_.skew = 0;
   }
 
-  // The shapes that a launch of this length may take beside its own and that are not in `known`,
-  // with every option set.
-  void add_tuned(const Pass& pass, int64_t length, bool aligned, std::vector<LaunchShape>* known,
+  // The shapes that a launch of this length may take beside its own, with every option set; those
+  // in `known` were met.
+  void add_tuned(const Pass& pass, int64_t length, bool aligned, Tuned* known,
                  std::vector<Case>* cases) {
     const Case plain = base_;
     base_.skew = aligned ? 0 : 1;
     Case asking = base_;
     asking.axes = row_of(length);
-    const auto asked = launch_question(asking);
-    for (size_t i = 0; asked && i < asked->others.size(); ++i) {
-      if (std::find(known->begin(), known->end(), asked->others[i]) != known->end()) continue;
-      known->push_back(asked->others[i]);
-      base_.launch = static_cast<int>(i) + 1;
-      for (const OptionSet& set : op_.option_sets)
-        if (const auto options = options_for(pass, set))
-          push(asking.axes, *options, base_.inputs, cases);
+    for (const OptionSet& set : op_.option_sets) {
+      const auto options = options_for(pass, set);
+      if (!options) continue;
+      asking.options = *options;
+      const auto asked = launch_question(asking);
+      for (size_t i = 0; asked && i < asked->others.size(); ++i) {
+        std::vector<LaunchShape>& met = (*known)[*options];
+        if (std::find(met.begin(), met.end(), asked->others[i]) != met.end()) continue;
+        met.push_back(asked->others[i]);
+        base_.launch = static_cast<int>(i) + 1;
+        push(asking.axes, *options, base_.inputs, cases);
+      }
     }
     base_ = plain;
   }
