@@ -39,6 +39,7 @@ def page(op, run, recorded, targets, folder, host_times):
         "peers": [_peers(source) for source in _beside(own, others)],
         "roofline": _roofline(timed), "speed": _speed(timed), "memory": _memory(_chosen("memory", own, others)),
         "traffic": tables.traffic(own.run),
+        "coverage": [record for record in run.of("coverage") if record["file"].startswith(f"kernels/{op}/")],
         "mutants": [{"source": source, "mutants": tables.mutants(source.run)} for source in _own_first(_chosen("mutant", own, judged))],
     }
 

@@ -15,11 +15,13 @@ def page(run, recorded, folder):
 
 
 def section(run):
-    """The score of planted faults of a run, those of no op in full (an op's page has its own), and what else tried the judge."""
-    return {"mutants": tables.mutants(run), "of_no_op": tables.mutants(run.only(None)), "faults": tables.faults(run), "soak": tables.soak(run)}
+    """The score of planted faults of a run, those of no op in full (an op's page has its own), and what else tried the judge,
+    what the cases met."""
+    return {"mutants": tables.mutants(run), "of_no_op": tables.mutants(run.only(None)), "faults": tables.faults(run), "soak": tables.soak(run),
+            "coverage": run.of("coverage")}
 
 
 def is_shown(entry):
     soak = entry["soak"]
-    return bool(entry["mutants"]["rows"] or entry["faults"]["rows"] or entry["faults"]["skipped"] or
+    return bool(entry["mutants"]["rows"] or entry["faults"]["rows"] or entry["faults"]["skipped"] or entry["coverage"] or
                 any(soak[key] for key in ("seeds", "repeats", "headroom", "rounding")))
