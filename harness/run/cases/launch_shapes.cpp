@@ -3,6 +3,7 @@
 #include "harness/run/cases/launch_shapes.h"
 
 #include <algorithm>
+#include <map>
 
 #include "harness/run/cases/case.h"
 #include "kernels/device/runtime.h"
@@ -29,9 +30,9 @@ class Asker {
   std::optional<LaunchTable::Question> operator()(int64_t length) {
     case_.axes[row_] = length;
     Bound bound = place();
-    const DeviceBuffer scratch(
-        implementation_.workspace ? implementation_.workspace(case_.dtype, bound) : 0);
-    bound.scratch = {scratch.data(), scratch.bytes()};
+    const size_t scratch =
+        implementation_.workspace ? implementation_.workspace(case_.dtype, bound) : 0;
+    bound.scratch = {memory_of("", scratch), scratch};
     launch_table().listen();
     const Status status = implementation_.run(case_.dtype, bound, nullptr);
     LaunchTable::Question asked = launch_table().heard();
@@ -47,13 +48,12 @@ class Asker {
   Bound place() {
     Bound bound;
     bound.values = binding_of(case_, op_, pass_);
-    memory_.clear();
     uintptr_t address = 4096;
     for (const TensorInfo& info : pass_.tensors) {
       if (is_left_out(info, case_.options)) continue;
       TensorRef ref = contiguous(info, bound.values);
       if (std::find(ref.shape.begin(), ref.shape.end(), 0) == ref.shape.end()) {
-        ref.data = memory_.emplace_back(ref.shape[0] * ref.stride[0] * size_of(ref.dtype)).data();
+        ref.data = memory_of(info.name, ref.shape[0] * ref.stride[0] * size_of(ref.dtype));
       } else {
         ref.data = reinterpret_cast<void*>(address);
         address += case_.skew == 0 ? 16 : size_of(ref.dtype);
@@ -61,6 +61,13 @@ class Asker {
       bound.tensors[info.name] = std::move(ref);
     }
     return bound;
+  }
+
+  // Kept from question to question: on a GPU an allocation takes longer than a question.
+  void* memory_of(const std::string& name, size_t bytes) {
+    DeviceBuffer& buffer = memory_[name];
+    if (buffer.bytes() < bytes) buffer = DeviceBuffer(std::max(bytes, 2 * buffer.bytes()));
+    return buffer.data();
   }
 
   TensorRef contiguous(const TensorInfo& info, const Binding& values) const {
@@ -77,7 +84,7 @@ class Asker {
   const Implementation& implementation_;
   Case case_;
   std::string row_;
-  std::vector<DeviceBuffer> memory_;
+  std::map<std::string, DeviceBuffer> memory_;  // by tensor; "": the workspace
 };
 
 bool same_answer(const std::optional<LaunchTable::Question>& a,

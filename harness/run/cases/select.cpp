@@ -229,19 +229,23 @@ class Plan {
     base_.skew = aligned ? 0 : 1;
     Case asking = base_;
     asking.axes = row_of(length);
-    for (const OptionSet& set : op_.option_sets) {
-      const auto options = options_for(pass, set);
-      if (!options) continue;
-      asking.options = *options;
+    const auto add_new = [&](const OptionSet& options) {
+      asking.options = options;
       const auto asked = launch_question(asking);
+      std::vector<LaunchShape>& met = (*known)[options];
+      bool is_new = false;
       for (size_t i = 0; asked && i < asked->others.size(); ++i) {
-        std::vector<LaunchShape>& met = (*known)[*options];
         if (std::find(met.begin(), met.end(), asked->others[i]) != met.end()) continue;
+        is_new = true;
         met.push_back(asked->others[i]);
         base_.launch = static_cast<int>(i) + 1;
-        push(asking.axes, *options, base_.inputs, cases);
+        push(asking.axes, options, base_.inputs, cases);
       }
-    }
+      return is_new;
+    };
+    if (add_new({}))  // else there is nothing new with others, too
+      for (const OptionSet& set : op_.option_sets)
+        if (const auto options = options_for(pass, set)) add_new(*options);
     base_ = plain;
   }
 
