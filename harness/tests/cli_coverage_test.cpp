@@ -36,7 +36,7 @@ TEST(EveryKernel, is_launched_by_check) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "records.jsonl").string();
   const ProgramRun run = run_tigon({"check", "--executor", "fast", "--impl", "fused", "--shrink",
-                                    "0", "--coverage", "--json", file});
+                                    "0", "--timeout", "600", "--coverage", "--json", file});
   EXPECT_EQ(run.exit_code, 0) << run.out;
   const Lines rows = coverage_in(records_in(file));
   EXPECT_GT(rows.size(), 10u);

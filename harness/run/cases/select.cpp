@@ -14,6 +14,8 @@
 #include "harness/run/cases/search_pattern.h"
 #include "harness/run/judging/huge.h"
 #include "harness/run/judging/properties.h"
+#include "harness/worker/process.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon {
 
@@ -62,8 +64,9 @@ constexpr int kFarGap = 1 << 30;
 
 class Plan {
  public:
-  Plan(const ChosenPass& chosen, const CheckRequest& request)
-      : chosen_(chosen), op_(*chosen.op), request_(request) {}
+  // `launches`: with the launch shapes, which the device is asked for.
+  Plan(const ChosenPass& chosen, const CheckRequest& request, bool launches)
+      : chosen_(chosen), op_(*chosen.op), request_(request), launches_(launches) {}
 
   // The cases of one implementation and dtype.
   void add(const Implementation& impl, DType dtype, std::vector<Case>* cases) {
@@ -96,8 +99,7 @@ class Plan {
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl))
       for (const Shape& shape : op_.further_shapes) add_path(pass, dtype, shape, cases);
     if (!is_library(impl)) add_skewed(pass, in_vectors(small.back()), cases);
-    if (request_.tier == Tier::kCheck && request_.axes.empty() && impl.name == "fused")
-      add_launches(pass, dtype, cases);
+    if (launches_ && impl.name == "fused") add_launches(pass, dtype, cases);
     for (const Property& property : properties_of(pass))
       if (!is_library(impl) || property.naive) add_property(property, small, cases);
   }
@@ -301,6 +303,7 @@ class Plan {
   const ChosenPass chosen_;
   const OpSpec& op_;
   const CheckRequest& request_;
+  const bool launches_;
   Case base_;
   std::set<std::string> seen_;
 };
@@ -329,10 +332,10 @@ std::vector<const Implementation*> baseline_first(const Pass& pass, const CheckR
   return all;
 }
 
-std::vector<Case> enumerate(const CheckRequest& request) {
+std::vector<Case> enumerate(const CheckRequest& request, bool launches) {
   std::vector<Case> cases;
   for (const ChosenPass& chosen : chosen_passes(request)) {
-    Plan plan(chosen, request);
+    Plan plan(chosen, request, launches);
     for (const Implementation* impl : baseline_first(*chosen.pass, request))
       for (const DType dtype : chosen_dtypes(chosen.op->policies, request))
         plan.add(*impl, dtype, &cases);
@@ -340,12 +343,52 @@ std::vector<Case> enumerate(const CheckRequest& request) {
   return cases;
 }
 
+constexpr char kEnd[] = "", kNoDevice[] = "no device", kFailed[] = "failed: ";
+constexpr double kPlanS = 120;
+
+// The ids of the cases with launch shapes, a line each.
+void send_cases(const CheckRequest& request, int socket) {
+  try {
+    device_info();
+  } catch (const std::exception&) {
+    worker::send_line(socket, kNoDevice);
+    return;
+  }
+  try {
+    for (const Case& c : enumerate(request, true)) worker::send_line(socket, case_id(c));
+    worker::send_line(socket, kEnd);
+  } catch (const std::exception& error) {
+    worker::send_line(socket, kFailed + std::string(error.what()));
+  }
+}
+
+// The same by a copy of this process, which must not use a GPU before it forks others. Without a
+// device there are no launch shapes; what runs the cases says so.
+std::vector<Case> enumerate_apart(const CheckRequest& request) {
+  worker::Process copy;
+  copy.fork([&](int socket) { send_cases(request, socket); });
+  std::vector<Case> cases;
+  for (;;) {
+    const worker::Heard heard = copy.hear({.silence_s = kPlanS});
+    if (heard.kind != worker::Heard::kAnswer || heard.text.starts_with(kFailed))
+      throw DeviceError("the plan of launches: " + heard.text + heard.last_words);
+    if (heard.text == kNoDevice) return enumerate(request, false);
+    if (heard.text == kEnd) return cases;
+    cases.push_back(parse_case(heard.text));
+  }
+}
+
+std::vector<Case> planned(const CheckRequest& request) {
+  const bool launches = request.tier == Tier::kCheck && request.axes.empty();
+  return launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
+}
+
 }  // namespace
 
 std::vector<Case> select_cases(const CheckRequest& request) {
   require_possible(request);
   const Filter filter(request.filter);
-  std::vector<Case> cases = request.cases.empty() ? enumerate(request) : request.cases;
+  std::vector<Case> cases = request.cases.empty() ? planned(request) : request.cases;
   std::erase_if(cases, [&](const Case& c) {
     const std::string id = case_id(c);
     const auto& properties = request.properties;
