@@ -88,8 +88,8 @@ void CallSet::fill_input(const TensorInfo& tensor, uint64_t seed) {
   if (elements_of(ref) == 0) return;
   const uint64_t key = stream_key(seed, tensor.name);
   QuickFill quick = quick_fill(plan, bound_.values);
-  if (!tensor.gradient_of.empty() &&
-      ref.shape.size() == 1)  // of a loss, the end of a training step
+  const bool is_of_loss = !tensor.gradient_of.empty() && ref.shape.size() == 1;
+  if (is_of_loss)  // which ends a training step
     quick = {.kind = QuickFill::kNormal, .mean = 1, .scale = 0};
   if (quick.kind == QuickFill::kNormal && size_of(ref.dtype) <= 4)
     require(fill_normal(ref.data, ref.dtype, elements_of(ref), key, static_cast<float>(quick.mean),

@@ -55,10 +55,11 @@ Property permutation(std::string axis, std::string target = "");
 Property padding(std::string axis, std::string tensor);
 
 struct ShiftedOutputs {
-  std::vector<std::string> same = {};     // bitwise
+  std::vector<std::string> same = {};     // bitwise, in rows of `same_columns` at most
   std::vector<std::string> shifted = {};  // by c, to 4 ulp of the largest shifted input
   std::vector<std::string> near = {};     // as before, to 4 ulp of the largest shifted input
-};                                        // those not named: as before, within the budgets
+  size_t same_columns = SIZE_MAX;         // of a row of the first input
+};                                        // others: as before, within the budgets
 // These inputs plus c, where the sums are exact in their types.
 Property shift_invariance(std::vector<std::string> inputs, ShiftedOutputs outputs);
 

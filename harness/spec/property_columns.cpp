@@ -139,12 +139,13 @@ Property shift_invariance(std::vector<std::string> inputs, ShiftedOutputs named)
     Call call = base;
     for (const std::string& name : inputs)
       for (double& v : call.inputs.at(name).values) v += kShift;
+    const size_t columns = static_cast<size_t>(base.inputs.at(inputs.front()).shape.back());
     const HostTensors before = e.run(base), outputs = e.run(call);
     const auto budgets = e.budgets(base), shifted_budgets = e.budgets(call);
     const std::string when = fmt::format("with inputs plus {}", kShift);
     for (const auto& [name, unshifted] : before) {
       HostTensor want = unshifted;
-      if (contains(named.same, name)) {
+      if (contains(named.same, name) && columns <= named.same_columns) {
         expect_same(name, outputs.at(name), want, when, "without");
         continue;
       }
