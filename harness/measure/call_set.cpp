@@ -26,18 +26,6 @@ const Pass& pass_of(const Case& c) {
   return *pass;
 }
 
-bool is_input(const TensorInfo& t) { return t.role == Role::kIn || t.role == Role::kInOut; }
-bool is_output(const TensorInfo& t) { return t.role != Role::kIn; }
-
-TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& values) {
-  TensorRef ref;
-  ref.dtype = tensor.dtype.at(policy);
-  for (const Expr& size : tensor.shape) ref.shape.push_back(size.integer(values));
-  ref.stride.assign(ref.shape.size(), 1);
-  for (size_t i = ref.shape.size(); i-- > 1;) ref.stride[i - 1] = ref.stride[i] * ref.shape[i];
-  return ref;
-}
-
 int64_t elements_of(const TensorRef& ref) {
   int64_t n = 1;
   for (const int64_t size : ref.shape) n *= size;
@@ -60,7 +48,7 @@ TensorBytes tensor_bytes(const Case& c) {
   TensorBytes bytes;
   for (const TensorInfo& t : pass.tensors)
     if (!is_left_out(t, c.options))
-      (is_output(t) ? bytes.outputs : bytes.inputs) += bytes_of(contiguous(t, c.dtype, values));
+      (t.is_output() ? bytes.outputs : bytes.inputs) += bytes_of(contiguous(t, c.dtype, values));
   return bytes;
 }
 
@@ -77,7 +65,7 @@ CallSet::CallSet(const Case& c) : case_(c), op_(&op_of(c)), pass_(&pass_of(c)) {
 
 void CallSet::fill_inputs(uint64_t seed) {
   for (const TensorInfo& t : pass_->tensors)
-    if (is_input(t) && has(t.name)) fill_input(t, seed);
+    if (t.is_input() && has(t.name)) fill_input(t, seed);
   if (!pass_->inputs_from.empty()) take_saved_inputs(seed);
   device_synchronize();
 }
@@ -130,7 +118,7 @@ void CallSet::take_saved_inputs(uint64_t seed) {
     if (made.role == Role::kIn || made.role == Role::kInOut || !has(made.name)) continue;
     const TensorRef &from = before.bound_.tensors.at(made.name), &to = bound_.tensors.at(made.name);
     for (const TensorInfo& wanted : pass_->tensors)
-      if (wanted.name == made.name && is_input(wanted) && bytes_of(from) == bytes_of(to))
+      if (wanted.name == made.name && wanted.is_input() && bytes_of(from) == bytes_of(to))
         device_copy(to.data, from.data, bytes_of(to));
   }
   device_synchronize();
@@ -138,14 +126,14 @@ void CallSet::take_saved_inputs(uint64_t seed) {
 
 void CallSet::poison_outputs() {
   for (const TensorInfo& t : pass_->tensors)
-    if (is_output(t) && t.role != Role::kInOut && has(t.name))
+    if (t.is_output() && t.role != Role::kInOut && has(t.name))
       device_fill(buffers_.at(t.name).data(), kPoison, buffers_.at(t.name).bytes());
 }
 
 std::vector<uint64_t> CallSet::fingerprints() const {
   std::vector<uint64_t> all;
   for (const TensorInfo& t : pass_->tensors)
-    if (is_output(t) && has(t.name))
+    if (t.is_output() && has(t.name))
       all.push_back(fingerprint(buffers_.at(t.name).data(), buffers_.at(t.name).bytes(), nullptr));
   return all;
 }

@@ -14,8 +14,7 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-bool is_input(const TensorInfo& t) { return t.role == Role::kIn || t.role == Role::kInOut; }
-bool is_output(const TensorInfo& t) { return t.role == Role::kOut || t.role == Role::kInOut; }
+bool is_returned(const TensorInfo& t) { return t.is_output() && t.role != Role::kSaved; }
 
 size_t rounded_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -43,17 +42,17 @@ Json autograd_of(const OpSpec& op) {
   Json& gradients = autograd["of"] = Json::object();
   std::set<std::string> read, returned;
   for (const TensorInfo& t : find_pass(op, "forward")->tensors) {
-    if (is_input(t)) read.insert(t.name);
-    if (!is_output(t) || t.is_on_request) continue;
+    if (t.is_input()) read.insert(t.name);
+    if (!is_returned(t) || t.is_on_request) continue;
     returned.insert(t.name);
     autograd["outputs"].push_back(t.name);
   }
   for (const Pass& pass : op.passes)
     for (const TensorInfo& t : pass.tensors) {
       if (t.is_on_request) continue;
-      if (is_input(t) && returned.count(t.gradient_of))
+      if (t.is_input() && returned.count(t.gradient_of))
         autograd["upstream"][t.gradient_of] = t.name;
-      if (is_output(t) && read.count(t.gradient_of)) gradients[t.gradient_of] = t.name;
+      if (is_returned(t) && read.count(t.gradient_of)) gradients[t.gradient_of] = t.name;
     }
   return autograd;
 }
@@ -82,20 +81,16 @@ PeerCall::PeerCall(const Case& c, size_t begin)
 void PeerCall::add(const Case& c, const Pass& pass) {
   const Binding values = binding_of(c, *op_, pass);
   for (const TensorInfo& info : pass.tensors) {
-    if (has(info.name) || (&pass == before_ && !is_input(info))) continue;
+    if (has(info.name) || (&pass == before_ && !info.is_input())) continue;
     Tensor& t = tensors_.emplace_back();
     t.info = &info;
     t.pass = &pass;
     t.is_given = !is_left_out(info, c.options);
     if (!t.is_given) continue;
-    const DType dtype = info.dtype.at(c.dtype);
-    worker::SharedTensor& place = t.place = {end_, static_cast<int32_t>(dtype), {}, {}};
-    for (const Expr& size : info.shape) place.sizes.push_back(size.integer(values));
-    place.strides.assign(place.sizes.size(), 1);
-    for (size_t d = place.sizes.size(); d-- > 1;)
-      place.strides[d - 1] = place.strides[d] * place.sizes[d];
-    t.bytes = size_of(dtype);
-    for (const int64_t size : place.sizes) t.bytes *= static_cast<size_t>(size);
+    TensorRef ref = contiguous(info, c.dtype, values);
+    t.bytes = size_of(ref.dtype);
+    for (const int64_t size : ref.shape) t.bytes *= static_cast<size_t>(size);
+    t.place = {end_, static_cast<int32_t>(ref.dtype), std::move(ref.shape), std::move(ref.stride)};
     end_ += rounded_up(t.bytes);
   }
   add_options(c, pass);
@@ -128,7 +123,7 @@ bool PeerCall::is_saved(const TensorInfo& t) const {
   if (before_ == nullptr) return false;
   return std::any_of(
       before_->tensors.begin(), before_->tensors.end(),
-      [&](const TensorInfo& other) { return other.name == t.name && !is_input(other); });
+      [&](const TensorInfo& other) { return other.name == t.name && !other.is_input(); });
 }
 
 // To a peer, what forward keeps is an output like any other.
@@ -144,7 +139,7 @@ Json PeerCall::request(const char* what) const {
     described.push_back(
         {{"name", t.info->name},
          {"role", role_of(t)},
-         {"is_required", is_input(*t.info) && !t.info->is_optional && !is_saved(*t.info)},
+         {"is_required", t.info->is_input() && !t.info->is_optional && !is_saved(*t.info)},
          {"is_on_request", t.info->is_on_request}});
     auto& tensor = call.tensors.emplace_back();
     if (t.is_given) tensor = t.place;
@@ -163,7 +158,7 @@ Json PeerCall::request(const char* what) const {
 size_t PeerCall::made_bytes() const {
   size_t bytes = 0;
   for (const Tensor& t : tensors_)
-    if (t.pass == pass_ && !is_input(*t.info)) bytes += t.bytes;
+    if (t.pass == pass_ && !t.info->is_input()) bytes += t.bytes;
   return bytes;
 }
 
@@ -179,7 +174,7 @@ void PeerCall::put_timed_inputs(char* memory) const {
 
 void PeerCall::put(const CallSet& set, const Pass& pass, char* memory) const {
   for (const Tensor& t : tensors_)
-    if (t.pass == &pass && t.is_given && is_input(*t.info) && t.bytes > 0)
+    if (t.pass == &pass && t.is_given && t.info->is_input() && t.bytes > 0)
       device_download(memory + t.place.at, set.bound().tensors.at(t.info->name).data, t.bytes);
 }
 
@@ -190,7 +185,7 @@ void PeerCall::put_inputs(const Problem& problem, char* memory) const {
 
 void PeerCall::put(const Problem& problem, const Pass& pass, char* memory) const {
   for (const Tensor& t : tensors_) {
-    if (t.pass != &pass || !t.is_given || !is_input(*t.info)) continue;
+    if (t.pass != &pass || !t.is_given || !t.info->is_input()) continue;
     const CaseTensor& values = tensor_of(problem, t.info->name);
     const std::vector<std::byte> packed = narrow(values.input, values.dtype);
     std::memcpy(memory + t.place.at, packed.data(), packed.size());

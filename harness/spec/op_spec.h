@@ -25,6 +25,9 @@ struct TensorInfo {
   bool is_strided = false;                  // its rows may lie apart
   std::vector<std::string> may_alias = {};  // inputs whose memory this output may be
   std::string gradient_of = {};             // the tensor whose gradient it holds, or nothing
+
+  bool is_input() const { return role == Role::kIn || role == Role::kInOut; }
+  bool is_output() const { return role != Role::kIn; }
 };
 
 struct OptionInfo {

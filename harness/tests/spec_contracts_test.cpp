@@ -15,8 +15,6 @@
 namespace tigon {
 namespace {
 
-bool is_output(const TensorInfo& t) { return t.role != Role::kIn; }
-
 class Contract : public testing::TestWithParam<std::string> {
  protected:
   const OpSpec& op() const { return *find_op(GetParam()); }
@@ -26,7 +24,7 @@ TEST_P(Contract, every_output_has_a_budget_and_every_budget_an_output) {
   for (const Pass& pass : op().passes) {
     std::set<std::string> outputs, budgets;
     for (const TensorInfo& t : pass.tensors)
-      if (is_output(t)) outputs.insert(t.name);
+      if (t.is_output()) outputs.insert(t.name);
     for (const auto& [name, budget] : pass.budget) budgets.insert(name);
     EXPECT_EQ(outputs, budgets) << pass.name;
   }

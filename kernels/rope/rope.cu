@@ -121,13 +121,14 @@ struct HeadGroup {
   }
 };
 
+// The contraction is written out, so that every instantiation gives the same bits.
 template <int kWidth>
 TIGON_DEVICE void rotate_pairs(float (&x1)[kWidth], float (&x2)[kWidth], const float (&c)[kWidth],
                                const float (&s)[kWidth]) {
   TIGON_UNROLL
   for (int j = 0; j < kWidth; ++j) {
-    const float rotated = x1[j] * c[j] - x2[j] * s[j];
-    x2[j] = x2[j] * c[j] + x1[j] * s[j];
+    const float rotated = fmaf(x1[j], c[j], -(x2[j] * s[j]));
+    x2[j] = fmaf(x2[j], c[j], x1[j] * s[j]);
     x1[j] = rotated;
   }
 }

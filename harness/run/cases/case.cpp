@@ -75,6 +75,15 @@ Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass) {
   return b;
 }
 
+TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& values) {
+  TensorRef ref;
+  ref.dtype = tensor.dtype.at(policy);
+  for (const Expr& size : tensor.shape) ref.shape.push_back(size.integer(values));
+  ref.stride.assign(ref.shape.size(), 1);
+  for (size_t i = ref.shape.size(); i-- > 1;) ref.stride[i - 1] = ref.stride[i] * ref.shape[i];
+  return ref;
+}
+
 bool options_fit(const OpSpec& op, const Pass& pass, const Case& c) {
   const Binding binding = binding_of(c, op, pass);
   return std::all_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {

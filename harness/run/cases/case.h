@@ -43,6 +43,9 @@ std::string case_key(const Case& c);
 // read them.
 Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass);
 
+// The tensor with rows one after another, without memory.
+TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& values);
+
 // False where options do not fit the sizes, e.g. more columns are turned than a head has: the
 // signature then gives a negative size.
 bool options_fit(const OpSpec& op, const Pass& pass, const Case& c);

@@ -51,7 +51,7 @@ class Asker {
     uintptr_t address = 4096;
     for (const TensorInfo& info : pass_.tensors) {
       if (is_left_out(info, case_.options)) continue;
-      TensorRef ref = contiguous(info, bound.values);
+      TensorRef ref = contiguous(info, case_.dtype, bound.values);
       if (std::find(ref.shape.begin(), ref.shape.end(), 0) == ref.shape.end()) {
         ref.data = memory_of(info.name, ref.shape[0] * ref.stride[0] * size_of(ref.dtype));
       } else {
@@ -68,15 +68,6 @@ class Asker {
     DeviceBuffer& buffer = memory_[name];
     if (buffer.bytes() < bytes) buffer = DeviceBuffer(std::max(bytes, 2 * buffer.bytes()));
     return buffer.data();
-  }
-
-  TensorRef contiguous(const TensorInfo& info, const Binding& values) const {
-    TensorRef ref;
-    ref.dtype = info.dtype.at(case_.dtype);
-    for (const Expr& size : info.shape) ref.shape.push_back(size.integer(values));
-    ref.stride.assign(ref.shape.size(), 1);
-    for (size_t d = ref.shape.size(); d-- > 1;) ref.stride[d - 1] = ref.stride[d] * ref.shape[d];
-    return ref;
   }
 
   const OpSpec& op_;

@@ -43,8 +43,8 @@ std::vector<CaseTensor> tensors_of(const Case& c, const OpSpec& op, const Pass& 
     t.info = &info;
     t.dtype = info.dtype.at(c.dtype);
     t.shape = shape_of(info, binding);
-    t.is_input = info.role == Role::kIn || info.role == Role::kInOut;
-    t.is_output = info.role != Role::kIn;
+    t.is_input = info.is_input();
+    t.is_output = info.is_output();
     if (const auto found = given.find(info.name); t.is_input && found != given.end()) {
       if (found->second.size() != size_of_shape(t.shape))
         throw std::logic_error(

@@ -23,8 +23,8 @@ class TiledTensor {
   const TensorInfo& info() const { return *info_; }
   DType dtype() const { return dtype_; }
   bool row_wise() const { return row_wise_; }
-  bool is_input() const { return info_->role == Role::kIn || info_->role == Role::kInOut; }
-  bool is_output() const { return info_->role != Role::kIn; }
+  bool is_input() const { return info_->is_input(); }
+  bool is_output() const { return info_->is_output(); }
   int64_t rows() const { return rows_; }
   int64_t row_elements() const { return row_elements_; }
   const std::vector<int64_t>& shape() const { return shape_; }

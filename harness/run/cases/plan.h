@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of `tigon check`: which cases one implementation of a pass gets.
+#pragma once
+#include <vector>
+
+#include "harness/run/cases/case.h"
+#include "harness/run/cases/chosen.h"
+
+namespace tigon {
+
+// No case twice. `launches`: with one for every launch shape, which the device is asked for (throws
+// DeviceError).
+std::vector<Case> planned_cases(const ChosenPass& chosen, const CheckRequest& request,
+                                const Implementation& impl, DType dtype, bool launches);
+
+}  // namespace tigon
