@@ -16,7 +16,9 @@
 #include <tuple>
 
 #include "harness/json/json.h"
+#include "harness/mutants/fault_cases.h"
 #include "harness/mutants/protocol.h"
+#include "harness/run/cases/search_pattern.h"
 #include "harness/run/check.h"
 #include "harness/run/process/child.h"
 #include "harness/run/process/wire.h"
@@ -27,19 +29,9 @@ namespace {
 
 constexpr int kMostChildren = 8;
 constexpr double kTimeout_s = 20;
-// Larger cases are tried last: they take most of the time and show little that small ones hide.
-constexpr double kSmallElements = 2e5;
 
 bool contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-std::regex regex_of(const std::string& text) {
-  try {
-    return std::regex(text);
-  } catch (const std::regex_error& e) {
-    throw UsageError(fmt::format("filter '{}': not a regular expression ({})", text, e.what()));
-  }
 }
 
 std::string program_for(const MutantRequest& request, const std::string& executor) {
@@ -52,67 +44,12 @@ std::string program_for(const MutantRequest& request, const std::string& executo
   return program.string();
 }
 
-// Whose kernels have the fault; of libraries those with an op of this dtype.
-std::vector<std::string> implementations_of(const MutantResult& r, const MutantRequest& request) {
-  if (!request.libraries) return {"fused"};
-  std::vector<std::string> found;
-  for (const std::string& name : request.libraries->implementations.at(r.executor)) {
-    const auto* has = find_implementation(*find_pass(*find_op(r.op), r.pass), name);
-    if (has != nullptr && contains(has->policies, r.dtype)) found.push_back(name);
-  }
-  return found;
-}
-
 // Where the fault must be caught. A library may be there for one executor alone.
 std::vector<std::string> executors_of(const Mutant& m, const MutantRequest& request) {
   const bool chooses =
       default_executor() == "fast" &&
       (!request.libraries || request.libraries->implementations.contains("checked"));
   return chooses ? m.executors : std::vector{default_executor()};
-}
-
-bool is_sampled(const MutantResult& r) { return r.mutant->group == MutantGroup::kSampled; }
-
-// Cases of one pass and element type, for a sampled fault of all, in the order in which they are
-// tried.
-std::vector<Case> cases_of(const MutantResult& r, Tier tier, const MutantRequest& request) {
-  CheckRequest check;
-  check.ops = {r.op};
-  check.implementations = implementations_of(r, request);
-  if (is_sampled(r)) {
-    check.dtypes = request.dtypes;
-  } else {
-    check.passes = {r.pass};
-    check.dtypes = {r.dtype};
-  }
-  check.executor = r.executor;
-  check.tier = r.executor == "checked" ? Tier::kTiny : tier;
-  check.seed = request.seed;
-  std::vector<Case> cases = select_cases(check);
-  const auto elements = [](const Case& c) {
-    double n = 1;
-    for (const auto& [axis, size] : c.axes) n *= static_cast<double>(size);
-    return n;
-  };
-  if (is_sampled(r)) {
-    // Nobody says where such a fault shows, and there are many: those that only a large case on the
-    // slow executor would catch survive.
-    if (r.executor == "checked")
-      std::erase_if(cases, [&](const Case& c) { return elements(c) > kSmallElements; });
-    std::stable_sort(cases.begin(), cases.end(),
-                     [&](const Case& a, const Case& b) { return elements(a) < elements(b); });
-    return cases;
-  }
-  const bool hinted = !r.mutant->hint.empty();
-  const std::regex hint(r.mutant->hint);
-  std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
-    const auto rank = [&](const Case& c) {
-      if (hinted && std::regex_search(tigon::case_id(c), hint)) return 0;
-      return elements(c) <= kSmallElements ? 1 : 2;
-    };
-    return rank(a) < rank(b);
-  });
-  return cases;
 }
 
 // The verdicts of the kernels without a fault, each found once.
@@ -175,9 +112,10 @@ class Kernels {
 
 class Worker {
  public:
-  Worker(const MutantRequest& request, Baseline* baseline)
+  Worker(const MutantRequest& request, FaultCases* cases, Baseline* baseline)
       : request_(request),
         timeout_s_(request.timeout_s > 0 ? request.timeout_s : kTimeout_s),
+        cases_(cases),
         baseline_(baseline) {}
 
   void run(MutantResult* r) {
@@ -203,7 +141,7 @@ class Worker {
     const std::string& fault = r->mutant->name;
     Kernels& mutated = start(*r);
     std::string broken;
-    for (const Case& c : cases_of(*r, proof ? Tier::kTiny : Tier::kCheck, request_)) {
+    for (const Case& c : cases_->of(*r, proof ? Tier::kTiny : Tier::kCheck)) {
       if (interrupted()) return;
       const CheckResult with = mutated.run(c, fault);
       ++r->cases;
@@ -273,6 +211,7 @@ class Worker {
 
   const MutantRequest request_;
   double timeout_s_;
+  FaultCases* cases_;
   Baseline* baseline_;
   std::unique_ptr<Kernels> shared_, own_;
   std::map<std::string, std::unique_ptr<Kernels>> without_fault_;
@@ -326,7 +265,7 @@ std::vector<MutantResult> each_once(std::vector<MutantResult> all) {
 }  // namespace
 
 std::vector<MutantResult> select_mutants(const MutantRequest& request) {
-  const std::regex filter = regex_of(request.filter);
+  const std::regex filter = search_pattern("--filter", request.filter);
   std::vector<MutantResult> selected;
   for (const Mutant& m : request.faults.empty() ? all_mutants() : request.faults) {
     if (!contains(request.groups, m.group) || !std::regex_search(m.name, filter)) continue;
@@ -354,8 +293,10 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
                           DType dtype) {
   const bool host = default_executor() == "fast";
   MutantResult r{&mutant, op, pass, dtype, host ? mutant.executors.front() : default_executor()};
+  const MutantRequest request;
+  FaultCases cases(request);
   Baseline baseline;
-  Worker(MutantRequest{}, &baseline).run(&r);
+  Worker(request, &cases, &baseline).run(&r);
   return r;
 }
 
@@ -368,9 +309,10 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::condition_variable changed;
   std::vector<bool> done(results.size());
   size_t next = 0, running = 0;
+  FaultCases cases(request);
   Baseline baseline;
   const auto work = [&] {
-    Worker worker(request, &baseline);
+    Worker worker(request, &cases, &baseline);
     std::unique_lock lock(mutex);
     while (next < results.size() && !interrupted()) {
       MutantResult& r = results[next];

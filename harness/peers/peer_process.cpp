@@ -59,15 +59,20 @@ std::vector<std::string> installed(const std::vector<std::string>& names) {
   return Json::parse(heard.text).get<std::vector<std::string>>();
 }
 
+void PeerProcess::start() {
+  if (!process_.is_gone()) return;
+  try {
+    worker::Start start = python_with({name_});
+    start.memory = &memory_;
+    process_.start(start);
+  } catch (const worker::CannotStart& error) {
+    throw ImplementationFault(Verdict::kUnsupported,
+                              fmt::format("{}; TIGON_PEER_PYTHON chooses another", error.what()));
+  }
+}
+
 void PeerProcess::send(Json request) {
-  if (process_.is_gone()) try {
-      worker::Start start = python_with({name_});
-      start.memory = &memory_;
-      process_.start(start);
-    } catch (const worker::CannotStart& error) {
-      throw ImplementationFault(Verdict::kUnsupported,
-                                fmt::format("{}; TIGON_PEER_PYTHON chooses another", error.what()));
-    }
+  start();
   request["bytes"] = memory_.bytes();
   process_.send(without_nonfinite(request).dump());
 }

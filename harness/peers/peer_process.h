@@ -25,9 +25,11 @@ class PeerProcess {
   PeerProcess(std::string name, const worker::SharedMemory& memory)
       : name_(std::move(name)), memory_(memory) {}
 
-  // Hands over a request. Starts the process when there is none, which a thread must not do that
-  // ends before the bench: Linux kills the process with the thread that started it. Throws
+  // Starts the process when there is none: it imports its packages. A thread that ends before the
+  // bench must not do that: Linux kills the process with the thread that started it. Throws
   // ImplementationFault when it cannot be started.
+  void start();
+  // Hands over a request, and starts the process when there is none.
   void send(Json request);
   // The answer to the last request. Throws ImplementationFault when the process crashes or has not
   // answered `limit_s` after the request; the next request starts another.

@@ -281,6 +281,13 @@ std::vector<std::string> use(const std::string& names) {
   return {used().begin(), used().end()};
 }
 
+void start(const std::vector<std::string>& names) {
+  for (const std::string& name : names) try {
+      process_of(name).start();
+    } catch (const ImplementationFault&) {  // comes again with its first request
+    }
+}
+
 bool is_peer(const std::string& implementation) { return used().count(implementation) != 0; }
 
 void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule& rule,

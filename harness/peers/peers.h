@@ -17,6 +17,10 @@ std::vector<std::string> known();
 // Throws UsageError with the known names for one that there is not. Once per process.
 std::vector<std::string> use(const std::string& names);
 
+// Starts their processes, whose imports take longer than most measurements: a command that does
+// something else first calls this before it. What cannot be started says so when it is measured.
+void start(const std::vector<std::string>& names);
+
 struct PeerOptions {
   Bases bases = Bases::kAll;
   // Times alone: shares of the ceilings of the run instead of those measured again beside each

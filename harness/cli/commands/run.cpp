@@ -137,13 +137,19 @@ void print_peers(const std::vector<std::string>& names, bool verbose) {
   if (!verbose) fmt::print(stderr, "tigon: {}\n", line);
 }
 
-int bench_of(Session& session, const RunOptions& options) {
+// Those that are there, whose imports begin now and end during the other stages; none without a
+// GPU.
+std::vector<std::string> started_peers(const RunOptions& options) {
+  if (default_executor() != "cuda" || !options.has("bench")) return {};
+  const std::vector<std::string> names = peers::installed(kPeers);
+  peers::start(names);
+  return names;
+}
+
+int bench_of(Session& session, const RunOptions& options, const std::vector<std::string>& names) {
   BenchOptions bench = options.bench;
-  if (default_executor() == "cuda") {
-    const std::vector<std::string> names = peers::installed(kPeers);
-    print_peers(names, options.verbose);
-    bench.peers = fmt::format("{}", fmt::join(names, ","));
-  }
+  if (default_executor() == "cuda") print_peers(names, options.verbose);
+  bench.peers = fmt::format("{}", fmt::join(names, ","));
   bench.quick_peers = !options.full;
   if (!options.full) bench.bases = Bases::kCold;      // the one of the charts
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
@@ -153,10 +159,11 @@ int bench_of(Session& session, const RunOptions& options) {
 int run_stages(Session& session, const RunOptions& options,
                const convergence::ConvergeRequest& training) {
   const bool is_first = shard_of(options.shard).index == 0;  // faults and trainings have no shards
+  const std::vector<std::string> names = started_peers(options);
   Stages stages(session, options);
   stages.run("check", [&] { return check_stage(session, options.check); });
   if (is_first) stages.run("mutants", [&] { return mutants_of(session, options); });
-  stages.run("bench", [&] { return bench_of(session, options); });
+  stages.run("bench", [&] { return bench_of(session, options, names); });
   if (is_first) stages.run("converge", [&] { return converge_stage(session, training); });
   if (is_first && default_executor() == "cuda" && options.full) {
     convergence::ConvergeRequest large = training;  // a GPU trains the large preset, too
