@@ -25,12 +25,14 @@ class IndexTest(CommandTest):
                          "interrupted": False}))
         db = self.index(self.write("a.jsonl", run))
         bench = [r for r in run if r["record"] == "bench"]
-        rows = db.execute("SELECT case_id, median_s, t, v, device, simulated, line FROM bench ORDER BY line").fetchall()
+        rows = db.execute("SELECT case_id, median_s, axes, device, simulated, line FROM bench ORDER BY line").fetchall()
         self.assertEqual(len(rows), len(bench))
         for row, record in zip(rows, bench):
-            self.assertEqual(row[:6], (record["case_id"], record["median_s"], record["axes"]["T"], record["axes"]["V"],
-                                       "NVIDIA H200", 1))
-            self.assertEqual(json.loads((self.folder / "a.jsonl").read_text().split("\n")[row[6] - 1]), record)
+            self.assertEqual((*row[:2], json.loads(row[2]), *row[3:5]),
+                             (record["case_id"], record["median_s"], record["axes"], "NVIDIA H200", 1))
+            self.assertEqual(json.loads((self.folder / "a.jsonl").read_text().split("\n")[row[5] - 1]), record)
+            sizes = db.execute("SELECT axis, size FROM sizes WHERE case_key = ?", (record["case_key"],)).fetchall()
+            self.assertEqual(dict(sizes), record["axes"])
         self.assertEqual(db.execute("SELECT passed, failed, interrupted FROM runs").fetchall(), [(5, 1, 0)])
         ratios = [row[0] for row in db.execute("SELECT speed_up FROM speed_up")]
         self.assertEqual(len(ratios), 2)

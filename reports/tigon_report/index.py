@@ -93,6 +93,7 @@ def fill(database, lines):
         if record.get("case_key") not in cases and (case := schema.case_row(record)):
             cases.add(case[0])
             database.insert("cases", [case])
+            database.insert("sizes", schema.size_rows(record))
         batch.append(schema.record_row(number, line))
         if len(batch) >= BATCH:
             database.insert("records", batch)

@@ -4,7 +4,7 @@ import json
 
 from . import records, schema
 
-VERSION = 1
+VERSION = 2
 TEXT, INTEGER, REAL = "text", "integer", "real"
 LARGEST = 2**63  # what an integer column holds
 # A column of runs and where the record of a run, or of its end, has it.
@@ -39,18 +39,18 @@ TABLES = {
     "tigon_index": {"version": INTEGER, "made": TEXT},
     "runs": {"run_id": TEXT, **{name: _column(schema.types_at("run", *path)) for name, path in RUN_FIELDS.items()},
              "simulated": INTEGER, **_fields("end", END_FIELDS), "file": TEXT},
-    # axes and options are JSON; t, v and h repeat the axes T, V and H for plain conditions
-    "cases": {**_fields("bench", ("case_key", "case_id", "op", "pass", "impl", "dtype", "axes", "options")),
-              "t": INTEGER, "v": INTEGER, "h": INTEGER},
+    # axes and options are JSON; sizes has each axis of a case as a row, for plain conditions
+    "cases": _fields("bench", ("case_key", "case_id", "op", "pass", "impl", "dtype", "axes", "options")),
+    "sizes": {"case_key": TEXT, "axis": TEXT, "size": INTEGER},
     "records": {"id": INTEGER, "run_id": TEXT, "kind": TEXT, "time": TEXT, "case_key": TEXT, "name": TEXT,
                 **{name: _column(schema.types_anywhere(name)) for name in RECORD_FIELDS},
                 **dict.fromkeys(WORST_OUTPUT, REAL), "file": TEXT, "line": INTEGER},
 }
 KEYS = {"runs": "run_id", "cases": "case_key", "records": "id"}
 INDEXES = {"records_by_case": "records (case_key, basis, run_id)", "records_by_run": "records (run_id, kind)",
-           "records_by_kind": "records (kind)"}
+           "records_by_kind": "records (kind)", "sizes_by_axis": "sizes (axis, size)"}
 _WHERE = "r.run_id, u.time AS run_time, u.commit_sha, u.device, u.driver, u.simulated"
-_CASE = "c.op, c.pass, c.impl, c.dtype, c.axes, c.options, c.t, c.v, c.h, c.case_id, r.case_key"
+_CASE = "c.op, c.pass, c.impl, c.dtype, c.axes, c.options, c.case_id, r.case_key"
 _FROM = "FROM records r JOIN runs u ON u.run_id = r.run_id JOIN cases c ON c.case_key = r.case_key"
 VIEWS = {
     "bench": f"""SELECT {_WHERE}, {_CASE}, r.basis, r.executor, r.verdict, r.reason, r.median_s, r.q1_s, r.q3_s, r.n,
@@ -70,13 +70,14 @@ VIEWS = {
       AND n.options = f.options AND n.basis = f.basis AND n.executor = f.executor
       WHERE n.impl = 'naive' AND f.impl <> 'naive' AND f.median_s > 0""",
 }
-HELP = """tables: runs, cases, records; views: bench, memory, checks, failures, latest (the newest bench record of each
+HELP = """tables: runs, cases, sizes, records; views: bench, memory, checks, failures, latest (the newest bench record of each
 case, basis and device), speed_up (against naive in the same run). file and line say where a record stands.
 
 queries, with sqlite3 index.sqlite or psql:
   -- the history of one case
   SELECT run_time, commit_sha, device, driver, median_s * 1e6 AS us FROM bench
-    WHERE op = 'rms_norm' AND pass = 'forward' AND impl = 'fused' AND t = 4096 AND basis = 'cold' ORDER BY run_time;
+    WHERE op = 'rms_norm' AND pass = 'forward' AND impl = 'fused' AND basis = 'cold'
+    AND case_key IN (SELECT case_key FROM sizes WHERE axis = 'T' AND size = 4096) ORDER BY run_time;
   -- what failed last
   SELECT run_time, case_id, verdict, reason FROM failures ORDER BY run_time DESC LIMIT 20;
   -- the least speed-up over naive of every op in the newest run
@@ -120,13 +121,20 @@ def case_row(record):
     """The row of cases; None for a record of no case."""
     if "case_id" not in record:
         return None
-    axes = {name: _number(value) for name, value in records.axes_of(record).items()}
     parts = (record["case_id"].split("/") + [None] * 4)[:4]
     op, pass_name, impl, dtype = (_text(record.get(key, part)) for key,
                                   part in zip(("op", "pass", "impl", "dtype"), parts))
-    return (record["case_key"], record["case_id"], op, pass_name, impl, dtype, _text(axes),
-            _text(record.get("options") or {}),
-            axes.get("T"), axes.get("V"), axes.get("H"))
+    return (record["case_key"], record["case_id"], op, pass_name, impl, dtype, _text(_axes(record)),
+            _text(record.get("options") or {}))
+
+
+def size_rows(record):
+    """The rows of sizes of a record's case."""
+    return [(record["case_key"], axis, size) for axis, size in _axes(record).items()]
+
+
+def _axes(record):
+    return {name: _number(value) for name, value in records.axes_of(record).items()}
 
 
 def record_row(number, line):
