@@ -7,6 +7,7 @@
 
 #include "kernels/cross_entropy/cross_entropy.h"
 #include "reference/eigen_view.h"
+#include "reference/row_sums.h"
 
 namespace tigon::reference::cross_entropy {
 
@@ -258,11 +259,28 @@ Row<S> finite_abs(const Row<S>& x) {
   return x.isInf().select(Row<S>::Zero(x.size()), x.abs());
 }
 
-// |m| + |lse| + 1: the sum of exponentials is at least 1, so its logarithm is off by its roundings.
+// A budget multiplies S by (4 sqrt(n) + c0) u, n at least row_sum_terms(V) and c0 at least 16. What
+// is rounded a few times, but is no sum over V, is allowed 2 u of its magnitude instead.
+template <class S>
+S few_roundings(const S& magnitude, int64_t columns) {
+  return S(2) * magnitude / S(4 * std::sqrt(row_sum_terms(columns)) + 16);
+}
+
+// The same for a sum over rows, and the sum of weights that divides it: 8 sqrt(T) u of the results
+// of rows.
+template <class S, class Args>
+S rows_share(const Args& a, int64_t columns) {
+  if (a.reduction == Reduction::kNone) return S(0);
+  const auto rows = double(a.target.shape[0]);
+  return S(2 * std::sqrt(rows / (rows + row_sum_terms(columns))));
+}
+
+// 1: what the sum of exponentials is off by, relative to itself, its logarithm is off by. Beside it
+// the roundings of m, of exponents and of the result.
 template <class S>
 S lse_scale(const Row<S>& x, const S& lse) {
   using std::abs;
-  return abs(largest(x)) + abs(lse) + S(1);
+  return S(1) + few_roundings<S>(abs(largest(x)) + abs(lse), x.size());
 }
 
 // The same factor of absolute values.
@@ -278,44 +296,46 @@ template <class S>
 S row_loss_scale(const Row<S>& x, const S& lse, int64_t y, const LossOptions& o,
                  const Weighting<S>& w) {
   using std::abs;
-  S scale = lse_scale(x, lse) * probability_factor_scale(S(abs(lse)), y, o, w);
-  if (is_class(y, x.size())) scale += abs(w.of[y] * x[y]);
+  const S factor = probability_factor_scale(S(abs(lse)), y, o, w);
+  S scale = lse_scale(x, lse) * factor, rounded = factor * abs(lse);
+  if (is_class(y, x.size())) rounded += abs(w.of[y] * x[y]);
   if (o.label_smoothing != 0) scale += S(o.label_smoothing) * (w.of * x).abs().mean();
-  return scale;
+  return scale + few_roundings(rounded, x.size());
 }
 
 template <class S>
-S z_part_scale(const S& lse, const S& lse_scale, const LossOptions& o) {
+S z_part_scale(const S& lse, const S& lse_scale, const LossOptions& o, int64_t columns) {
   using std::abs;
-  return S(std::abs(o.z_loss)) * abs(lse) * (S(2) * lse_scale + abs(lse));
+  return S(std::abs(o.z_loss)) * abs(lse) *
+         (S(2) * lse_scale + few_roundings<S>(abs(lse), columns));
 }
 
-// log sum exp(x - m) - sum p (x - m): p is off by its exponent's roundings, those of x in a softcap
-// among them.
+// log sum exp(x - m) - sum p (x - m): two sums over V, and p is off by its exponent's roundings,
+// those of x in a softcap among them.
 template <class S>
 S row_entropy_scale(const Row<S>& x, const S& lse) {
   using std::abs;
   const S m = largest(x);
   const Row<S> p = probabilities(x, lse);
-  S scale = S(1) + abs(lse - m);
+  S scale(1), rounded = abs(lse - m);
   for (int64_t i = 0; i < x.size(); ++i) {
     if (p[i] == S(0)) continue;
     const S below = abs(x[i] - m);
-    scale += p[i] * (below * (S(1) + below) + abs(x[i]) * (S(1) + below + abs(lse - m)));
+    scale += p[i] * below;
+    rounded += p[i] * (below * below + (abs(x[i]) + abs(m)) * (S(1) + below + abs(lse - m)));
   }
-  return scale;
+  return S(2) * scale + few_roundings(rounded, x.size());
 }
 
 // p is off by the roundings of its exponent x - lse, one each of x, m and lse, beside those of a
-// sum over V and of an elementary function. With n = V and c0 = 24 the budget
-// (4 sqrt(V) + c0) u S is then (4 sqrt(V) + 24 + |x| + |m| + |lse|) u p. Where exp underflows in
+// sum over V and of an elementary function. With n = row_sum_terms(V) and c0 = 24 the budget
+// (4 sqrt(n) + c0) u S is then (4 sqrt(n) + 24 + |x| + |m| + |lse|) u p. Where exp underflows in
 // fp32, p is off by up to 2^-126.
 template <class S>
 Row<S> probability_scale(const Row<S>& x, const S& lse) {
   using std::abs;
-  using std::sqrt;
   constexpr double kElementary = 24, kUnderflow = 0x1p-106;
-  const S expected = S(4) * sqrt(S(x.size())) + S(kElementary);
+  const S expected = S(4 * std::sqrt(row_sum_terms(x.size())) + kElementary);
   const Row<S> exponent = finite_abs(x) + abs(largest(x)) + abs(lse);
   return probabilities(x, lse) * (S(1) + exponent / expected) + S(kUnderflow);
 }
@@ -337,7 +357,10 @@ Row<S> row_gradient_scale(const Row<S>& logits, const S& lse, int64_t y, const L
 template <class P>
 void forward_scale(const Forward<P>& a) {
   using S = typename P::Elem;
-  const Weighting<S> w = weighting(a, a.logits.shape[1]);
+  using std::abs;
+  const int64_t columns = a.logits.shape[1];
+  const Weighting<S> w = weighting(a, columns);
+  const S share = rows_share<S>(a, columns);
   RowResults<S> rows(a.target.shape[0]);
   array(a.lse).setZero();
   for (int64_t t = 0; t < rows.loss.size(); ++t) {
@@ -346,10 +369,11 @@ void forward_scale(const Forward<P>& a) {
     const Row<S> logits = array(a.logits).row(t), x = softcapped<S>(logits, a.softcap);
     const S lse = log_sum_exp(x);
     a.lse.data[t] = lse_scale(x, lse);
-    rows.loss[t] = row_loss_scale(x, lse, y, a, w);
-    rows.z_part[t] = z_part_scale(lse, a.lse.data[t], a);
+    rows.loss[t] = row_loss_scale(x, lse, y, a, w) + share * abs(row_loss(x, lse, y, a, w));
+    rows.z_part[t] =
+        z_part_scale(lse, a.lse.data[t], a, columns) + share * abs(S(a.z_loss) * lse * lse);
     rows.accuracy[t] = row_accuracy(logits, y);
-    if (a.entropy) rows.entropy[t] = row_entropy_scale(x, lse);
+    if (a.entropy) rows.entropy[t] = row_entropy_scale(x, lse) + share * abs(row_entropy(x, lse));
   }
   write_results(a, rows, w);
 }

@@ -174,7 +174,9 @@ template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
   const Rows<S> z = logits(a), z_scale = logits_scale(a);
+  using std::abs;
   const auto w = cross_entropy::weighting(a, z.cols());
+  const S share = cross_entropy::rows_share<S>(a, z.cols());
   cross_entropy::RowResults<S> rows(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -184,11 +186,14 @@ void loss_scale(const Args& a) {
     const auto of = sensitivity<S>(z.row(t), y, a, w);
     a.lse.data[t] = cross_entropy::lse_scale(x, of.lse) + (of.lse_gradient * z_scale.row(t)).sum();
     rows.loss[t] = cross_entropy::row_loss_scale(x, of.lse, y, a, w) +
-                   (of.gradient.abs() * z_scale.row(t)).sum();
-    rows.z_part[t] = cross_entropy::z_part_scale(of.lse, a.lse.data[t], a);
+                   (of.gradient.abs() * z_scale.row(t)).sum() +
+                   share * abs(cross_entropy::row_loss(x, of.lse, y, a, w));
+    rows.z_part[t] = cross_entropy::z_part_scale(of.lse, a.lse.data[t], a, z.cols()) +
+                     share * abs(S(a.z_loss) * of.lse * of.lse);
     rows.accuracy[t] = is_doubtful<S>(z.row(t), z_scale.row(t), y) ? kDoubtful : 1;
     rows.entropy[t] = cross_entropy::row_entropy_scale(x, of.lse) +
-                      (of.entropy_gradient.abs() * z_scale.row(t)).sum();
+                      (of.entropy_gradient.abs() * z_scale.row(t)).sum() +
+                      share * abs(cross_entropy::row_entropy(x, of.lse));
   }
   cross_entropy::write_results(a, rows, w);
 }

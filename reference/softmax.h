@@ -6,6 +6,7 @@
 
 #include "kernels/softmax/softmax.h"
 #include "reference/eigen_view.h"
+#include "reference/row_sums.h"
 
 namespace tigon::reference::softmax {
 
@@ -34,17 +35,17 @@ void forward(const Forward<P>& a) {
 
 // y is off by the rounding of its exponent x - max, and by those of the product with log2 e and of
 // this constant (u/4) that the instruction for 2^x needs, beside those of a sum over V and of an
-// elementary function: with n = V and c0 = 16 the budget (4 sqrt(V) + c0) u S is then
-// (4 sqrt(V) + 16 + 2.25 |x - max|) u y. Where exp underflows in fp32, y is off by up to 2^-126.
+// elementary function: with n = row_sum_terms(V) and c0 = 16 the budget (4 sqrt(n) + c0) u S is
+// then (4 sqrt(n) + 16 + 2.25 |x - max|) u y. Where exp underflows in fp32, y is off by up to
+// 2^-126.
 template <class P>
 void forward_scale(const Forward<P>& a) {
-  using std::sqrt;
   using S = typename P::Elem;
   constexpr double kElementary = 16, kExponent = 2.25, kUnderflow = 0x1p-106;
   forward(a);
   for (int64_t t = 0; t < a.x.shape[0]; ++t) {
     const Row<S> x = array(a.x).row(t);
-    const S expected = S(4) * sqrt(S(double(x.size()))) + S(kElementary);
+    const S expected = S(4 * std::sqrt(row_sum_terms(x.size())) + kElementary);
     const Row<S> below = x.isInf().select(Row<S>::Zero(x.size()), largest(x) - x);
     array(a.y).row(t) =
         array(a.y).row(t) * (S(1) + S(kExponent) * below / expected) + S(kUnderflow);

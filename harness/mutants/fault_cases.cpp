@@ -69,10 +69,10 @@ std::vector<Case> FaultCases::of(const MutantResult& r, Tier tier) {
     check.passes = {r.pass};
     check.dtypes = {r.dtype};
   }
-  std::vector<Case> cases =
-      planned(check, fmt::format("{} {} {} {} {} {}", r.op, r.executor, static_cast<int>(check.tier),
-                                 fmt::join(check.implementations, ","),
-                                 sampled ? "" : r.pass.c_str(), sampled ? "" : name_of(r.dtype)));
+  std::vector<Case> cases = planned(
+      check, fmt::format("{} {} {} {} {} {}", r.op, r.executor, static_cast<int>(check.tier),
+                         fmt::join(check.implementations, ","), sampled ? "" : r.pass.c_str(),
+                         sampled ? "" : name_of(r.dtype)));
   if (sampled)
     order_by_size(r.executor, &cases);
   else

@@ -18,8 +18,8 @@ std::vector<std::string> implementations_of(const MutantResult& r, const MutantR
 // A sampled fault is tried in all passes and dtypes of its op.
 bool is_sampled(const MutantResult& r);
 
-// Faults of one pass and dtype meet the same plan, which is made once: on a GPU that takes a process
-// of its own. Thread-safe.
+// Faults of one pass and dtype meet the same plan, which is made once: on a GPU that takes a
+// process of its own. Thread-safe.
 class FaultCases {
  public:
   // The request outlives this.

@@ -52,9 +52,10 @@ std::vector<Property> gradient_properties() {
 }  // namespace
 
 OpSpec contract() {
-  const Expr loss_terms = Expr(V) + T, gradient_terms = Expr(V) + weight_terms(T, V);
+  const Expr row_terms = row_sum_terms(V), loss_terms = row_terms + T,
+             gradient_terms = row_terms + weight_terms(T, V);
   const OutputBudget loss{.reduction = loss_terms, .elementary = 16};
-  const OutputBudget lse{.reduction = V, .elementary = 16};
+  const OutputBudget lse{.reduction = row_terms, .elementary = 16};
   const OutputBudget gradient{.reduction = gradient_terms, .elementary = 24};
   return {
       .name = "cross_entropy",

@@ -158,7 +158,7 @@ std::vector<Property> row_properties(std::vector<std::string> sums_of_rows,
 OpSpec contract() {
   // The sums on the way: x w^T over H, the softmax over V, a reduced loss and dw over T. Logits and
   // their gradient are stored in the element type.
-  const Expr row_terms = Expr(H) + V, all_terms = Expr(H) + V + T;
+  const Expr row_terms = Expr(H) + row_sum_terms(V), all_terms = row_terms + T;
   const OutputBudget gradient{
       .reduction = row_terms + weight_terms(T, V), .elementary = 24, .intermediate_roundings = 1};
   const OutputBudget of_row{.reduction = row_terms, .elementary = 24, .intermediate_roundings = 1};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/ops/input_sets.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/experiment.h"
 #include "harness/spec/op_spec.h"

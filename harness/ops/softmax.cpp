@@ -4,6 +4,7 @@
 
 #include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 
@@ -79,7 +80,7 @@ OpSpec contract() {
                    .implementations = {fused<Forward>(),
                                        rounding(kForwardRoundings, naive_chain<Forward>()),
                                        rounding(kForwardRoundings, cudnn_engine<Forward>())},
-                   .budget = {{"y", {.reduction = V, .elementary = 16}}},
+                   .budget = {{"y", {.reduction = row_sum_terms(V), .elementary = 16}}},
                    .flops = 5 * Expr(T) * V,
                    .properties = {row_independence("T", kAllRowTrials | kBitwiseIfAligned),
                                   permutation("V"), padding("V", "x"),
@@ -93,7 +94,7 @@ OpSpec contract() {
                        oracle<Backward>([](auto& a) { reference::softmax::backward_scale(a); }),
                    .implementations = {fused<Backward>(), naive_chain<Backward>(),
                                        cudnn_engine<Backward>()},
-                   .budget = {{"dx", {.reduction = V}}},
+                   .budget = {{"dx", {.reduction = row_sum_terms(V)}}},
                    .flops = 4 * Expr(T) * V,
                    .inputs_from = "forward",
                    .upstream = "dy",
