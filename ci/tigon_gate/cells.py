@@ -24,6 +24,8 @@ _SHAPES = {
     "geglu/backward": [("bf16", "T=4096,F=14336")],
     "softmax/forward": [("bf16", "T=1024,V=128256"), ("bf16", "T=4096,V=32000")],
     "softmax/backward": [("bf16", "T=1024,V=128256")],
+    "log_prob/forward": [("bf16", "T=4096,V=128256"), ("bf16", "T=8192,V=32000")],
+    "log_prob/backward": [("bf16", "T=1024,V=128256")],
     "cross_entropy/forward": [("bf16", "T=4096,V=128256"), ("bf16", "T=1024,V=262144")],
     "cross_entropy/backward": [("bf16", "T=1024,V=128256")],
     "cross_entropy/forward_backward": [("bf16", "T=1024,V=128256")],

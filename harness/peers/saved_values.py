@@ -14,3 +14,7 @@ def layer_norm_saved(x, eps):
 
 def cross_entropy_saved(logits, target, ignore_index):
     return torch.logsumexp(logits.double(), -1).masked_fill(target == int(ignore_index), 0)
+
+
+def log_prob_saved(logits, target, ignore_index, temperature):
+    return cross_entropy_saved(logits.double() / temperature, target, ignore_index)

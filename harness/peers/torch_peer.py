@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The ops in eager PyTorch, as the models of Hugging Face's transformers write them.
 import torch
-from saved_values import cross_entropy_saved, layer_norm_saved, rms_norm_saved  # noqa: F401
+from saved_values import cross_entropy_saved, layer_norm_saved, log_prob_saved, rms_norm_saved  # noqa: F401
 from torch.nn import functional
 
 PACKAGE = "torch"
@@ -64,6 +64,13 @@ def geglu(a, b, approximate):
 
 def softmax(x):
     return torch.softmax(x, -1)
+
+
+def log_prob(logits, target, ignore_index, temperature):
+    """log_softmax and gather of logits in float, as trainers by reinforcement learning have it."""
+    logits, counted = logits.float(), target != int(ignore_index)
+    logp = torch.log_softmax(logits if temperature == 1 else logits / temperature, -1)
+    return logp.gather(-1, (target * counted)[:, None])[:, 0].masked_fill(~counted, 0)
 
 
 def cross_entropy(logits, target, ignore_index, label_smoothing, reduction, class_weight=None):

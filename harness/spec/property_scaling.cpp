@@ -80,9 +80,10 @@ Property scaling(std::string name, Exponents inputs, Exponents outputs, Exponent
   };
   list("", inputs);
   list("", options);
-  statement += " gives";
+  statement += outputs.empty() ? " changes nothing," : " gives";
   list("", outputs);
-  return {std::move(name), statement + " bitwise, the rest unchanged", check};
+  statement += outputs.empty() ? " bitwise" : " bitwise, the rest unchanged";
+  return {std::move(name), std::move(statement), check};
 }
 
 Property gradient_scaling(std::string gradient, const std::vector<std::string>& outputs) {

@@ -66,6 +66,8 @@ const Kind kKinds[] = {
      {&LaunchShape::lanes, &LaunchShape::cluster}},
     {"cross_entropy/forward/fused/bf16/T=3,V=4096", {&LaunchShape::cluster}},
     {"cross_entropy/backward/fused/bf16/T=3,V=32768", {&LaunchShape::cluster}},
+    {"log_prob/forward/fused/bf16/T=3,V=4096", {&LaunchShape::lanes, &LaunchShape::cluster}},
+    {"log_prob/backward/fused/bf16/T=3,V=32768", {&LaunchShape::cluster}},
     {"swiglu/forward/fused/bf16/T=3,F=4096", {&LaunchShape::lanes}},
     {"geglu/backward/fused/bf16/T=3,F=4096", {&LaunchShape::lanes}},
     {"rope/forward/fused/bf16/T=5,Q=32,K=8,D=64", {&LaunchShape::lanes}},

@@ -6,6 +6,7 @@
 
 #include "reference/cross_entropy.h"
 #include "reference/linear_cross_entropy.h"
+#include "reference/log_prob.h"
 #include "reference/rms_norm.h"
 #include "reference/rope.h"
 #include "reference/swiglu.h"
@@ -69,6 +70,15 @@ TEST(Golden, SwiGlu) {
   for (const Case& c : read_cases("swiglu", 3)) {
     run_and_expect<swiglu::Forward<F64>>(c, "swiglu", swiglu::forward<F64>);
     run_and_expect<swiglu::Backward<F64>>(c, "swiglu", swiglu::backward<F64>);
+  }
+}
+
+TEST(Golden, LogProb) {
+  for (Case c : read_cases("log_prob", 6)) {
+    run_and_expect<log_prob::Forward<F64>>(c, "log_prob", log_prob::forward<F64>);
+    for (const char* saved : {"lse", "entropy"})
+      if (c.outputs.count(saved)) c.inputs[saved] = c.outputs[saved];
+    run_and_expect<log_prob::Backward<F64>>(c, "log_prob", log_prob::backward<F64>);
   }
 }
 

@@ -40,6 +40,12 @@ def _loss(logits: Any, target: Any, **options: Any) -> Any:
     return loss.reshape(target.shape) if per_target else loss
 
 
+def _log_prob(logits: Any, target: Any, temperature: float) -> tuple[Any, Any]:
+    logp = (logits / temperature).log_softmax(-1)
+    counted = target != IGNORED
+    return logp.gather(-1, (target * counted)[..., None])[..., 0] * counted, -(logp.exp() * logp).sum(-1) * counted
+
+
 def _losses(**options: Any) -> dict[str, Problem]:
     target, rows, head = _target(31), (2, 5, 16), (31, 16)
     name = " ".join(str(v) for v in options.values())
@@ -73,5 +79,10 @@ PROBLEMS: dict[str, Problem] = {
     "rope_heads_first partial": Problem(lambda q, k: tigon.ops.rope_heads_first(q, k, COS[:1], SIN[:1]),
                                         lambda q, k: tuple(_turn(x.transpose(1, 2), COS[:1], SIN[:1]).transpose(1, 2) for x in (q, k)),
                                         ((2, 4, 5, 12), (2, 2, 5, 12))),
+    "log_prob": Problem(lambda x: tigon.ops.log_prob(x, _target(31)), lambda x: _log_prob(x, _target(31), 1.0)[0], ((2, 5, 31),)),
+    "log_prob entropy": Problem(lambda x: tigon.ops.log_prob(x, _target(31), temperature=0.7, entropy=True),
+                                lambda x: _log_prob(x, _target(31), 0.7), ((2, 5, 31),)),
+    "log_prob entropy alone": Problem(lambda x: tigon.ops.log_prob(x, _target(31), entropy=True)[1],
+                                      lambda x: _log_prob(x, _target(31), 1.0)[1], ((2, 5, 31),)),
     **_losses(), **_losses(reduction="sum"), **_losses(reduction="none"), **_losses(label_smoothing=0.1),
 }

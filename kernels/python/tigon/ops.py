@@ -116,6 +116,14 @@ def _losses(results: tuple[Tensor, ...], reduction: str, target: Tensor) -> Any:
     return shaped if len(shaped) > 1 else shaped[0]
 
 
+@_of("log_prob")
+def log_prob(logits: Tensor, target: Tensor, *, temperature: float = 1.0, ignore_index: int = -100, entropy: bool = False) -> Any:
+    """The log-probability of each target [...] under logits [..., V]; with entropy=True, a tuple of these and of the entropies."""
+    options = {"ignore_index": ignore_index, "temperature": temperature}
+    results = _function.OPS["log_prob"]((logits, target), options, ("entropy",) if entropy else ())
+    return _losses(results, "none", target)
+
+
 @_of("cross_entropy")
 def cross_entropy(logits: Tensor, target: Tensor, *, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
                   ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float = 0.0,

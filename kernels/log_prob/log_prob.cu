@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// log_prob   log-probabilities of tokens from logits [T, V] in memory, with their entropy, and the
+//            gradient of both
+//
+// Forward: a block or a cluster reads a row once and keeps the running maximum and the sums about
+// it in registers. Nothing of the length of a row is written. How a row is shared depends on its
+// length alone: its results have the same bits in every batch.
+// Backward: p comes from the saved lse, so nothing is summed, and the blocks of a row know nothing
+// of each other. The gradient may take the place of the logits.
+//
+// Bytes: T*V*elem forward, 2*T*V*elem backward.
+#include "kernels/log_prob/log_prob.h"
+
+#include <climits>
+#include <cmath>
+
+#include "kernels/device/cluster_exchange.h"
+#include "kernels/device/device_limits.h"
+#include "kernels/device/pieces.h"
+#include "kernels/log_prob/row_sums.h"
+#include "kernels/signature/checks.h"
+
+namespace tigon::log_prob {
+namespace {
+
+// Of both passes. Rows of up to kSmallRow bytes would leave most of a larger block without work.
+// With three blocks per multiprocessor one loads while others start or reduce. `cluster` blocks
+// share a row: in forward they are a cluster, because their sums are joined.
+constexpr ShapeTable<5> kShapes = {
+    .name = "log_prob",
+    .shapes = {{.lanes = 128, .blocks_per_sm = 6},
+               {.lanes = 512, .blocks_per_sm = 3},
+               {.lanes = 512, .blocks_per_sm = 3, .cluster = 2},
+               {.lanes = 512, .blocks_per_sm = 3, .cluster = 4},
+               {.lanes = 512, .blocks_per_sm = 3, .cluster = 8}},
+};
+constexpr int64_t kSmallRow = 16384;
+// A block's part of a row in bytes, while there are shapes with more blocks. Smaller parts end more
+// evenly, larger ones join less often; backward joins nothing.
+constexpr int64_t kForwardPart = 131072, kBackwardPart = 65536;
+
+constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
+
+// Blocks per multiprocessor that the registers of backward must leave room for. The entropy's
+// gradient takes more of them, and would spill.
+constexpr int blocks_of(const LaunchShape& shape, bool entropy) {
+  return entropy ? shape.blocks_per_sm * 2 / 3 : shape.blocks_per_sm;
+}
+
+// The target's column; -1 where it is no class.
+TIGON_DEVICE int column_of(int64_t target, int columns) {
+  return target >= 0 && target < columns ? static_cast<int>(target) : -1;
+}
+
+template <class P>
+TIGON_DEVICE void write_row(const Forward<P>& a, int64_t row, float logp, float lse,
+                            float entropy) {
+  store(a.logp.data + row, logp);
+  store(a.lse.data + row, lse);
+  if (a.entropy.data != nullptr) store(a.entropy.data + row, entropy);
+}
+
+// slope: log2(e) / temperature.
+template <class P, int kThreads, int kBlocks, bool kEntropy>
+TIGON_KERNEL(kThreads, kBlocks)
+forward_kernel(Forward<P> a, float slope) {
+  using T = typename P::Elem;
+  using Scratch = ExchangeScratch<RowSums, kThreads>;
+  TIGON_SHARED(Scratch, scratch, [1]);
+  const unsigned blocks = cluster_size(), rank = cluster_rank();
+  const int64_t row = blockIdx.x / blocks;
+  const int columns = static_cast<int>(a.logits.shape[1]);
+  const bool writes_row = rank == 0 && threadIdx.x == 0;
+  const int64_t target = load(a.target.data + row);
+  if (target == a.ignore_index) {
+    if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f);
+    return;
+  }
+  const T* const x = a.logits.data + row * a.logits.stride[0];  // [V]
+  const int y = column_of(target, columns);
+  const float x_y = writes_row && y >= 0 ? to_float(load(x + y)) : NAN;
+  const Slice slice = slice_of<kVec<T>>(x, columns, rank, blocks);
+  begin_exchange(scratch[0]);
+  RowSums s = sweep<kEntropy, kThreads>(x, slice, columns, rank, slope);
+  s = cluster_exchange<kThreads>(s, JoinRowSums<kEntropy>{slope}, scratch[0]);
+  if (!writes_row) return;
+  const float log_sum = logf(s.sum);
+  write_row(a, row, (x_y - s.max) / a.temperature - log_sum, s.max / a.temperature + log_sum,
+            log_sum - kLn2 * (s.moment / s.sum));
+}
+
+// The gradient of a row: that of a logit x, without what the target's has on top.
+template <bool kEntropy>
+struct RowGradient {
+  float inverse;     // 1 / temperature
+  float lse;         // NaN makes the row NaN
+  float at_target;   // g / temperature
+  float everywhere;  // -(g + h entropy) / temperature
+  float per_logp;    // -h / temperature
+  TIGON_DEVICE float operator()(float x) const {
+    const float logp = fmaf(x, inverse, -lse), p = fast_exp_flushed(logp);
+    if (!kEntropy) return p * everywhere;
+    return p == 0.0f ? 0.0f : p * fmaf(per_logp, logp, everywhere);
+  }
+};
+
+template <bool kEntropy, class P>
+TIGON_DEVICE RowGradient<kEntropy> row_gradient(const Backward<P>& a, int64_t row, int y,
+                                                float inverse) {
+  const float g = load(a.dlogp.data + row) * inverse;
+  RowGradient<kEntropy> r = {inverse, y >= 0 ? load(a.lse.data + row) : NAN, g, -g, 0.0f};
+  if constexpr (kEntropy) {
+    r.per_logp = -load(a.dentropy.data + row) * inverse;
+    r.everywhere = fmaf(r.per_logp, load(a.entropy.data + row), -g);
+  }
+  return r;
+}
+
+// Stores the gradient of the logits `f` of the columns from `column` on. y: the target's column.
+template <int kWidth, bool kEntropy, class T>
+TIGON_DEVICE void write_piece(T* dx, int column, float (&f)[kWidth],
+                              const RowGradient<kEntropy>& gradient, int y) {
+  TIGON_UNROLL
+  for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j]);
+  if (y >= column && y < column + kWidth) {
+    TIGON_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      if (column + j == y) f[j] += gradient.at_target;
+  }
+  store_piece(dx + column, f);
+}
+
+// kWidth: 1 where the rows of logits and dlogits do not start equally far from 16-byte boundaries.
+// `blocks` of them share a row.
+template <class P, int kWidth, int kThreads, int kBlocks, bool kEntropy>
+TIGON_KERNEL(kThreads, kBlocks)
+backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
+  using T = typename P::Elem;
+  const int thread = static_cast<int>(threadIdx.x), columns = static_cast<int>(a.logits.shape[1]);
+  const unsigned rank = blockIdx.x & (blocks - 1);
+  const int64_t row = blockIdx.x / blocks;
+  const T* const x = a.logits.data + row * a.logits.stride[0];  // [V]
+  T* const dx = a.dlogits.data + row * a.dlogits.stride[0];     // [V]
+  const Slice s = slice_of<kWidth>(x, columns, rank, blocks);
+  const int64_t target = load(a.target.data + row);
+  if (target == a.ignore_index) {
+    float zeros[kWidth] = {};
+    for (int left = s.last - s.first - thread; left > 0; left -= kThreads)
+      store_piece(dx + s.head + (s.last - left) * kWidth, zeros);
+    for_each_end<kThreads>(s, columns, rank, thread,
+                           [&](int column) { store(dx + column, from_float<T>(0.0f)); });
+    return;
+  }
+  const int y = column_of(target, columns);
+  const RowGradient<kEntropy> gradient = row_gradient<kEntropy>(a, row, y, inverse);
+  for (int left = s.last - s.first - thread; left > 0; left -= kBatch * kThreads) {
+    const int first = s.head + (s.last - left) * kWidth;
+    Piece<T, kWidth> batch[kBatch];
+    leave_unset(batch);
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (b * kThreads < left)
+        batch[b] = load_piece_stream<kWidth>(x + first + b * kThreads * kWidth);
+    TIGON_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      if (b * kThreads >= left) break;
+      float f[kWidth];
+      unpack_piece(batch[b], f);
+      write_piece(dx, first + b * kThreads * kWidth, f, gradient, y);
+    }
+  }
+  for_each_end<kThreads>(s, columns, rank, thread, [&](int column) {
+    float f[1] = {to_float(load(x + column))};
+    write_piece(dx, column, f, gradient, y);
+  });
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+template <class Args>
+Status check(const Args& a) {
+  const int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
+  if (rows < 0 || columns < 1) return invalid("log_prob: logits must be [T >= 0, V >= 1]");
+  if (rows > INT_MAX) return unsupported("log_prob: there may be fewer than 2^31 rows");
+  if (columns > INT_MAX) return unsupported("log_prob: the vocabulary must be below 2^31");
+  if (!has_shape(a.logits, rows, columns) || (rows > 1 && a.logits.stride[0] < columns))
+    return invalid("log_prob: rows of logits must be contiguous and must not overlap");
+  if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))
+    return invalid("log_prob: target and lse must be [T]");
+  if (is_missing(a.logits) || is_missing(a.target) || is_missing(a.lse))
+    return invalid("log_prob: logits, target and lse must not be null");
+  if (a.entropy && !has_shape(a.entropy, rows)) return invalid("log_prob: entropy must be [T]");
+  if (!(a.temperature > 0.0f) || !std::isfinite(a.temperature) ||
+      !std::isfinite(kLog2E / a.temperature))
+    return invalid("log_prob: temperature and its inverse must be finite and above 0");
+  return {};
+}
+
+template <class P>
+Status check_gradients(const Backward<P>& a) {
+  const int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
+  if (!has_shape(a.dlogits, rows, columns) || (rows > 1 && a.dlogits.stride[0] < columns))
+    return invalid("log_prob: rows of dlogits must be contiguous and must not overlap");
+  if (!has_shape(a.dlogp, rows)) return invalid("log_prob: dlogp must be [T]");
+  if (is_missing(a.dlogits) || is_missing(a.dlogp))
+    return invalid("log_prob: dlogits and dlogp must not be null");
+  if (!a.dentropy) return {};
+  if (!has_shape(a.dentropy, rows)) return invalid("log_prob: dentropy must be [T]");
+  if (is_missing(a.entropy) || !has_shape(a.entropy, rows))
+    return invalid("log_prob: the gradient of the entropy takes the entropy [T] of forward");
+  return {};
+}
+
+// Index of the shape to take: the fewest blocks whose parts of a row have at most `part` bytes. It
+// depends on the length of a row alone.
+template <class T, class CanTake>
+size_t shape_of(int64_t columns, int64_t part, const char* name, const CanTake& can_take) {
+  const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
+  size_t usual = bytes <= kSmallRow ? 0 : 1;
+  while (usual > 0 && usual + 1 < std::size(kShapes.shapes) && can_take(usual + 1) &&
+         bytes > part * kShapes.shapes[usual].cluster)
+    ++usual;
+  return chosen_shape<kShapes>(bytes / 16, usual, can_take, name);
+}
+
+bool has_blocks_for(const LaunchShape& shape, int64_t rows) {
+  return rows <= INT_MAX / shape.cluster;
+}
+
+template <class P, LaunchShape kShape, bool kEntropy>
+Status launch_forward(const Forward<P>& a, Stream stream) {
+  constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
+  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(a.logits.shape[0] * kShape.cluster)),
+                            .block = dim3(kThreads),
+                            .stream = stream,
+                            .cluster = static_cast<unsigned>(kShape.cluster)};
+  return launch(config, forward_kernel<P, kThreads, kBlocks, kEntropy>, a, kLog2E / a.temperature);
+}
+
+template <class P, LaunchShape kShape, bool kEntropy>
+Status launch_backward(const Backward<P>& a, bool by_elements, Stream stream) {
+  using T = typename P::Elem;
+  constexpr int kThreads = kShape.lanes, kBlocks = blocks_of(kShape, kEntropy);
+  const LaunchConfig config{.grid = dim3(static_cast<unsigned>(a.logits.shape[0] * kShape.cluster)),
+                            .block = dim3(kThreads),
+                            .stream = stream};
+  const auto kernel = by_elements ? backward_kernel<P, 1, kThreads, kBlocks, kEntropy>
+                                  : backward_kernel<P, kVec<T>, kThreads, kBlocks, kEntropy>;
+  return launch(config, kernel, a, 1.0f / a.temperature, static_cast<unsigned>(kShape.cluster));
+}
+
+// Some row of one starts elsewhere between two 16-byte boundaries than the other's.
+template <class A, class B>
+bool differ_in_alignment(const View<A, 2>& a, const View<B, 2>& b) {
+  const auto apart = reinterpret_cast<uintptr_t>(a.data) - reinterpret_cast<uintptr_t>(b.data);
+  const int64_t drift = (a.stride[0] - b.stride[0]) * static_cast<int64_t>(sizeof(A));
+  return apart % 16 != 0 || (a.shape[0] > 1 && drift % 16 != 0);
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  if (is_missing(a.logp) || !has_shape(a.logp, a.logits.shape[0]))
+    return invalid("log_prob: logp must be [T]");
+  const auto can_take = [&](size_t i) {
+    return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]) &&
+           has_clusters_for(kShapes.shapes[i]);
+  };
+  const size_t shape =
+      shape_of<typename P::Elem>(a.logits.shape[1], kForwardPart, "log_prob.forward", can_take);
+  return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
+    return a.entropy ? launch_forward<P, kShape, true>(a, stream)
+                     : launch_forward<P, kShape, false>(a, stream);
+  });
+}
+
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  if (const Status s = check_gradients(a); !s.ok()) return s;
+  const auto can_take = [&](size_t i) {
+    return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]);
+  };
+  const size_t shape =
+      shape_of<typename P::Elem>(a.logits.shape[1], kBackwardPart, "log_prob.backward", can_take);
+  const bool by_elements = differ_in_alignment(a.logits, a.dlogits);
+  return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
+    return a.dentropy ? launch_backward<P, kShape, true>(a, by_elements, stream)
+                      : launch_backward<P, kShape, false>(a, by_elements, stream);
+  });
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+
+}  // namespace tigon::log_prob
