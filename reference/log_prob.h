@@ -93,7 +93,8 @@ void forward_scale(const Forward<P>& a) {
       a,
       [&](int64_t t, const Row<S>& z, int64_t y) {
         const S lse = cross_entropy::log_sum_exp(z), scale = cross_entropy::lse_scale(z, lse);
-        const S logp = y >= 0 ? S(abs(z[y]) + scale) : S(0);
+        const S logp =
+            y >= 0 ? S(scale + cross_entropy::few_roundings<S>(abs(z[y]), z.size())) : S(0);
         write_row(a, t, logp, scale, a.entropy ? cross_entropy::row_entropy_scale(z, lse) : S(0));
       },
       [&](int64_t t) { write_row(a, t, S(0), S(0), S(0)); });

@@ -5,9 +5,9 @@
 
 namespace tigon::reference {
 
-// n of the budget's 4 sqrt(n) for a sum over a row: a kernel adds it in partial sums, of a warp's 32
-// lanes at least, whose roundings are independent. One chain over 128,256 columns would be off by
-// more, and so is a sum that lost a vector of them.
+// n of the budget's 4 sqrt(n) for a sum over a row: a kernel adds it in partial sums, of a warp's
+// 32 lanes at least, whose roundings are independent. One chain over 128,256 columns would be off
+// by more, and so is a sum that lost a vector of them.
 inline double row_sum_terms(int64_t columns) { return 1 + static_cast<double>(columns) / 32; }
 
 }  // namespace tigon::reference

@@ -4,6 +4,7 @@
 
 #include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/experiment.h"
 #include "harness/spec/properties.h"
@@ -132,7 +133,7 @@ constexpr double kChainRoundings = 4;
 }  // namespace
 
 OpSpec contract() {
-  const OutputBudget row{.reduction = V, .elementary = 16};
+  const OutputBudget row{.reduction = row_sum_terms(V), .elementary = 16};
   return {
       .name = "log_prob",
       .summary = kFormula,

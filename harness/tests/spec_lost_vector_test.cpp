@@ -21,8 +21,8 @@ double lse_without(const std::vector<double>& logits, int64_t row, int64_t lost)
 
 // Of the output lse of a case of two rows.
 Verdict verdict_of_losing(const char* dtype, int64_t lost) {
-  const Problem problem = make_problem(parse_case(
-      std::string("cross_entropy/forward/fused/") + dtype + "/T=2,V=128256,reduction=none"));
+  const Problem problem = make_problem(parse_case(std::string("cross_entropy/forward/fused/") +
+                                                  dtype + "/T=2,V=128256,reduction=none"));
   const auto tensor = [&](const std::string& name) -> const CaseTensor& {
     for (const CaseTensor& t : problem.tensors)
       if (t.info->name == name) return t;
