@@ -94,11 +94,13 @@ std::vector<Property> judged_together(const OptionSet& entropy) {
   options[1]["temperature"] = "0.01";
   options[2]["temperature"] = "100";
   std::vector<Property> all;
-  for (const char* inputs : {"masked", "one_nan", "invalid_targets", "certain", "easy_and_hard"})
+  for (const char* inputs : {"masked", "one_nan", "invalid_targets", "certain", "easy_and_hard"}) {
     all.push_back(on_inputs(
         inputs,
         with_options(options, {std::string("entropy_of_") + inputs,
                                "near the oracle with the entropy, at three temperatures", check})));
+    all.back().one_shape = true;
+  }
   return all;
 }
 
