@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
+#include "harness/run/check.h"
 #include "harness/run/judging/oracle.h"
 #include "harness/run/judging/runner.h"
 #include "harness/spec/registry.h"
@@ -65,6 +67,17 @@ TEST(Differentiated, what_is_left_out_of_forward_is_left_out_of_gradients) {
   const std::string at = "backward/framework/f32/T=2,H=8";
   EXPECT_NE(find(problem_of("layer_norm", at), "b"), nullptr);
   EXPECT_EQ(find(problem_of("layer_norm", at + ",w=absent,dw=absent"), "w"), nullptr);
+}
+
+TEST(Differentiated, what_it_makes_of_nan_is_its_own) {
+  problem_of("softmax", "forward/framework/f32/T=2,V=7");
+  std::set<std::string> inputs;
+  CheckRequest request;
+  request.ops = {"softmax"};
+  request.implementations = {kFramework};
+  for (const Case& c : select_cases(request)) inputs.insert(c.inputs);
+  EXPECT_EQ(inputs.count("confident"), 1u);
+  EXPECT_EQ(inputs.count("one_nan"), 0u);
 }
 
 TEST(Differentiated, another_implementation_takes_its_pass_alone) {
