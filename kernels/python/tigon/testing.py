@@ -29,7 +29,8 @@ def check(function: Callable[..., Any], op: str, *, passes: Sequence[str] | None
     """Judges a function that computes an op: each element of its results and gradients has a budget around the oracle's value.
 
     Inputs, sizes, options and layouts are those of `./tigon check`. What the function cannot do, because it has no argument
-    for an option or a tensor, is skipped. Nothing is asked of bits, as that rows do not depend on each other, nor of NaN, infinities and overflows.
+    for an option or a tensor, is skipped. Nothing is asked of bits, as that rows do not depend on each other, nor of
+    NaN, infinities and overflows. The function runs in this process, which its crash would end, too.
 
     Arguments:
         function: takes the arguments of tigon.ops.OP by name, or some of them, and returns the same.
