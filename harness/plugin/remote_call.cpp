@@ -2,9 +2,11 @@
 // One bound call in shared memory.
 #include "harness/plugin/remote_call.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "harness/run/judging/implementation_fault.h"
 #include "kernels/device/runtime.h"
@@ -27,6 +29,19 @@ DeviceRange range_of(const void* address) {
     throw ImplementationFault(Verdict::kUnsupported,
                               "not for plug-ins: its memory cannot be copied to another process");
   }
+}
+
+// The tensors of a call in their order.
+std::vector<std::pair<const TensorInfo*, Role>> tensors_of(const KernelOf& kernel) {
+  std::vector<std::pair<const TensorInfo*, Role>> all;
+  for (const TensorInfo& info : kernel.pass->tensors) all.emplace_back(&info, info.role);
+  if (kernel.before == nullptr) return all;
+  const auto has = [&](const std::string& name) {
+    return std::any_of(all.begin(), all.end(), [&](auto& t) { return t.first->name == name; });
+  };
+  for (const TensorInfo& info : kernel.before->tensors)
+    if (info.is_input() && !has(info.name)) all.emplace_back(&info, Role::kIn);
+  return all;
 }
 
 }  // namespace
@@ -75,12 +90,14 @@ uint64_t RemoteCall::Place::fingerprint(const char* memory) const {
 
 RemoteCall::RemoteCall(const KernelOf& kernel, DType policy, const Bound& bound)
     : kernel_(kernel), policy_(policy), bound_(&bound) {
-  for (const TensorInfo& info : kernel.pass->tensors) {
-    const auto found = bound.tensors.find(info.name);
-    if (found == bound.tensors.end() || found->second.data == nullptr) continue;
-    places_.push_back({info.name, info.role, found->second, place(found->second.data)});
-  }
+  for (const auto& [info, role] : tensors_of(kernel)) add(*info, role);
   if (bound.scratch.data != nullptr) scratch_at_ = place(bound.scratch.data);
+}
+
+void RemoteCall::add(const TensorInfo& info, Role role) {
+  const auto found = bound_->tensors.find(info.name);
+  if (found == bound_->tensors.end() || found->second.data == nullptr) return;
+  places_.push_back({info.name, role, found->second, place(found->second.data)});
 }
 
 // Where an address lies in the shared memory; its allocation gets a place if it has none.
@@ -98,10 +115,10 @@ size_t RemoteCall::place(const void* address) {
 
 worker::SharedCall RemoteCall::call() const {
   worker::SharedCall call;
-  for (const TensorInfo& info : kernel_.pass->tensors) {
+  for (const auto& [info, role] : tensors_of(kernel_)) {
     auto& tensor = call.tensors.emplace_back();
     for (const Place& p : places_)
-      if (p.name == info.name)
+      if (p.name == info->name)
         tensor = {p.at, static_cast<int32_t>(p.ref.dtype), p.ref.shape, p.ref.stride};
   }
   int32_t index = 0;

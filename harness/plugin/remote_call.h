@@ -16,6 +16,7 @@ namespace tigon::plugin {
 struct KernelOf {
   const OpSpec* op = nullptr;
   const Pass* pass = nullptr;
+  const Pass* before = nullptr;      // whose inputs it takes, too, behind its own tensors
   std::map<DType, size_t> ops = {};  // which of the library's, by policy
 };
 
@@ -71,6 +72,7 @@ class RemoteCall {
     void* data = nullptr;
     size_t bytes = 0, at = 0;
   };
+  void add(const TensorInfo& info, Role role);
   size_t place(const void* address);
   std::string name_of(const Region& region) const;
 

@@ -58,8 +58,7 @@ class Adder {
     const DType policy = policy_of(*found.kernel.op, op.at("dtype"));
     found.kernel.ops[policy] = index;
     found.added.policies.push_back(policy);
-    // What a chain of primitives stores on the way, as its author declares it; only programs may.
-    if (is_program(path_)) found.added.element_roundings = op.value("roundings", 0);
+    if (is_program(path_)) take_facts(op, &found);
   }
 
   void add_all(UsedPlugin* used) {
@@ -82,6 +81,15 @@ class Adder {
     KernelOf kernel;
     Implementation added;
   };
+
+  // What only a program may declare: what a chain of primitives stores on the way, and that its
+  // framework makes its gradients.
+  static void take_facts(const Json& op, Found* found) {
+    found->added.element_roundings = op.value("roundings", 0);
+    found->added.is_differentiated = op.value("differentiated", false);
+    if (found->added.is_differentiated)
+      found->kernel.before = find_pass(*found->kernel.op, "forward");
+  }
 
   [[noreturn]] void fail(const std::string& what) const {
     throw UsageError(fmt::format("--impl-from {}: {}: {}", path_, text_, what));

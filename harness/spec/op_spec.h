@@ -76,6 +76,9 @@ struct Implementation {
   // Error of a library's elementary functions beyond c0, in u_acc. 0 for a fused kernel; declared
   // where a baseline calls functions whose inside is not known.
   Expr elementary = 0;
+  // Its framework makes its gradients: forward keeps nothing for them, and their pass takes
+  // forward's inputs in place of what would be kept.
+  bool is_differentiated = false;
   // Runs on a stream of its own and returns when the work is done, e.g. in another process.
   bool on_own_stream = false;
   // Why this program does not have it and the cure, and what `run` says then; empty where it has.

@@ -96,10 +96,9 @@ Factors factors_of(const OpSpec& op, const Pass& pass, const Implementation& imp
     f.axes.emplace_back(plan.axis.symbol, sizes_of(plan, request, tiny ? plan.tiny : plan.check));
   for (const OptionSet& set : op.option_sets)
     if (auto options = options_for(pass, set)) f.options.push_back(std::move(*options));
-  // What a library makes of NaN is its own.
   for (const InputSet& set : op.inputs)
     if (f.inputs.empty() ||
-        (input_set_applies(pass, set, op.inputs.front()) && !(set.nonfinite && is_library(impl))))
+        (input_set_applies(pass, set, op.inputs.front()) && is_judged_on(impl, set)))
       f.inputs.push_back(set);
   if (has_strided(pass)) f.layouts.emplace_back(0, 0, 3);
   return f;

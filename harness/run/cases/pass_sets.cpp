@@ -31,4 +31,8 @@ bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& pl
   });
 }
 
+bool is_judged_on(const Implementation& implementation, const InputSet& set) {
+  return !set.nonfinite || !(is_library(implementation) || implementation.is_differentiated);
+}
+
 }  // namespace tigon

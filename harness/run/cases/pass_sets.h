@@ -15,4 +15,8 @@ std::optional<OptionSet> options_for(const Pass& pass, const OptionSet& set);
 // the default?
 bool input_set_applies(const Pass& pass, const InputSet& set, const InputSet& plain);
 
+// Is an implementation judged on an input set? What a library or a framework makes of NaN is its
+// own.
+bool is_judged_on(const Implementation& implementation, const InputSet& set);
+
 }  // namespace tigon

@@ -66,6 +66,7 @@ class Plan {
   // The cases of one implementation and dtype.
   void add(const Implementation& impl, DType dtype, std::vector<Case>* cases) {
     const Pass& pass = *chosen_.pass;
+    impl_ = &impl;
     base_ = plain_case(chosen_, impl.name, dtype, request_);
     seen_.clear();
     if (request_.tier == Tier::kSweep || request_.tier == Tier::kHuge)
@@ -85,7 +86,7 @@ class Plan {
       if (const auto options = options_for(pass, set))
         for (const Shape& shape : small) push(shape, *options, base_.inputs, cases);
     for (const InputSet& set : op_.inputs)
-      if (input_set_applies(pass, set, op_.inputs.front()) && !(set.nonfinite && is_library(impl)))
+      if (input_set_applies(pass, set, op_.inputs.front()) && is_judged_on(impl, set))
         for (const Shape& shape : small) push(shape, {}, set.name, cases);
     add_layouts(pass, small.back(), cases);
     add_layouts(pass, in_vectors(small.back()), cases);
@@ -181,7 +182,8 @@ class Plan {
     for (const OptionSet& set : op_.option_sets)
       if (const auto options = options_for(pass, set)) in_turn(*options, plain.inputs);
     for (const InputSet& set : op_.inputs)
-      if (input_set_applies(pass, set, op_.inputs.front())) in_turn({}, set.name);
+      if (input_set_applies(pass, set, op_.inputs.front()) && is_judged_on(*impl_, set))
+        in_turn({}, set.name);
   }
 
   // Every launch shape of the pass at its shortest and its longest row, the tensors aligned and
@@ -299,6 +301,7 @@ class Plan {
   const OpSpec& op_;
   const CheckRequest& request_;
   const bool launches_;
+  const Implementation* impl_ = nullptr;  // whose cases are added
   Case base_;
   std::set<std::string> seen_;
 };

@@ -83,7 +83,7 @@ Case random_case(const OpSpec& op, const std::vector<const Pass*>& passes, const
   c.options = options_for(pass, dice.pick(op.option_sets)).value_or(OptionSet{});
   if (!options_fit(op, pass, c)) c.options.clear();
   const InputSet& set = dice.pick(op.inputs);
-  c.inputs = set.nonfinite && is_library(kernel) ? op.inputs.front().name : set.name;
+  c.inputs = is_judged_on(kernel, set) ? set.name : op.inputs.front().name;
   if (dice.below(2) == 1) c.shift = static_cast<int>(dice.below(kShifts));
   if (dice.below(4) == 0) c.skew = 1;
   if (has_strided(pass) && dice.below(4) == 0) c.gap = static_cast<int>(dice.below(kShifts));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "harness/run/inputs/inputs.h"
@@ -98,19 +99,44 @@ Problem look_up(const Case& c) {
   return problem;
 }
 
+bool has(const Problem& problem, const std::string& name) {
+  return std::any_of(problem.tensors.begin(), problem.tensors.end(),
+                     [&](const CaseTensor& t) { return t.info->name == name; });
+}
+
+// Of an implementation whose framework makes its gradients nothing is judged that forward keeps,
+// and each of its passes takes what forward takes.
+void differentiate(Problem* problem, const Values& given) {
+  const Pass& forward = *find_pass(*problem->op, "forward");
+  for (CaseTensor& t : problem->tensors)
+    for (const TensorInfo& info : forward.tensors)
+      if (info.role == Role::kSaved && info.name == t.info->name) t.is_output = false;
+  const Binding values = binding_of(problem->c, *problem->op, forward);
+  for (CaseTensor& t : tensors_of(problem->c, *problem->op, forward, values, given)) {
+    if (!t.is_input || has(*problem, t.info->name)) continue;
+    t.is_output = false;
+    problem->tensors.push_back(std::move(t));
+  }
+}
+
+// Its tensors; inputs that are given are taken as they are.
+Problem problem_of(const Case& c, const Values& given) {
+  Problem problem = look_up(c);
+  problem.tensors = tensors_of(c, *problem.op, *problem.pass, problem.binding, given);
+  if (problem.implementation->is_differentiated) differentiate(&problem, given);
+  return problem;
+}
+
 }  // namespace
 
 Problem make_problem(const Case& c) {
-  Problem problem = look_up(c);
-  problem.tensors = tensors_of(c, *problem.op, *problem.pass, problem.binding);
+  Problem problem = problem_of(c, {});
   if (!problem.pass->inputs_from.empty()) take_saved(&problem, {});
   return problem;
 }
 
 Problem make_problem(const Case& c, const std::map<std::string, std::vector<double>>& inputs) {
-  Problem problem = look_up(c);
-  problem.tensors = tensors_of(c, *problem.op, *problem.pass, problem.binding, inputs);
-  return problem;
+  return problem_of(c, inputs);
 }
 
 void take_saved(Problem* problem, const OptionSet& options) {

@@ -8,7 +8,7 @@ import re
 import unittest
 
 PAGE = pathlib.Path(__file__).parents[1] / "README.md"
-OPS, MODEL = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+OPS, MODEL, CHECK = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
 
 
 class ReadmeTest(unittest.TestCase):
@@ -24,6 +24,9 @@ class ReadmeTest(unittest.TestCase):
             exec(MODEL, names)
         self.assertEqual(len(printed.getvalue().splitlines()), 4)
         self.assertLess(names["loss"].item(), 4)  # of ln 256 = 5.5
+
+    def test_a_function_is_judged(self):
+        exec(CHECK, {})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 tigon.ops.rms_norm(x, w)                   torch tensors on a CPU or a GPU, with gradients; needs torch
 tigon.patch(model)                         a torch model's norms, gated MLPs and loss by these ops; tigon.unpatch(model)
+tigon.testing.check(f, op="rms_norm")      Tigon's judge for functions, tigon.testing.verify_model(model) for a patched model
 tigon.run("rms_norm.forward", x=x, w=w)    NumPy arrays; needs NumPy
 tigon.describe("rms_norm.forward")         formula, tensors and options of an op
 tigon.build_info()                         what this package was built for
@@ -16,13 +17,13 @@ from ._numpy import describe, run
 if TYPE_CHECKING:
     from ._patch.model import patch, unpatch
 
-__all__ = ["build_info", "describe", "ops", "patch", "run", "unpatch"]
+__all__ = ["build_info", "describe", "ops", "patch", "run", "testing", "unpatch"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ops":
+    if name in ("ops", "testing"):
         importlib.import_module("._torch", __name__)  # it says what is missing where there is no torch
-        return importlib.import_module(".ops", __name__)
+        return importlib.import_module(f".{name}", __name__)
     if name in ("patch", "unpatch"):
         importlib.import_module("._torch", __name__)
         return getattr(importlib.import_module("._patch.model", __name__), name)

@@ -5,17 +5,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import nn
 
 from .._patch.model import patch, unpatch
 from .._patch.report import Report
-from .steps import Step, batch, difference, distance, errors, same_bits, step
+from .steps import TOLERANCE, WORSE, Step, batch, difference, how_much_worse, is_as_exact, same_bits, step
 from .tiny import tiny_models
 
-TOLERANCE = 1e-4  # float32: sums in another order, through all layers
-# bfloat16: two runs of one model whose roundings differ are that far apart by chance.
-WORSE = 1.5
 SEEDS = range(1, 17)
 SAME, DIFFERENT, NOT_TRIED = "same", "DIFFERENT", "not tried"
 
@@ -72,7 +68,7 @@ def _compare(family: str, model: nn.Module, given: dict[str, Any], want: Step) -
     result.apart, where = difference(want, got)
     unpatch(model)
     is_near = result.apart <= TOLERANCE
-    if not is_near and not _is_as_exact(model, given, want, got):
+    if not is_near and not is_as_exact(model, given, want, got):
         result.verdict, result.why = DIFFERENT, f"{where} differs by {result.apart:.1e}"
     elif not same_bits(want, step(model, given)):
         result.verdict, result.why = DIFFERENT, "unpatched it is not what it was"
@@ -80,16 +76,6 @@ def _compare(family: str, model: nn.Module, given: dict[str, Any], want: Step) -
         result.why = "" if is_near else "float32 itself is as far from float64"
         _compare_bf16(result, model)
     return result
-
-
-def _is_as_exact(model: nn.Module, given: dict[str, Any], want: Step, got: Step) -> bool:
-    """Whether each tensor is as near to the model in float64 as the model's own in float32 is."""
-    try:
-        exact = step(copy.deepcopy(model).double(), given)
-    except Exception:  # noqa: BLE001 - it does not run in float64
-        return False
-    own, ours = errors(exact, want), errors(exact, got)
-    return all(ours[n] <= WORSE * own[n] + TOLERANCE for n in exact)
 
 
 def _reasons(report: Report) -> dict[str, int]:
@@ -120,14 +106,7 @@ def _compare_bf16(result: Result, model: nn.Module) -> None:
 
 
 def _how_much_worse(exact: nn.Module, rounded: nn.Module, seeds: Sequence[int]) -> float:
-    """The error of the patched model's gradients over that of the model's own, each the lower quartile of some batches."""
-    given = [batch(rounded, seed) for seed in seeds]
-    want = [step(exact, one) for one in given]
-
-    def error() -> float:
-        return sorted(distance(w, step(rounded, one)) for w, one in zip(want, given))[len(given) // 4]
-    plain = error()
-    patch(rounded)
-    patched = error()
-    unpatch(rounded)
-    return patched / max(plain, torch.finfo(torch.bfloat16).eps)
+    """Of the model in bfloat16, on batches of these seeds."""
+    patched = copy.deepcopy(rounded)
+    patch(patched)
+    return how_much_worse(exact, rounded, patched, [batch(rounded, seed) for seed in seeds])

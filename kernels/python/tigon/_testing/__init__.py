@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tigon.testing: the judge of Tigon for functions in Python, and a patched model against its unpatched twin.
+
+program.py    where the judge is, a program, and what it says of a run
+bridge.py     the judge's worker protocol, spoken by the process that has the function
+function.py   somebody's function: arguments by name, results that fit
+passes.py     the function as the passes of an op, gradients by autograd
+report.py     what came of it
+model.py      a patched model and its twin
+"""
