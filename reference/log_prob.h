@@ -61,6 +61,13 @@ Row<S> times_log_p(const Row<S>& x, const Row<S>& p, const Row<S>& log_p) {
   return (p == S(0)).select(Row<S>::Zero(p.size()), x * log_p);
 }
 
+// log p from a saved lse, whose rounding must not make p more than 1.
+template <class S>
+Row<S> log_p_of(const Row<S>& z, const S& lse) {
+  const Row<S> log_p = z - lse;
+  return (log_p > S(0)).select(Row<S>::Zero(z.size()), log_p);
+}
+
 template <class P>
 void backward(const Backward<P>& a) {
   using S = typename P::Elem;
@@ -73,10 +80,10 @@ void backward(const Backward<P>& a) {
           dx.setConstant(S(std::numeric_limits<double>::quiet_NaN()));
           return;
         }
-        const Row<S> p = probabilities(z, lse);
+        const Row<S> log_p = log_p_of(z, lse), p = log_p.exp();
         Row<S> dz = -g * p;
         if (a.dentropy)
-          dz -= a.dentropy.data[t] * (times_log_p<S>(p, p, z - lse) + p * S(a.entropy.data[t]));
+          dz -= a.dentropy.data[t] * (times_log_p<S>(p, p, log_p) + p * S(a.entropy.data[t]));
         dz[y] += g;
         dx = dz / S(a.temperature);
       },
@@ -104,13 +111,15 @@ void forward_scale(const Forward<P>& a) {
 // in the inverse temperature and its product, of z - lse, and of the product with log2 e and of
 // this constant (u/4) that the instruction for 2^x needs. With n = 1 and c0 = 24 the budget
 // (4 sqrt(n) + c0) u S is then (28 + 4.25 |z| + 2.25 |lse|) u p. Where exp underflows in fp32, p is
-// off by up to 2^-126.
+// off by up to 2^-126, and where the exponent is off by more than 1, p is anything up to 1.
 template <class S>
 Row<S> probability_scale(const Row<S>& z, const S& lse) {
   using std::abs;
-  constexpr double kExpected = 4 + 24, kUnderflow = 0x1p-106;
+  constexpr double kExpected = 4 + 24, kUnderflow = 0x1p-106, kUnit = 0x1p24;  // 1 / u
   const Row<S> exponent = S(4.25) * finite_abs(z) + S(2.25) * abs(lse);
-  return probabilities(z, lse) * (S(1) + exponent / S(kExpected)) + S(kUnderflow);
+  const Row<S> unknown = Row<S>::Constant(z.size(), S(kUnit / kExpected));
+  return log_p_of(z, lse).exp() * (S(1) + exponent / S(kExpected)) + S(kUnderflow) +
+         (exponent > S(kUnit)).select(unknown, Row<S>::Zero(z.size()));
 }
 
 template <class P>

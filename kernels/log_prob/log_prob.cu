@@ -98,7 +98,8 @@ struct RowGradient {
   float everywhere;  // -(g + h entropy) / temperature
   float per_logp;    // -h / temperature
   TIGON_DEVICE float operator()(float x) const {
-    const float logp = fmaf(x, inverse, -lse), p = fast_exp_flushed(logp);
+    const float rounded = fmaf(x, inverse, -lse);  // above 0 where lse was rounded down
+    const float logp = rounded > 0.0f ? 0.0f : rounded, p = fast_exp_flushed(logp);
     if (!kEntropy) return p * everywhere;
     return p == 0.0f ? 0.0f : p * fmaf(per_logp, logp, everywhere);
   }
