@@ -24,12 +24,14 @@ inline std::vector<InputSet> gated_inputs(
   return sets;
 }
 
+inline const OptionSet kMultiplied = {{"gate_multiplier", "0.5"}};
+
 // Each layout and multiplier alone, and all at once.
 inline std::vector<OptionSet> gated_option_sets() {
   return {{},
           {{"layout", "gate_first"}},
           {{"layout", "up_first"}},
-          {{"gate_multiplier", "0.5"}},
+          kMultiplied,
           {{"down_multiplier", "3"}},
           {{"layout", "up_first"}, {"gate_multiplier", "0.875"}, {"down_multiplier", "0.25"}}};
 }

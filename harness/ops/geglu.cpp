@@ -16,9 +16,11 @@ Property of_both(Property property) {
 
 constexpr double kLargest = 1.6e38;  // a float holds its product with every gate_multiplier below
 
+const OptionSet kExact = {{"approximate", "none"}};
+
 std::vector<OptionSet> option_sets() {
   std::vector<OptionSet> sets = gated_option_sets();
-  sets.push_back({{"approximate", "none"}});
+  sets.push_back(kExact);
   sets.push_back({{"approximate", "none"}, {"layout", "gate_first"}, {"gate_multiplier", "2"}});
   return sets;
 }
@@ -46,6 +48,7 @@ OpSpec contract() {
                 .model_size = ModelSize::kIntermediate}},
       .inputs = gated_inputs(kLargest),
       .option_sets = option_sets(),
+      .further_options = {kMultiplied, kExact, together(kExact, kMultiplied)},
       .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {

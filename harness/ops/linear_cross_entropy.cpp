@@ -72,9 +72,16 @@ void underflow(const Args& a) {
         column_norms(reference::Rows<double>::Ones(x.rows(), 1).eval())[0]);
 }
 
-OptionSet together(OptionSet options, const OptionSet& more) {
-  options.insert(more.begin(), more.end());
-  return options;
+const OptionSet kByColumns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
+const OptionSet kWithBias = {{"bias", "given"}, {"dbias", "given"}};
+
+// Each form of the loss in rows and in columns, chunks that are summed, and rows that are gathered.
+std::vector<OptionSet> forms() {
+  std::vector<OptionSet> forms = loss_forms();
+  for (const OptionSet& form : loss_forms()) forms.push_back(together(kByColumns, form));
+  forms.push_back(together(kByColumns, kWithBias));
+  forms.push_back(together({{"max_valid_rows", "1000"}, {"logits_bytes", "2600"}}, kWithBias));
+  return forms;
 }
 
 std::vector<OptionSet> option_sets() {
@@ -90,15 +97,14 @@ std::vector<OptionSet> option_sets() {
       with_results({{"logits_bytes", "2600"}, {"class_weight", "given"}, {"reduction", "none"}}));
   sets.push_back(
       with_results({{"class_weight", "given"}, {"z_loss", "0.01"}, {"normaliser", "given"}}));
-  const OptionSet by_columns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
-  sets.push_back(by_columns);
+  sets.push_back(kByColumns);
   // No memory of dw that holds logits: many chunks in the scratch, or the first of fewer columns.
   const OptionSet to_accum = {
       {"dw", "absent"}, {"dw_accum", "given"}, {"bias", "given"}, {"dbias", "given"}};
-  sets.push_back(together(by_columns, to_accum));
+  sets.push_back(together(kByColumns, to_accum));
   sets.push_back(together({{"split", "vocabulary"}, {"logits_bytes", "3200"}}, to_accum));
   sets.push_back(
-      together(by_columns, {{"label_smoothing", "0.1"}, {"z_loss", "0.01"}, {"softcap", "10"}}));
+      together(kByColumns, {{"label_smoothing", "0.1"}, {"z_loss", "0.01"}, {"softcap", "10"}}));
   sets.push_back(together(
       with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}}),
       {{"split", "vocabulary"}, {"logits_bytes", "3200"}}));
@@ -108,10 +114,9 @@ std::vector<OptionSet> option_sets() {
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
-  const OptionSet with_bias = {{"bias", "given"}, {"dbias", "given"}};
-  sets.push_back(with_bias);
-  sets.push_back(together(with_bias, {{"logits_bytes", "2600"}, {"softcap", "5"}}));
-  sets.push_back(together(with_bias, {{"dx", "absent"}, {"dw", "absent"}}));
+  sets.push_back(kWithBias);
+  sets.push_back(together(kWithBias, {{"logits_bytes", "2600"}, {"softcap", "5"}}));
+  sets.push_back(together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}}));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     sets.push_back({{"dw", "absent"}, {to, "given"}});
     sets.push_back({{"dw", "absent"}, {to, "given"}, {"logits_bytes", "2600"}});
@@ -195,8 +200,10 @@ OpSpec contract() {
                 .host_sweep = {1024, 4096},
                 .huge = {64},
                 .model_size = ModelSize::kVocabulary}},
+      .further_shapes = {{{"T", 1100}, {"H", 8}, {"V", 9}}},  // more rows than a block has threads
       .inputs = inputs(),
       .option_sets = option_sets(),
+      .further_options = forms(),
       // Chunks of 65,536 rows (f32: 32,768), so that a launch on as many is one of the same
       // products.
       .huge_options = {{"reduction", "none"}, {"logits_bytes", "8388608"}},

@@ -47,6 +47,11 @@ inline std::vector<OptionSet> loss_option_sets() {
                         {"ignore_index", "0"}})};
 }
 
+// Those that take another form of the kernels (kernels/loss/forms.h).
+inline std::vector<OptionSet> loss_forms() {
+  return {{{"softcap", "5"}}, with_results({{"class_weight", "given"}, {"z_loss", "0.01"}})};
+}
+
 // Sets that differ in the targets, on top of the plans of the default set. The upstream gradient is
 // never one: a kernel that forgets it must show.
 inline std::vector<InputSet> loss_input_sets(const Axis& classes, std::vector<InputPlan> defaults) {

@@ -3,7 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
-#include "kernels/signature/signature.h"
+#include "harness/spec/op_spec.h"
 #include "reference/row_sums.h"
 
 namespace tigon {

@@ -47,6 +47,7 @@ OpSpec contract() {
                 .model_size = ModelSize::kIntermediate}},
       .inputs = gated_inputs(),
       .option_sets = gated_option_sets(),
+      .further_options = {kMultiplied},
       .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {

@@ -19,6 +19,7 @@ void executor_reset() {}
 std::vector<Finding> executor_findings() { return {}; }
 std::vector<KernelTrace> executor_counters() { return {}; }
 std::vector<KernelTrace> executor_line_counters() { return {}; }
+void executor_set_run(bool) {}
 std::vector<std::string> executor_take_launched() { return {}; }
 std::map<std::string, std::string> executor_kernels() { return {}; }
 std::vector<Writer> executor_writers(const std::vector<const void*>& addresses) {

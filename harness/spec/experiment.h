@@ -33,6 +33,7 @@ struct Call {
   // output takes.
   std::map<std::string, int> shift = {}, gap = {};
   std::map<std::string, std::string> memory_of = {};
+  int skew = 0;  // of the case: elements by which each tensor is off more than the one before it
 };
 
 // The promise is broken: one line that names an element and both values.

@@ -124,6 +124,12 @@ struct OutputBudget {
 // or, where they are on request, given (value "given").
 using OptionSet = std::map<std::string, std::string>;
 
+// Both; of an option in both the first.
+inline OptionSet together(OptionSet options, const OptionSet& more) {
+  options.insert(more.begin(), more.end());
+  return options;
+}
+
 inline bool is_left_out(const TensorInfo& tensor, const OptionSet& options) {
   const auto found = options.find(tensor.name);
   if (!tensor.is_optional) return false;
@@ -232,7 +238,10 @@ struct OpSpec {
   std::vector<std::map<std::string, int64_t>> further_shapes = {};
   std::vector<InputSet> inputs;        // the first is the default
   std::vector<OptionSet> option_sets;  // the first is the default: {}
-  OptionSet huge_options = {};         // of large cases; an output may not be a sum of all rows
+  // Of the option sets' values those with which a kernel takes another path: met by every input set
+  // and layout on each launch path of short rows.
+  std::vector<OptionSet> further_options = {};
+  OptionSet huge_options = {};  // of large cases; an output may not be a sum of all rows
   std::vector<DType> policies;
   std::vector<Pass> passes;
 };

@@ -8,6 +8,7 @@
 
 #include "harness/run/cases/launch_shapes.h"
 #include "harness/run/executor.h"
+#include "harness/run/judging/launches.h"
 #include "harness/run/judging/runner.h"
 
 namespace tigon {
@@ -21,27 +22,85 @@ CheckResult result_of(const std::string& id, std::vector<std::string> kernels) {
   return r;
 }
 
+// Launchers of a pass with one path for tensors that are aligned, one for others, and one for a
+// launch table.
+std::vector<std::string> launches(const Case& c) {
+  const std::string type = c.dtype == DType::kF32 ? "float" : "bf16";
+  const std::string width = c.dtype == DType::kF32 ? "4" : "8";
+  if (c.launch != 0) return {"k<" + type + ", " + width + ", 512>"};
+  const bool aligned = c.shift == 0 && c.skew == 0 && c.gap % 16 == 0;
+  return {"k<" + type + ", " + (aligned ? width : "1") + ", 128>"};
+}
+
+const std::map<std::string, std::string> kKernels = {{"k<float, 4, 128>", "kernels/a.cu"},
+                                                     {"k<bf16, 8, 128>", "kernels/a.cu"},
+                                                     {"k<bf16, 1, 128>", "kernels/a.cu"},
+                                                     {"k<bf16, 8, 512>", "kernels/a.cu"},
+                                                     {"other<float>", "kernels/b.cu"}};
+
+bool has(const std::vector<std::string>& pairs, const std::string& pair) {
+  return std::find(pairs.begin(), pairs.end(), pair) != pairs.end();
+}
+
+TEST(Coverage, a_path_is_a_kernel_whatever_the_element_type) {
+  EXPECT_EQ(path_of("k<Policy<bf16, float>, 8, 256>"), "k<*, vectors, 256>");
+  EXPECT_EQ(path_of("k<Policy<float, float>, 4, 256>"), "k<*, vectors, 256>");
+  EXPECT_EQ(path_of("k<Policy<f16, float>, 1, 8>"), "k<*, 1, 8>");
+  EXPECT_EQ(path_of("s<P<(A)0, false>, Args<Policy<bf16, float> >, 8, 128>"),
+            "s<P<(A)0, false>, Args<*>, vectors, 128>");
+}
+
 TEST(Coverage, counts_kernels_and_pairs) {
-  Coverage coverage({{"k<Policy<bf16, float>, 8>", "kernels/a.cu"},
-                     {"k<Policy<f16, float>, 8>", "kernels/a.cu"},
-                     {"k<Policy<f16, float>, 1>", "kernels/a.cu"},
-                     {"other<float>", "kernels/b.cu"}});
+  Coverage coverage(kKernels, launches);
   const std::string id = "rms_norm/forward/fused/bf16/T=1,H=8";
-  coverage.add(result_of(id, {"k<Policy<bf16, float>, 8>", "of_no_kernel_file<float>"}));
-  coverage.add(result_of(id + ",inputs=offset,gap=3", {"k<Policy<f16, float>, 1>"}));
-  coverage.add(result_of("rms_norm/forward/naive/bf16/T=1,H=8", {"k<Policy<f16, float>, 8>"}));
+  coverage.add(result_of(id, {"k<bf16, 8, 128>", "of_no_kernel_file<float>"}));
+  coverage.add(result_of(id + ",inputs=offset,skew=1", {"k<bf16, 1, 128>"}));
+  coverage.add(result_of("rms_norm/forward/naive/bf16/T=1,H=8", {"k<float, 4, 128>"}));
   const auto rows = coverage.rows();
   ASSERT_EQ(rows.size(), 1u) << "a file of which nothing was launched has no row";
   const Coverage::Row& row = rows.front();
   EXPECT_EQ(row.file, "kernels/a.cu");
-  EXPECT_EQ(row.kernels, 3u);
-  EXPECT_EQ(row.missing, std::vector<std::string>{"k<Policy<f16, float>, 8>"});
-  EXPECT_EQ(row.paths, 2u) << "whatever the element type";
-  // Each path with inputs=normal, inputs=offset and gap.
-  EXPECT_EQ(row.pairs, 6u);
-  EXPECT_EQ(row.met, 3u);
-  const std::string open = "rms_norm forward k<*, 8>: gap";
-  EXPECT_NE(std::find(row.open.begin(), row.open.end(), open), row.open.end());
+  EXPECT_EQ(row.kernels, 4u);
+  EXPECT_EQ(row.missing, (std::vector<std::string>{"k<bf16, 8, 512>", "k<float, 4, 128>"}));
+  EXPECT_EQ(row.paths, 3u);
+  EXPECT_EQ(row.met, 3u) << "inputs=normal of one path, inputs=offset and skew of the other";
+  EXPECT_EQ(row.pairs, row.met + row.open.size());
+  EXPECT_TRUE(has(row.open, "rms_norm forward k<*, vectors, 128>: inputs=offset"));
+  EXPECT_TRUE(has(row.open, "rms_norm forward k<*, 1, 128>: casting=gemma"));
+}
+
+// What a launcher never does is not asked for, and is said with the rule.
+TEST(Coverage, rules_out_what_no_launch_can_meet) {
+  Coverage coverage(kKernels, launches);
+  const std::string id = "rms_norm/forward/fused/bf16/T=1,H=8";
+  coverage.add(result_of(id, {"k<bf16, 8, 128>"}));
+  coverage.add(result_of(id + ",launch=1", {"k<bf16, 8, 512>"}));
+  const Coverage::Row row = coverage.rows().front();
+  const auto ruled_out = [&](const std::string& rule, const std::string& pair) {
+    const auto found = row.ruled_out.find(rule);
+    return found != row.ruled_out.end() && has(found->second, "rms_norm forward " + pair);
+  };
+  const std::string no_launch = "no launch with it takes the path",
+                    by_table = "only a launch table chooses the path";
+  EXPECT_TRUE(ruled_out(no_launch, "k<*, vectors, 128>: skew"));
+  EXPECT_TRUE(ruled_out(by_table, "k<*, vectors, 512>: inputs=offset"));
+  EXPECT_TRUE(has(row.open, "rms_norm forward k<*, vectors, 128>: gap")) << "a whole vector apart";
+  EXPECT_TRUE(has(row.open, "rms_norm forward k<*, vectors, 512>: casting=gemma"));
+}
+
+TEST(Coverage, a_launch_that_is_asked_for_is_the_one_that_runs) {
+  if (on_gpu()) return;  // nothing is known there
+  for (const char* id :
+       {"rms_norm/backward/fused/f32/T=3,H=1024", "swiglu/forward/fused/bf16/T=3,F=33,skew=1",
+        "cross_entropy/forward_backward/fused/f16/T=2,V=50,softcap=5,gap=3",
+        "linear_cross_entropy/forward_backward/fused/bf16/T=5,H=8,V=33,"
+        "logits_bytes=200,split=vocabulary",
+        "rms_norm/backward/fused/f32/T=2,H=1024,launch=1"}) {
+    bool fatal = false;
+    const CheckResult r = run_case(parse_case(id), "", &fatal);
+    ASSERT_EQ(r.verdict, Verdict::kPassed) << r.reason;
+    EXPECT_EQ(launches_of(parse_case(id)), r.kernels) << id;
+  }
 }
 
 TEST(Coverage, a_case_names_the_kernels_that_it_launched) {

@@ -141,6 +141,7 @@ Status run_grid(const LaunchShape& shape, const Invocation& invocation) {
   const uint64_t blocks = volume(shape.grid);
   if (blocks == 0) return {};
   note_launch(invocation.kernel);
+  if (!config().run) return {};
   const std::lock_guard lock(one_launch_at_a_time);
   Launch l{shape, invocation, ++launches, blocks / shape.cluster, config()};
   const size_t before = findings();

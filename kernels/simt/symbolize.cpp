@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -87,10 +88,10 @@ SourceLine parse(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.substr(0, 2) == "??") return s;
   s.line = static_cast<unsigned>(strtoul(std::string(text.substr(colon + 1)).c_str(), nullptr, 10));
-  std::string_view file = text.substr(0, colon);
+  // A cache of compilations may have made the path one from the folder of the build.
+  s.file = std::filesystem::path(text.substr(0, colon)).lexically_normal().string();
   const std::string_view root = source_root();
-  if (!root.empty() && file.substr(0, root.size()) == root) file.remove_prefix(root.size());
-  s.file = file;
+  if (!root.empty() && s.file.starts_with(root)) s.file.erase(0, root.size());
   return s;
 }
 

@@ -16,6 +16,7 @@
 #include "harness/cli/options/case_pattern.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/suite.h"
+#include "harness/cli/text/coverage_table.h"
 #include "harness/cli/text/failure.h"
 #include "harness/cli/text/left_out.h"
 #include "harness/cli/text/terminal.h"
@@ -23,6 +24,7 @@
 #include "harness/run/cases/known_names.h"
 #include "harness/run/executor.h"
 #include "harness/run/judging/coverage.h"
+#include "harness/run/judging/launches.h"
 #include "harness/run/judging/properties.h"
 #include "harness/run/memory/headroom.h"
 
@@ -246,21 +248,6 @@ void print_headroom(const Headroom& headroom) {
         r.target, r.max > r.target && r.impl != "naive" ? "  above: " + r.worst_case : "");
 }
 
-constexpr size_t kMostMissing = 20;  // of a file that are printed; the records have all
-
-// Per file of kernels: those that were launched, and the pairs of a path and a value.
-void print_coverage(const std::vector<Coverage::Row>& rows) {
-  fmt::print("{:<48} {:>17} {:>6} {:>14}\n", "file", "kernels launched", "paths", "pairs met");
-  for (const Coverage::Row& r : rows)
-    fmt::print("{:<48} {:>9} of {:>4} {:>6} {:>6} of {:>4}\n", r.file, r.kernels - r.missing.size(),
-               r.kernels, r.paths, r.met, r.pairs);
-  for (const Coverage::Row& r : rows)
-    for (size_t i = 0; i < r.missing.size() && i <= kMostMissing; ++i)
-      fmt::print("{}\n", i < kMostMissing
-                             ? "not launched: " + r.missing[i]
-                             : fmt::format("... and {} more", r.missing.size() - kMostMissing));
-}
-
 }  // namespace
 
 int check_stage(Session& session, const CheckOptions& options) {
@@ -281,7 +268,8 @@ int check_stage(Session& session, const CheckOptions& options) {
     printer.add(r, diagnosis);
   };
   Headroom headroom;
-  Coverage coverage(options.coverage ? executor_kernels() : std::map<std::string, std::string>());
+  Coverage coverage(options.coverage ? executor_kernels() : std::map<std::string, std::string>(),
+                    launches_of);
   NaiveErrors naive;
   Diagnoser diagnoser(options.shrink_s, kMostDiagnoses * options.shrink_s);
   const CheckSink sink = [&](const CheckResult& result) {

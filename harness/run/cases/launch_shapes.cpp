@@ -55,8 +55,9 @@ class Asker {
       if (std::find(ref.shape.begin(), ref.shape.end(), 0) == ref.shape.end()) {
         ref.data = memory_of(info.name, ref.shape[0] * ref.stride[0] * size_of(ref.dtype));
       } else {
-        ref.data = reinterpret_cast<void*>(address);
-        address += case_.skew == 0 ? 16 : size_of(ref.dtype);
+        const uintptr_t size = size_of(ref.dtype);
+        ref.data = reinterpret_cast<void*>(address + static_cast<uintptr_t>(case_.shift) * size);
+        address += case_.skew == 0 ? 16 : size;
       }
       bound.tensors[info.name] = std::move(ref);
     }
@@ -78,15 +79,15 @@ class Asker {
   std::map<std::string, DeviceBuffer> memory_;  // by tensor; "": the workspace
 };
 
+}  // namespace
+
+const Axis& row_axis(const OpSpec& op) { return op.axes.back().axis; }
+
 bool same_answer(const std::optional<LaunchTable::Question>& a,
                  const std::optional<LaunchTable::Question>& b) {
   if (!a || !b) return !a && !b;
   return a->key.first == b->key.first && a->usual == b->usual;
 }
-
-}  // namespace
-
-const Axis& row_axis(const OpSpec& op) { return op.axes.back().axis; }
 
 std::optional<LaunchTable::Question> launch_question(const Case& c) {
   return Asker(c)(c.axes.at(row_axis(*find_op(c.op)).symbol));

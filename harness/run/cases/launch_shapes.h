@@ -31,9 +31,13 @@ struct PassShapes {
 // The axis along which the rows of an op lie.
 const Axis& row_axis(const OpSpec& op);
 
-// What the fused implementation asks for a case, whose tensors are aligned unless it has a skew;
+// What the fused implementation asks for a case, whose tensors are aligned but for shift and skew;
 // nothing where it refuses the case, or asks no table. Throws DeviceError.
 std::optional<LaunchTable::Question> launch_question(const Case& c);
+
+// The same table and shape, or none in both.
+bool same_answer(const std::optional<LaunchTable::Question>& a,
+                 const std::optional<LaunchTable::Question>& b);
 
 // What launches of the fused implementation ask and take by themselves. No rows are launched: a
 // call without tokens asks, too. `aligned`: rows start at multiples of 16 bytes; else every tensor

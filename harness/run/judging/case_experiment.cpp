@@ -43,6 +43,7 @@ CaseExperiment::CaseExperiment(const Problem& problem) : problem_(problem) {
   base_.dtype = problem.c.dtype;
   base_.axes = problem.c.axes;
   base_.options = problem.c.options;
+  base_.skew = problem.c.skew;
   take_inputs(problem, &base_);
 }
 

@@ -4,64 +4,112 @@
 
 #include <fmt/format.h>
 
-#include <regex>
-
 #include "harness/json/json.h"
 
 namespace tigon {
 namespace {
 
-// "rms_norm::forward_kernel<Policy<bf16, float>, 8, 256>" -> "rms_norm::forward_kernel<*, 8, 256>"
-std::string path_of(const std::string& kernel) {
-  static const std::regex kTypes(R"(Policy<[^<>]*>|\b(bf16|f16|float|double)\b)");
-  return std::regex_replace(kernel, kTypes, "*");
+constexpr char kElsewhere[] = "another op's pass of this name runs the kernel on its inputs";
+constexpr char kTried[] = "the property was tried, and makes no call that takes the path";
+
+bool has_products(const std::string& op, const std::string& pass) {
+  return !find_pass(*find_op(op), pass)->products.empty();
 }
 
-std::vector<std::string> values_of(const Case& c) {
-  std::vector<std::string> values = {"inputs=" + c.inputs};
-  for (const auto& [name, value] : c.options) values.push_back(name + "=" + value);
-  if (c.shift != 0) values.push_back("shift");
-  if (c.skew != 0) values.push_back("skew");
-  if (c.gap != 0) values.push_back("gap");
-  if (!c.property.empty()) values.push_back("prop=" + c.property);
-  return values;
+// By "op pass".
+void leave_to_others(std::map<std::string, Demand>* demands) {
+  const auto split = [](const std::string& key) {
+    const size_t space = key.find(' ');
+    return std::pair(key.substr(0, space), key.substr(space + 1));
+  };
+  std::map<std::string, std::set<std::string>> on_inputs;  // paths by the pass' name
+  for (const auto& [key, demand] : *demands) {
+    const auto [op, pass] = split(key);
+    if (has_products(op, pass)) continue;
+    for (const auto& [path, values] : demand.met) on_inputs[pass].insert(path);
+  }
+  for (auto& [key, demand] : *demands) {
+    const auto [op, pass] = split(key);
+    if (!has_products(op, pass)) continue;
+    for (const std::string& path : on_inputs[pass])
+      if (auto found = demand.met.extract(path); !found.empty())
+        demand.ruled_out[kElsewhere][path] = std::move(found.mapped());
+  }
 }
 
 }  // namespace
 
 void Coverage::add(const CheckResult& result) {
-  if (is_skip(result.verdict) || !result.c.impl.starts_with("fused")) return;
-  auto& paths = met_[{result.c.op, result.c.pass}];
+  if (all_.empty() || !result.c.impl.starts_with("fused")) return;
+  OfPass& of = passes_[result.c.op + " " + result.c.pass];
+  of.cases.push_back(result.c);
+  if (!result.c.property.empty()) of.tried.push_back(result.c);
+  if (is_skip(result.verdict)) return;
+  const std::vector<std::string> values = values_of(result.c);
   for (const std::string& kernel : result.kernels) {
     if (all_.count(kernel) == 0) continue;
     launched_.insert(kernel);
-    for (const std::string& value : values_of(result.c)) ++paths[path_of(kernel)][value];
+    of.met[path_of(kernel)].insert(values.begin(), values.end());
   }
 }
 
-std::vector<Coverage::Row> Coverage::rows() const {
-  std::map<std::string, Row> by_file;
-  std::map<std::string, std::string> file_of_path;
+Coverage::ByFile Coverage::kernels() const {
+  ByFile rows;
+  std::set<std::string> paths;
   for (const auto& [kernel, file] : all_) {
-    Row& row = by_file[file];
+    Row& row = rows[file];
     row.file = file;
     ++row.kernels;
     if (launched_.count(kernel) == 0) row.missing.push_back(kernel);
-    if (file_of_path.emplace(path_of(kernel), file).second) ++row.paths;
+    if (paths.insert(path_of(kernel)).second) ++row.paths;
   }
-  for (const auto& [pass, paths] : met_) {
-    std::set<std::string> values;
-    for (const auto& [path, met] : paths)
-      for (const auto& [value, times] : met) values.insert(value);
-    for (const auto& [path, met] : paths) {
-      Row& row = by_file.at(file_of_path.at(path));
-      row.pairs += values.size();
-      row.met += met.size();
-      for (const std::string& value : values)
-        if (met.count(value) == 0)
-          row.open.push_back(fmt::format("{} {} {}: {}", pass.first, pass.second, path, value));
+  return rows;
+}
+
+void Coverage::add_pairs(const std::string& pass, const OfPass& of, const Demand& demand,
+                         const std::map<std::string, std::string>& files, ByFile* rows) const {
+  const auto row_of = [&](const std::string& path) {
+    const auto file = files.find(path);
+    return file == files.end() ? nullptr : &rows->at(file->second);
+  };
+  const auto name_of = [&](const std::string& path, const std::string& value) {
+    return fmt::format("{} {}: {}", pass, path, value);
+  };
+  std::set<std::pair<std::string, std::string>> tried;
+  for (const Case& c : of.tried)
+    for (const std::string& kernel : launches_(c))
+      tried.insert({path_of(kernel), "prop=" + c.property});
+  for (const auto& [path, values] : demand.met) {
+    Row* const row = row_of(path);
+    if (row == nullptr) continue;
+    const auto met = of.met.find(path);
+    for (const std::string& value : values) {
+      const bool is_met = met != of.met.end() && met->second.count(value) > 0;
+      if (!is_met && tried.count({path, value}) > 0) {
+        row->ruled_out[kTried].push_back(name_of(path, value));
+        continue;
+      }
+      ++row->pairs;
+      if (is_met)
+        ++row->met;
+      else
+        row->open.push_back(name_of(path, value));
     }
   }
+  for (const auto& [rule, pairs] : demand.ruled_out)
+    for (const auto& [path, values] : pairs)
+      for (const std::string& value : values)
+        if (Row* const row = row_of(path)) row->ruled_out[rule].push_back(name_of(path, value));
+}
+
+std::vector<Coverage::Row> Coverage::rows() const {
+  ByFile by_file = kernels();
+  std::map<std::string, std::string> files;  // of paths
+  for (const auto& [kernel, file] : all_) files[path_of(kernel)] = file;
+  std::map<std::string, Demand> demands;
+  for (const auto& [pass, of] : passes_) demands[pass] = demand_of(of.cases, launches_);
+  leave_to_others(&demands);
+  for (const auto& [pass, of] : passes_) add_pairs(pass, of, demands.at(pass), files, &by_file);
   std::vector<Row> rows;
   for (auto& [file, row] : by_file)
     if (row.missing.size() < row.kernels) rows.push_back(std::move(row));
@@ -69,9 +117,12 @@ std::vector<Coverage::Row> Coverage::rows() const {
 }
 
 Json to_json(const Coverage::Row& row) {
+  Json ruled_out = Json::array();
+  for (const auto& [rule, pairs] : row.ruled_out)
+    ruled_out.push_back({{"rule", rule}, {"pairs", pairs}});
   return {{"file", row.file},   {"kernels", row.kernels}, {"missing", row.missing},
           {"paths", row.paths}, {"pairs", row.pairs},     {"met", row.met},
-          {"open", row.open}};
+          {"open", row.open},   {"ruled_out", ruled_out}};
 }
 
 }  // namespace tigon

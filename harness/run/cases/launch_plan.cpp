@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which shapes take which launch path, and what each path meets.
+#include "harness/run/cases/launch_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "harness/run/cases/launch_shapes.h"
+#include "harness/run/cases/pass_sets.h"
+#include "harness/run/judging/properties.h"
+#include "kernels/simt/model.h"
+
+namespace tigon {
+namespace {
+
+// Bytes of rows that are cheap enough for every set, elements of a tensor, how far short of the
+// longest row a row has a tail, how far a row lies beyond the last border between shapes, and
+// elements that are whole vectors in every type.
+constexpr int64_t kShortRow = 1 << 16, kRowElements = 1 << 14, kTail = 5, kBeyond = 4096,
+                  kVectors = 16;
+// Elements of tensors, and rows, that are cheap enough for every set with all that may take another
+// path, and elements of tensors with many rows.
+constexpr int64_t kShortElements = 1 << 17, kFewRows = 128, kManyElements = 1 << 21;
+
+// Shapes that only a launch table chooses, by the options of a launch.
+using Tuned = std::map<OptionSet, std::vector<LaunchShape>>;
+
+// Option sets of the pass.
+std::vector<OptionSet> sets_of(const Pass& pass, const std::vector<OptionSet>& all) {
+  std::vector<OptionSet> sets;
+  for (const OptionSet& set : all)
+    if (auto options = options_for(pass, set);
+        options && std::find(sets.begin(), sets.end(), *options) == sets.end())
+      sets.push_back(std::move(*options));
+  return sets;
+}
+
+// Whether sets and properties of all kinds are cheap.
+bool is_small(const Shape& shape, const OpSpec& op) {
+  return shape.at(op.axes.front().axis.symbol) * shape.at(row_axis(op).symbol) <= kShortElements;
+}
+
+// What one path meets, each in one element type: the same in every dtype's list.
+class Path {
+ public:
+  Path(const Shape& shape, bool keeps, size_t turn, CaseList* list)
+      : shape_(shape), keeps_(keeps), turn_(turn), list_(*list) {}
+
+  void add_options() {
+    for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets))
+      add_in_turn(set, list_.base.inputs);
+  }
+
+  // `forms`: options with which the kernel is another one.
+  void add_sets(const std::vector<OptionSet>& forms) {
+    const OpSpec& op = list_.op;
+    add_options();
+    for (const OptionSet& form : forms) {
+      for (const InputSet& set : op.inputs)
+        if (input_set_applies(list_.pass, set, op.inputs.front()) &&
+            is_judged_on(list_.implementation, set))
+          add_in_turn(form, set.name);
+      add(form, list_.base.inputs, 1, 0);
+      add(form, list_.base.inputs, 0, 3);
+    }
+  }
+
+  // `in_turn`: else in the first element type, in which a path's rows are shortest.
+  void add_properties(bool in_turn = true) {
+    for (const Property& property : properties_of(list_.pass)) {
+      const auto& policies = property.policies.empty() ? list_.op.policies : property.policies;
+      const size_t type = in_turn ? turn_++ % policies.size() : 0;
+      if (policies[type] == list_.base.dtype) list_.push(property, {shape_});
+    }
+  }
+
+ private:
+  // One layout after the other.
+  void add_in_turn(const OptionSet& options, const std::string& inputs) {
+    const size_t layout = turn_ / list_.op.policies.size() % 4;
+    add(options, inputs, layout == 1 ? 1 : 0, layout == 2 ? 3 : layout == 3 ? kVectors : 0);
+  }
+
+  // A path that is left off its alignment keeps it with rows that lie whole vectors apart.
+  void add(const OptionSet& options, const std::string& inputs, int shift, int64_t gap) {
+    if (list_.op.policies[turn_++ % list_.op.policies.size()] != list_.base.dtype) return;
+    const OtherBase restored(&list_);
+    if (!keeps_) gap = gap > 0 ? kVectors : 0;
+    list_.base.shift = keeps_ ? shift : 0;
+    list_.base.gap = has_strided(list_.pass) ? static_cast<int>(gap) : 0;
+    list_.push(shape_, options, inputs);
+  }
+
+  const Shape shape_;
+  const bool keeps_;
+  size_t turn_;
+  CaseList& list_;
+};
+
+class LaunchPaths {
+ public:
+  explicit LaunchPaths(CaseList* list) : list_(*list) {}
+
+  // What is in one element type where tensors are aligned is in the next where they are not.
+  void add(bool aligned, const Shape& middle) {
+    const OtherBase restored(&list_);
+    list_.base.skew = aligned ? 0 : 1;
+    const PassShapes shapes = launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned);
+    if (shapes.ranges.size() < 2) add_all(middle, aligned ? 0 : 1, new_forms(middle));
+    for (const ShapeRange& range : shapes.ranges) {
+      if (!shapes.others.empty()) add_tuned(last_of(range));
+      if (shapes.ranges.size() > 1) add(range);  // else whatever the length
+    }
+  }
+
+  // Whether tensors off their alignment, all by as much, take the same launch shape.
+  bool keeps(const Shape& shape) const {
+    Case c = list_.base;
+    c.axes = shape;
+    const auto usual = launch_question(c);
+    c.shift = 1;
+    return same_answer(usual, launch_question(c));
+  }
+
+ private:
+  static int64_t first_of(const ShapeRange& range) {
+    return (range.first + kVectors - 1) / kVectors * kVectors;
+  }
+  static int64_t last_of(const ShapeRange& range) {
+    return range.is_longest ? first_of(range) + kBeyond : range.last;
+  }
+
+  void add(const ShapeRange& range) {
+    const int64_t first = first_of(range), last = last_of(range);
+    list_.push(row_of(first));
+    list_.push(row_of(last));
+    add_many_rows(range);
+    const auto bytes = static_cast<int64_t>(size_of(list_.base.dtype)) * range.first;
+    const bool is_short = bytes <= kShortRow;
+    if (!is_new({}, range.table, range.shape) && !is_short) return;
+    const auto turn = static_cast<size_t>(range.shape.lanes + range.shape.vectors);
+    if (!is_short) return path_of(row_of(first), turn).add_properties(false);
+    const std::vector<OptionSet> forms = new_forms(row_of(last));
+    add_all(row_of(last), turn, forms);
+    if (const Shape tail = row_of(last - kTail); takes(range, tail))
+      path_of(tail, turn + 1).add_sets(forms);
+  }
+
+  Path path_of(const Shape& shape, size_t turn) const {
+    return {shape, keeps(shape), turn, &list_};
+  }
+
+  void add_all(const Shape& shape, size_t turn, const std::vector<OptionSet>& forms) {
+    Path path = path_of(shape, turn);
+    path.add_sets(forms);
+    path.add_properties();
+  }
+
+  // The default options, and those of which no shorter row took the kernel.
+  std::vector<OptionSet> new_forms(const Shape& shape) {
+    std::vector<OptionSet> forms = {{}};
+    for (const OptionSet& form : sets_of(list_.pass, list_.op.further_options)) {
+      Case c = list_.base;
+      c.axes = shape;
+      c.options = form;
+      const auto asked = launch_question(c);
+      if (!asked || is_new(form, asked->key.first, asked->usual)) forms.push_back(form);
+    }
+    return forms;
+  }
+
+  // More rows than a grid that stays resident has slots for: every slot of a queue is reused, and
+  // partial sums are those of many blocks.
+  void add_many_rows(const ShapeRange& range) {
+    const int64_t lanes = range.shape.lanes, groups = std::max<int64_t>(lanes, 128) / lanes;
+    const int64_t resident = int64_t{simt::kMultiprocessors} * range.shape.blocks_per_sm * groups;
+    const int64_t rows = resident * (range.shape.stages + 1) + 1;
+    if (rows * first_of(range) > kManyElements) return;
+    Shape shape = row_of(first_of(range));
+    shape[list_.op.axes.front().axis.symbol] = rows;
+    list_.push(shape);
+  }
+
+  // Whether no shorter row took the kernel, which is the same for any number of blocks per row.
+  bool is_new(const OptionSet& form, const std::string& table, LaunchShape shape) {
+    shape.cluster = 1;
+    std::vector<LaunchShape>& known = known_[{form, table}];
+    if (std::find(known.begin(), known.end(), shape) != known.end()) return false;
+    known.push_back(shape);
+    return true;
+  }
+
+  bool takes(const ShapeRange& range, const Shape& shape) const {
+    Case c = list_.base;
+    c.axes = shape;
+    const auto asked = launch_question(c);
+    return asked && asked->key.first == range.table && asked->usual == range.shape;
+  }
+
+  // The shapes that a launch of this length may take beside its own, with every option set; those
+  // in `tuned_` were met.
+  void add_tuned(int64_t length) {
+    if (add_new(length, {}))  // else there is nothing new with others, too
+      for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets)) add_new(length, set);
+  }
+
+  bool add_new(int64_t length, const OptionSet& options) {
+    const OtherBase restored(&list_);
+    Case asking = list_.base;
+    asking.axes = row_of(length);
+    asking.options = options;
+    const auto asked = launch_question(asking);
+    std::vector<LaunchShape>& met = tuned_[options];
+    bool is_new = false;
+    for (size_t i = 0; asked && i < asked->others.size(); ++i) {
+      if (std::find(met.begin(), met.end(), asked->others[i]) != met.end()) continue;
+      is_new = true;
+      met.push_back(asked->others[i]);
+      list_.base.launch = static_cast<int>(i) + 1;
+      list_.push(asking.axes, options, list_.base.inputs);
+    }
+    return is_new;
+  }
+
+  // Rows of a length, as many as are fast; the other sizes as in the first of the further shapes.
+  Shape row_of(int64_t length) const {
+    const OpSpec& op = list_.op;
+    Shape shape = op.further_shapes.empty() ? Shape{} : op.further_shapes.front();
+    for (const AxisPlan& a : op.axes)
+      if (shape.count(a.axis.symbol) == 0) shape[a.axis.symbol] = a.tiny.back();
+    shape[op.axes.front().axis.symbol] = std::clamp<int64_t>(kRowElements / length, 3, 67);
+    shape[row_axis(op).symbol] = length;
+    return shape;
+  }
+
+  CaseList& list_;
+  Tuned tuned_;
+  std::map<std::pair<OptionSet, std::string>, std::vector<LaunchShape>> known_;
+};
+
+}  // namespace
+
+void add_further_path(const Shape& shape, bool asks, CaseList* list) {
+  const OpSpec& op = list->op;
+  Path path(shape, !asks || LaunchPaths(list).keeps(shape), 0, list);
+  if (shape.at(op.axes.front().axis.symbol) > kFewRows) return path.add_options();
+  std::vector<OptionSet> forms = {{}};
+  if (is_small(shape, op))
+    forms.insert(forms.end(), op.further_options.begin(), op.further_options.end());
+  path.add_sets(sets_of(list->pass, forms));
+  if (is_small(shape, op)) path.add_properties();
+}
+
+void add_launch_paths(const Shape& middle, CaseList* list) {
+  LaunchPaths paths(list);
+  for (const bool aligned : {true, false}) paths.add(aligned, middle);
+}
+
+}  // namespace tigon

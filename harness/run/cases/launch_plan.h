@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cases of launch paths: what a pass takes by its row length and alignment.
+#pragma once
+#include "harness/run/cases/case_list.h"
+
+namespace tigon {
+
+// On the path of a shape of the contract: every option set, of few rows every input set and layout
+// too, and of few elements the properties; each in one element type. `asks`: launchers are asked
+// which path they take, else one is as good as another.
+void add_further_path(const Shape& shape, bool asks, CaseList* list);
+
+// Every launch shape of the pass, which the device is asked for, at its shortest and its longest
+// row, the tensors aligned and each off by another number of elements; on short rows all sets,
+// layouts and properties as well, on the first long one that takes its kernel the properties. Those
+// that only a launch table chooses with every option set. `middle`: where no row length takes
+// another path.
+void add_launch_paths(const Shape& middle, CaseList* list);
+
+}  // namespace tigon
