@@ -80,7 +80,7 @@ void backward(const Backward<P>& a) {
           dx.setConstant(S(std::numeric_limits<double>::quiet_NaN()));
           return;
         }
-        const Row<S> log_p = log_p_of(z, lse), p = log_p.exp();
+        const Row<S> log_p = log_p_of(z, lse), p = probabilities(log_p, S(0));
         Row<S> dz = -g * p;
         if (a.dentropy)
           dz -= a.dentropy.data[t] * (times_log_p<S>(p, p, log_p) + p * S(a.entropy.data[t]));
@@ -118,7 +118,7 @@ Row<S> probability_scale(const Row<S>& z, const S& lse) {
   constexpr double kExpected = 4 + 24, kUnderflow = 0x1p-106, kUnit = 0x1p24;  // 1 / u
   const Row<S> exponent = S(4.25) * finite_abs(z) + S(2.25) * abs(lse);
   const Row<S> unknown = Row<S>::Constant(z.size(), S(kUnit / kExpected));
-  return log_p_of(z, lse).exp() * (S(1) + exponent / S(kExpected)) + S(kUnderflow) +
+  return probabilities(log_p_of(z, lse), S(0)) * (S(1) + exponent / S(kExpected)) + S(kUnderflow) +
          (exponent > S(kUnit)).select(unknown, Row<S>::Zero(z.size()));
 }
 

@@ -160,6 +160,7 @@ OpSpec contract() {
                          {{"T", 1}, {"V", 800003}}},
       .inputs = all_inputs(),
       .option_sets = all_options(),
+      .further_options = {with_entropy()},
       .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {

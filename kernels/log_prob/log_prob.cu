@@ -284,9 +284,10 @@ Status backward(const Backward<P>& a, Stream stream) {
   const auto can_take = [&](size_t i) {
     return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]);
   };
-  const size_t shape =
-      shape_of<typename P::Elem>(a.logits.shape[1], kBackwardPart, "log_prob.backward", can_take);
   const bool by_elements = differ_in_alignment(a.logits, a.dlogits);
+  const size_t shape = shape_of<typename P::Elem>(
+      a.logits.shape[1], kBackwardPart,
+      by_elements ? "log_prob.backward.elements" : "log_prob.backward.vectors", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     return a.dentropy ? launch_backward<P, kShape, true>(a, by_elements, stream)
                       : launch_backward<P, kShape, false>(a, by_elements, stream);

@@ -84,6 +84,10 @@ TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& valu
   return ref;
 }
 
+int shift_of(const Case& c, const Pass& pass, const TensorInfo& tensor) {
+  return c.shift + c.skew * static_cast<int>(&tensor - pass.tensors.data());
+}
+
 bool options_fit(const OpSpec& op, const Pass& pass, const Case& c) {
   const Binding binding = binding_of(c, op, pass);
   return std::all_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {

@@ -46,6 +46,10 @@ Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass);
 // The tensor with rows one after another, without memory.
 TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& values);
 
+// Elements by which the tensor of the pass is off its alignment. Those that are left out count, so
+// that which tensors are aligned alike does not depend on them.
+int shift_of(const Case& c, const Pass& pass, const TensorInfo& tensor);
+
 // False where options do not fit the sizes, e.g. more columns are turned than a head has: the
 // signature then gives a negative size.
 bool options_fit(const OpSpec& op, const Pass& pass, const Case& c);

@@ -11,6 +11,7 @@
 namespace tigon {
 namespace {
 
+constexpr uintptr_t kAlignment = 4096;             // of tensors, but for shift and skew
 constexpr int64_t kLongestRow = int64_t{1} << 20;  // elements; longer ones take the last shape
 
 class Asker {
@@ -43,21 +44,20 @@ class Asker {
   }
 
  private:
-  // Tensors without elements have addresses that nobody follows: all at multiples of 16 bytes, or
-  // each elsewhere.
+  // Tensors without elements have addresses that nobody follows.
   Bound place() {
     Bound bound;
     bound.values = binding_of(case_, op_, pass_);
-    uintptr_t address = 4096;
+    uintptr_t address = kAlignment;
     for (const TensorInfo& info : pass_.tensors) {
       if (is_left_out(info, case_.options)) continue;
       TensorRef ref = contiguous(info, case_.dtype, bound.values);
       if (std::find(ref.shape.begin(), ref.shape.end(), 0) == ref.shape.end()) {
         ref.data = memory_of(info.name, ref.shape[0] * ref.stride[0] * size_of(ref.dtype));
       } else {
-        const uintptr_t size = size_of(ref.dtype);
-        ref.data = reinterpret_cast<void*>(address + static_cast<uintptr_t>(case_.shift) * size);
-        address += case_.skew == 0 ? 16 : size;
+        const auto shift = static_cast<uintptr_t>(shift_of(case_, pass_, info));
+        ref.data = reinterpret_cast<void*>(address + shift * size_of(ref.dtype));
+        address += kAlignment;
       }
       bound.tensors[info.name] = std::move(ref);
     }

@@ -24,7 +24,6 @@ Bound placed(const Case& c, const OpSpec& op, const Pass& pass) {
   Bound bound;
   bound.values = binding_of(c, op, pass);
   uintptr_t address = kAlignment;
-  int shift = c.shift;
   for (const TensorInfo& info : pass.tensors) {
     if (is_left_out(info, c.options)) continue;
     TensorRef ref = contiguous(info, c.dtype, bound.values);
@@ -33,9 +32,8 @@ Bound placed(const Case& c, const OpSpec& op, const Pass& pass) {
       ref.stride[rank - 2] += c.gap;
       for (size_t d = rank - 2; d-- > 0;) ref.stride[d] = ref.stride[d + 1] * ref.shape[d + 1];
     }
-    ref.data =
-        reinterpret_cast<void*>(address + static_cast<uintptr_t>(shift) * size_of(ref.dtype));
-    shift += c.skew;
+    const auto shift = static_cast<uintptr_t>(shift_of(c, pass, info));
+    ref.data = reinterpret_cast<void*>(address + shift * size_of(ref.dtype));
     const auto bytes = static_cast<uintptr_t>(ref.shape[0] * ref.stride[0]) * size_of(ref.dtype);
     address += (bytes / kAlignment + 2) * kAlignment;
     bound.tensors[info.name] = std::move(ref);

@@ -58,15 +58,14 @@ std::string index_text(const std::vector<int64_t>& shape, size_t element) {
 
 DeviceCase::DeviceCase(const Problem& problem, Layout layout)
     : problem_(&problem), layout_(std::move(layout)) {
-  int shift = problem.c.shift;
   for (const CaseTensor& t : problem.tensors) {
     const std::string& name = t.info->name;
-    const int usual = std::exchange(shift, shift + problem.c.skew);
     if (layout_.memory_of.count(name)) continue;
     tensors_.emplace(
-        name, ArenaTensor(name, t.dtype, t.shape,
-                          value_or(layout_.gap, name, t.info->is_strided ? problem.c.gap : 0),
-                          value_or(layout_.shift, name, usual)));
+        name,
+        ArenaTensor(name, t.dtype, t.shape,
+                    value_or(layout_.gap, name, t.info->is_strided ? problem.c.gap : 0),
+                    value_or(layout_.shift, name, shift_of(problem.c, *problem.pass, *t.info))));
   }
   for (const CaseTensor& t : problem.tensors) bound_.tensors[t.info->name] = memory(t).ref();
   bound_.values = problem.binding;
