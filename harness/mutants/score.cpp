@@ -27,7 +27,7 @@ namespace tigon {
 
 namespace {
 
-constexpr int kMostChildren = 8;
+constexpr int kMostChildren = 12;
 constexpr double kTimeout_s = 20;
 
 bool contains(const auto& list, const auto& value) {

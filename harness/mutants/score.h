@@ -49,7 +49,7 @@ struct MutantRequest {
   std::string program =
       "tigon-mutants";  // whose kernels have them; with "-checked" for that executor
   std::optional<MutantLibraries> libraries = {};  // which have them instead
-  int jobs = 0;          // children at a time; 0: one per core, up to eight
+  int jobs = 0;          // children at a time; 0: one per core, up to twelve
   double timeout_s = 0;  // of one case; 0: 20 s
   uint64_t seed = 42;
   std::string fault_of_baseline = {};  // for tests: what should be right is wrong
