@@ -55,7 +55,7 @@ TEST(Ncu, says_why_there_is_nothing) {
             "ncu: ERR_NVGPUCTRPERM - The user does not have permission");
 }
 
-const Case kNormCase = parse_case("rms_norm/backward/fused/bf16/T=16384,H=4096");
+Case norm_case() { return parse_case("rms_norm/backward/fused/bf16/T=16384,H=4096"); }
 
 NcuKernel kernel(double dram, double sm, double long_scoreboard, double bytes) {
   return {"k",
@@ -69,9 +69,9 @@ NcuKernel kernel(double dram, double sm, double long_scoreboard, double bytes) {
 }
 
 TEST(Profile, ten_counters_and_what_binds) {
-  const double least = minimum_bytes(kNormCase);
+  const double least = minimum_bytes(norm_case());
   const auto binds = [&](const NcuKernel& k) {
-    const Profile p = profile_of(kNormCase, {k});
+    const Profile p = profile_of(norm_case(), {k});
     EXPECT_EQ(p.counters.size(), 10u);
     return p.binds;
   };
@@ -83,14 +83,14 @@ TEST(Profile, ten_counters_and_what_binds) {
 }
 
 TEST(Profile, what_was_not_measured_is_no_number) {
-  const Profile p = profile_of(kNormCase, parse_ncu(kSample));
+  const Profile p = profile_of(norm_case(), parse_ncu(kSample));
   EXPECT_EQ(p.counters.at(3).name, "L2 hit rate");
   EXPECT_EQ(p.counters.at(3).value, "not measured");
 }
 
 TEST(Profile, the_host_counts_and_says_so) {
   TraceResult trace;
-  trace.c = kNormCase;
+  trace.c = norm_case();
   trace.bytes_min = 1000;
   KernelTrace k;
   k.bytes_loaded = 1500;
