@@ -61,6 +61,13 @@ Row<S> times_log_p(const Row<S>& x, const Row<S>& p, const Row<S>& log_p) {
   return (p == S(0)).select(Row<S>::Zero(p.size()), x * log_p);
 }
 
+// NaN where forward's entropy is missing, without which there is no gradient of it.
+template <class Args>
+auto entropy_of(const Args& a, int64_t t) {
+  using S = typename Args::Accum;
+  return a.entropy ? S(a.entropy.data[t]) : S(std::numeric_limits<double>::quiet_NaN());
+}
+
 // log p from a saved lse, whose rounding must not make p more than 1.
 template <class S>
 Row<S> log_p_of(const Row<S>& z, const S& lse) {
@@ -83,7 +90,7 @@ void backward(const Backward<P>& a) {
         const Row<S> log_p = log_p_of(z, lse), p = probabilities(log_p, S(0));
         Row<S> dz = -g * p;
         if (a.dentropy)
-          dz -= a.dentropy.data[t] * (times_log_p<S>(p, p, log_p) + p * S(a.entropy.data[t]));
+          dz -= a.dentropy.data[t] * (times_log_p<S>(p, p, log_p) + p * entropy_of(a, t));
         dz[y] += g;
         dx = dz / S(a.temperature);
       },
@@ -133,7 +140,7 @@ void backward_scale(const Backward<P>& a) {
         Row<S> factor = Row<S>::Constant(z.size(), g);
         if (a.dentropy)
           factor +=
-              abs(a.dentropy.data[t]) * (finite_abs(z) + S(abs(lse)) + S(abs(a.entropy.data[t])));
+              abs(a.dentropy.data[t]) * (finite_abs(z) + S(abs(lse)) + S(abs(entropy_of(a, t))));
         Row<S> dz = probability_scale(z, lse) * factor;
         if (y >= 0) dz[y] += g;
         array(a.dlogits).row(t) = dz / S(a.temperature);

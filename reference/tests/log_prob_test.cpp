@@ -135,13 +135,20 @@ TEST(LogProb, GradientInPlace) {
 }
 
 TEST(LogProb, HandComputedScale) {
-  const Values in{{"logits", {-1, 2}}, {"target", {0}}, {"lse", {3}}, {"dlogp", {-2}}};
+  const Values in{{"logits", {-1, 2}}, {"target", {0}}, {"lse", {5}}, {"dlogp", {-2}}};
   const Binding row{{"T", 1}, {"V", 2}, {"temperature", 0.5}};
   Call<Backward<F64>> call(row, in);
   log_prob::backward_scale(call.args);
-  const double p0 = std::exp(-5) * (1 + (4.25 * 2 + 2.25 * 3) / 28);
-  const double p1 = std::exp(1) * (1 + (4.25 * 4 + 2.25 * 3) / 28);
+  const double p0 = std::exp(-7) * (1 + (4.25 * 2 + 2.25 * 5) / 28);
+  const double p1 = std::exp(-1) * (1 + (4.25 * 4 + 2.25 * 5) / 28);
   expect_close(call.get("dlogits"), {2 * 2 * (p0 + 1), 2 * 2 * p1}, 1e-14, "S");
+}
+
+TEST(LogProb, AnLseThatWasRoundedDownMakesNoProbabilityAboveOne) {
+  const Values in{{"logits", {2}}, {"target", {0}}, {"lse", {1.5}}, {"dlogp", {3}}};
+  Call<Backward<F64>> call({{"T", 1}, {"V", 1}}, in);
+  log_prob::backward(call.args);
+  EXPECT_EQ(call.get("dlogits")[0], 0);
 }
 
 class LogProbTemperature : public testing::TestWithParam<double> {
