@@ -85,7 +85,9 @@ TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& valu
 }
 
 int shift_of(const Case& c, const Pass& pass, const TensorInfo& tensor) {
-  return c.shift + c.skew * static_cast<int>(&tensor - pass.tensors.data());
+  const auto found = std::find_if(pass.tensors.begin(), pass.tensors.end(),
+                                  [&](const TensorInfo& t) { return t.name == tensor.name; });
+  return c.shift + c.skew * static_cast<int>(found - pass.tensors.begin());
 }
 
 bool options_fit(const OpSpec& op, const Pass& pass, const Case& c) {

@@ -47,7 +47,7 @@ Binding binding_of(const Case& c, const OpSpec& op, const Pass& pass);
 TensorRef contiguous(const TensorInfo& tensor, DType policy, const Binding& values);
 
 // Elements by which the tensor of the pass is off its alignment. Those that are left out count, so
-// that which tensors are aligned alike does not depend on them.
+// that which tensors are aligned alike does not depend on them; one of another pass is behind all.
 int shift_of(const Case& c, const Pass& pass, const TensorInfo& tensor);
 
 // False where options do not fit the sizes, e.g. more columns are turned than a head has: the
