@@ -19,7 +19,7 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[std::max<size_t>(rank, 1) - 1];
 }
 
-constexpr double kTargetF32 = 0.5, kTarget16 = 0.9;
+constexpr double kTargetF32 = 0.3, kTarget16 = 0.9;
 
 }  // namespace
 
