@@ -152,7 +152,7 @@ OpSpec contract() {
                 .model_size = ModelSize::kRotary}},
       .inputs = all_inputs(),
       .option_sets = option_sets(),
-      .further_options = {kInterleaved},
+      .further_options = {kInterleaved, {{"rotary", "8"}}},
       .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {

@@ -143,11 +143,11 @@ TEST_P(Contract, number_of_cases_is_bounded) {
     else
       ++others;
   }
-  EXPECT_LT(properties, 600);
+  EXPECT_LT(properties, 500);
   for (const auto& [axes, count] : on_paths) EXPECT_LT(count, 130) << "on one launch path";
-  EXPECT_LT(others, 2200);
+  EXPECT_LT(others, 1500);
   for (const auto& [axes, count] : of_launches)
-    EXPECT_LT(count, 800) << "of one launch shape, " << axes.at(op.axes.back().axis.symbol);
+    EXPECT_LT(count, 400) << "of one launch shape, " << axes.at(op.axes.back().axis.symbol);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Contract, testing::ValuesIn(op_names()), name_of_parameter);

@@ -2,6 +2,8 @@
 // Cases, each once.
 #include "harness/run/cases/case_list.h"
 
+#include <algorithm>
+
 namespace tigon {
 
 void CaseList::push(const Shape& shape, const OptionSet& options, const std::string& inputs) {
@@ -25,9 +27,15 @@ void CaseList::push(const Property& property, const std::vector<Shape>& small) {
 }
 
 Shape CaseList::in_vectors(Shape shape) const {
+  const auto is_along = [&](const std::string& axis) {  // columns of some tensor
+    return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {
+      const char* symbol = t.shape.empty() ? nullptr : t.shape.back().axis().symbol;
+      return symbol != nullptr && axis == symbol;
+    });
+  };
   for (size_t a = 1; a < op.axes.size(); ++a) {
     const std::string axis = op.axes[a].axis.symbol;
-    if (request.axes.count(axis)) continue;
+    if (request.axes.count(axis) || !is_along(axis)) continue;
     int64_t& size = shape.at(axis);
     size = (size + 15) / 16 * 16;
   }

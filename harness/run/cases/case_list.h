@@ -25,8 +25,8 @@ class CaseList {
   // With each of its option sets, if it holds for the dtype.
   void push(const Property& property, const std::vector<Shape>& small);
 
-  // Every axis but the first rounded up to a multiple of 16: rows that can be read in vectors. A
-  // size that the request gives stays.
+  // Every axis of columns but the first rounded up to a multiple of 16: rows that can be read in
+  // vectors. A size that the request gives stays.
   Shape in_vectors(Shape shape) const;
 
   std::vector<Case> take() { return std::move(cases_); }

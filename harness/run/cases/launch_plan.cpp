@@ -106,9 +106,9 @@ class LaunchPaths {
     const OtherBase restored(&list_);
     list_.base.skew = aligned ? 0 : 1;
     const PassShapes shapes = launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned);
-    if (shapes.ranges.size() < 2) add_all(middle, aligned ? 0 : 1, new_forms(middle));
+    if (shapes.ranges.size() < 2) add_all(middle, aligned ? 0 : 1);
     for (const ShapeRange& range : shapes.ranges) {
-      if (!shapes.others.empty()) add_tuned(last_of(range));
+      if (!shapes.others.empty()) add_tuned(shorter_of(range));
       if (shapes.ranges.size() > 1) add(range);  // else whatever the length
     }
   }
@@ -129,6 +129,9 @@ class LaunchPaths {
   static int64_t last_of(const ShapeRange& range) {
     return range.is_longest ? first_of(range) + kBeyond : range.last;
   }
+  static int64_t shorter_of(const ShapeRange& range) {
+    return std::max(first_of(range), last_of(range) - kVectors);
+  }
 
   void add(const ShapeRange& range) {
     const int64_t first = first_of(range), last = last_of(range);
@@ -140,8 +143,11 @@ class LaunchPaths {
     if (!is_new({}, range.table, range.shape) && !is_short) return;
     const auto turn = static_cast<size_t>(range.shape.lanes + range.shape.vectors);
     if (!is_short) return path_of(row_of(first), turn).add_properties(false);
-    const std::vector<OptionSet> forms = new_forms(row_of(last));
-    add_all(row_of(last), turn, forms);
+    const Shape longest = row_of(last), shorter = row_of(shorter_of(range));
+    const Shape& of_sets = list_.base.skew == 0 ? longest : shorter;
+    const std::vector<OptionSet> forms = new_forms(of_sets);
+    path_of(of_sets, turn).add_sets(forms);
+    path_of(shorter, turn).add_properties();
     if (const Shape tail = row_of(last - kTail); takes(range, tail))
       path_of(tail, turn + 1).add_sets(forms);
   }
@@ -150,9 +156,9 @@ class LaunchPaths {
     return {shape, keeps(shape), turn, &list_};
   }
 
-  void add_all(const Shape& shape, size_t turn, const std::vector<OptionSet>& forms) {
+  void add_all(const Shape& shape, size_t turn) {
     Path path = path_of(shape, turn);
-    path.add_sets(forms);
+    path.add_sets(new_forms(shape));
     path.add_properties();
   }
 
@@ -197,11 +203,16 @@ class LaunchPaths {
     return asked && asked->key.first == range.table && asked->usual == range.shape;
   }
 
-  // The shapes that a launch of this length may take beside its own, with every option set; those
-  // in `tuned_` were met.
+  // The shapes that a launch of this length may take beside its own; those in `tuned_` were met.
+  // With options that choose another kernel in every element type, with the other sets in one.
   void add_tuned(int64_t length) {
-    if (add_new(length, {}))  // else there is nothing new with others, too
-      for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets)) add_new(length, set);
+    if (!add_new(length, {})) return;  // there is nothing new with others, too
+    for (const OptionSet& form : sets_of(list_.pass, list_.op.further_options))
+      add_new(length, form);
+    size_t turn = 0;
+    for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets))
+      if (list_.op.policies[turn++ % list_.op.policies.size()] == list_.base.dtype)
+        add_new(length, set);
   }
 
   bool add_new(int64_t length, const OptionSet& options) {

@@ -86,13 +86,13 @@ class Plan {
     add_sets(small);
     const Shape middle = list_.in_vectors(small.back());
     add_layouts(small.back());
-    add_layouts(middle);
+    if (!is_library(impl_)) add_layouts(middle);
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
     if (executor() == "fast") add_far_rows(tiny.back());
     const bool asks = launches_ && impl_.name == "fused";
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
       for (const Shape& shape : op_.further_shapes) add_further_path(shape, asks, &list_);
-    if (!is_library(impl_)) add_skewed(middle);
+    if (!is_library(impl_)) add_skewed(middle, asks);
     if (asks) add_launch_paths(middle, &list_);
     for (const Property& property : properties_of(pass_))
       if (!is_library(impl_) || property.naive) list_.push(property, small);
@@ -113,13 +113,25 @@ class Plan {
     return request_.executor.empty() ? default_executor() : request_.executor;
   }
 
+  // Input sets beside the first small shape are in one element type each, and so are all sets of a
+  // baseline.
   void add_sets(const std::vector<Shape>& small) {
+    const bool library = is_library(impl_);
+    size_t turn = 0;
     for (const OptionSet& set : op_.option_sets)
-      if (const auto options = options_for(pass_, set))
-        for (const Shape& shape : small) list_.push(shape, *options, list_.base.inputs);
-    for (const InputSet& set : op_.inputs)
-      if (input_set_applies(pass_, set, op_.inputs.front()) && is_judged_on(impl_, set))
-        for (const Shape& shape : small) list_.push(shape, {}, set.name);
+      if (const bool in_turn = is_of_type(turn++); in_turn || !library)
+        for (const Shape& shape : small) add_options(shape, set);
+    for (const InputSet& set : op_.inputs) {
+      if (!input_set_applies(pass_, set, op_.inputs.front()) || !is_judged_on(impl_, set)) continue;
+      const bool in_turn = is_of_type(turn++);
+      for (const Shape& shape : small)
+        if (in_turn || (!library && &shape == &small.front())) list_.push(shape, {}, set.name);
+    }
+  }
+
+  // Whether this element type's turn has come.
+  bool is_of_type(size_t turn) const {
+    return op_.policies[turn % op_.policies.size()] == list_.base.dtype;
   }
 
   // The sizes of the sweep, or the huge ones: tensors are tiled, and on a GPU only rows of them
@@ -167,13 +179,19 @@ class Plan {
     }
   }
 
-  // Every option set where no two tensors are aligned alike.
-  void add_skewed(const Shape& shape) {
+  // Options where no two tensors are aligned alike: those that choose another kernel in every
+  // element type, and where no launch is asked for, all sets.
+  void add_skewed(const Shape& shape, bool asks) {
     const OtherBase restored(&list_);
     list_.base.skew = 1;
-    for (const OptionSet& set : op_.option_sets)
-      if (const auto options = options_for(pass_, set))
-        list_.push(shape, *options, list_.base.inputs);
+    add_options(shape, {});
+    for (const OptionSet& set : asks ? op_.further_options : op_.option_sets)
+      add_options(shape, set);
+  }
+
+  void add_options(const Shape& shape, const OptionSet& set) {
+    if (const auto options = options_for(pass_, set))
+      list_.push(shape, *options, list_.base.inputs);
   }
 
   CaseList list_;
