@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
-#include "reference/cross_entropy.h"
+#include "reference/cross_entropy_scale.h"
 #include "reference/products.h"
 #include "reference/rounded_alike.h"
 

@@ -3,7 +3,7 @@
 // absolute value. z is a row of logits divided by the temperature.
 #pragma once
 #include "kernels/log_prob/log_prob.h"
-#include "reference/cross_entropy.h"
+#include "reference/cross_entropy_scale.h"
 
 namespace tigon::reference::log_prob {
 

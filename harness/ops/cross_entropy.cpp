@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contract of cross_entropy.
-#include "reference/cross_entropy.h"
+#include "reference/cross_entropy_scale.h"
 
 #include "harness/ops/implementations.h"
 #include "harness/ops/loss_plan.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of cross_entropy's oracle.
-#include "reference/cross_entropy.h"
+#include "reference/cross_entropy_scale.h"
 
 #include "reference/tests/dual.h"
 #include "reference/tests/loss_options.h"
