@@ -27,8 +27,9 @@ class ReferenceModel {
   // Its derivatives by the weights.
   Doubles gradient(const Doubles& w, const Batch& batch) const {
     Doubles sum(w.size(), 0.0);
+    Tape tape;
     for (size_t i = 0; i < sequences(batch); ++i) {
-      Tape tape;  // of one sequence: those of several would not fit
+      tape.clear();  // of one sequence: those of several would not fit
       std::vector<Var> variables;
       for (double x : w) variables.push_back(tape.variable(x));
       const Doubles part = tape.gradient(loss_of_sequence(variables, batch, i), w.size());

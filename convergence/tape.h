@@ -23,6 +23,9 @@ struct Var {
 
 class Tape {
  public:
+  // Starts anew in the memory that it has.
+  void clear() { nodes_.clear(); }
+
   Var variable(double value) { return push(value, {}, 0, {}, 0); }
 
   // A value whose derivatives by a and b are da and db.

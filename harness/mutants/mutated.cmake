@@ -51,7 +51,7 @@ function(tigon_add_mutated_library name folder)
     target_compile_options(${name} PRIVATE ${TIGON_CUDA_GENCODE} -w)
   elseif(arg_CHECKED)
     target_compile_options(${name} PRIVATE
-      ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -w)
+      ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -O1 -w)
   else()
     target_compile_options(${name} PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O1 -w)
   endif()

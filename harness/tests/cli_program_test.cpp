@@ -182,7 +182,7 @@ TEST(TigonProgram, a_folder_of_another_run_is_refused_before_cases_are_chosen) {
 TEST(TigonProgram, records_go_to_stdout_and_the_text_to_stderr) {
   for (const char* command : {"check", "bench"}) {
     const ProgramRun run =
-        run_tigon({command, "softmax", "--quick", "--dtype", "f32", "--json", "-"});
+        run_tigon({command, "rope", "--quick", "--dtype", "f32", "--json", "-"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
     std::istringstream lines(run.out);
     std::string line, kind;
@@ -207,7 +207,7 @@ TEST(TigonProgram, run_shows_a_line_for_each_stage_and_keeps_the_rest_in_a_file)
   const TemporaryFolder folder;
   std::vector<std::string> words = {"run",
                                     "--op",
-                                    "softmax",
+                                    "rope",
                                     "--stages",
                                     "check,bench",
                                     "--out",
@@ -217,13 +217,13 @@ TEST(TigonProgram, run_shows_a_line_for_each_stage_and_keeps_the_rest_in_a_file)
   EXPECT_LE(std::count(run.out.begin(), run.out.end(), '\n'), 8) << run.out;
   EXPECT_NE(run.out.find("ok     check "), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("ok     bench "), std::string::npos) << run.out;
-  EXPECT_EQ(run.out.find("softmax forward"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("rope forward"), std::string::npos) << run.out;
   std::ifstream log(folder.path() / "run" / "run.log");
   const std::string kept{std::istreambuf_iterator<char>(log), {}};
-  EXPECT_NE(kept.find("softmax forward fused"), std::string::npos) << kept;
+  EXPECT_NE(kept.find("rope forward fused"), std::string::npos) << kept;
   words.back() = (folder.path() / "again").string();
   words.push_back("--verbose");
-  EXPECT_NE(run_tigon(words).out.find("softmax forward fused"), std::string::npos);
+  EXPECT_NE(run_tigon(words).out.find("rope forward fused"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "again" / "run.log"));
 }
 

@@ -6,13 +6,19 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
-from tigon_report import records  # noqa: E402
+from tigon_report import figures, records  # noqa: E402
+
+
+def without_drawing():
+    """A context in which figures are empty pictures: drawing them takes most of a report's time."""
+    return unittest.mock.patch.object(figures.Figures, "_svg", return_value='<svg xmlns="http://www.w3.org/2000/svg"/>')
 
 
 class CommandTest(unittest.TestCase):
@@ -36,10 +42,11 @@ class CommandTest(unittest.TestCase):
                                   for item in items))
         return path
 
-    def report_of(self, items, *words):
+    def report_of(self, items, *words, drawn=False):
         """({file: page}, summary) of the report on a run of these records, beside what the folder `recorded` holds."""
         (self.folder / "records.jsonl").write_text(sample.text(items))
-        code, _, errors = self.tigon("report", self.folder, "--recorded", self.folder / "recorded", *words)
+        with contextlib.nullcontext() if drawn else without_drawing():
+            code, _, errors = self.tigon("report", self.folder, "--recorded", self.folder / "recorded", *words)
         self.assertEqual(code, 0, errors)
         return pages_in(self.folder), (self.folder / "summary.md").read_text()
 

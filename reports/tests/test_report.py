@@ -12,7 +12,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import sample  # noqa: E402
 from tigon_report import __main__ as program  # noqa: E402
-from command_test import pages_in  # noqa: E402
+from command_test import pages_in, without_drawing  # noqa: E402
 from tigon_report import load, page, slim, tables, targets, units  # noqa: E402
 from tigon_report.recorded import Recorded  # noqa: E402
 
@@ -28,7 +28,11 @@ class ReportTest(unittest.TestCase):
         return self.folder
 
     def report(self, *arguments):
-        """(exit code, stderr without progress) of `tigon report` on the test's folder."""
+        """(exit code, stderr without progress) of `tigon report` on the test's folder, without figures."""
+        with without_drawing():
+            return self.drawn_report(*arguments)
+
+    def drawn_report(self, *arguments):
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             code = program.main(["report", str(self.folder), "--recorded", str(self.folder / "recorded"), *arguments])
@@ -150,7 +154,7 @@ class ReportTest(unittest.TestCase):
 
     def test_a_dark_figure_is_the_light_one_in_other_colours(self):
         self.write(sample.gpu_run())
-        self.report()
+        self.drawn_report()
         light, dark = (next((self.folder / "figures").glob(f"speed*-{theme}.svg")).read_text() for theme in ("light", "dark"))
         self.assertEqual(len(light), len(dark))
         for text, fused, other in ((light, "#0072b2", "#56b4e9"), (dark, "#56b4e9", "#0072b2")):
@@ -269,7 +273,7 @@ class ReportTest(unittest.TestCase):
         self.write(sample.gpu_run())
         outputs = []
         for name in ("a", "b"):
-            self.report("--out", str(self.folder / name))
+            self.drawn_report("--out", str(self.folder / name))
             files = sorted((self.folder / name).rglob("*.*"))
             outputs.append([file.read_bytes() for file in files if file.is_file()])
         self.assertEqual(outputs[0], outputs[1])
@@ -282,8 +286,9 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(slim.main([str(self.folder), str(slimmed)]), 0)
         self.assertNotIn("samples_s", slimmed.read_text())
         self.assertNotIn("converge_step", slimmed.read_text())
-        for run, out in ((self.folder, "whole"), (slimmed, "thin")):
-            page.write(load.load_run(run), Recorded(), self.folder / out)
+        with without_drawing():
+            for run, out in ((self.folder, "whole"), (slimmed, "thin")):
+                page.write(load.load_run(run), Recorded(), self.folder / out)
         self.assertEqual(pages_in(self.folder / "whole"), pages_in(self.folder / "thin"))
 
     def test_units(self):

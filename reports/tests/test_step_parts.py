@@ -12,8 +12,8 @@ CELLS = [sample.parts("naive", 256, 0.04), sample.parts("fused", 256, 0.02), sam
 
 
 class StepPartsTest(CommandTest):
-    def report(self, cells, device="host", words=("--host-times",)):
-        return self.report_of([sample.header(device), *cells], *words)[0]["training.html"]
+    def report(self, cells, device="host", words=("--host-times",), drawn=False):
+        return self.report_of([sample.header(device), *cells], *words, drawn=drawn)[0]["training.html"]
 
     def part_of(self, html):
         return html.split('id="parts"')[1].split("</section>")[0]
@@ -34,10 +34,10 @@ class StepPartsTest(CommandTest):
         self.assertNotIn("rotary", section)  # it took no time and no memory
 
     def test_host_time_is_never_shown_as_kernel_speed(self):
-        self.assertIn("say nothing about the speed of a kernel", self.part_of(self.report(CELLS)))
+        self.assertIn("say nothing about the speed of a kernel", self.part_of(self.report(CELLS, drawn=True)))
         figure = (self.folder / "figures/parts-time-tiny-bf16-4-4096-light.svg").read_text()
         self.assertIn("not the speed of a kernel", figure)
-        self.assertNotIn("host executor", self.part_of(self.report(CELLS, "cuda")))
+        self.assertNotIn("host executor", self.part_of(self.report(CELLS, "cuda", drawn=True)))
         figure = (self.folder / "figures/parts-time-tiny-bf16-4-4096-light.svg").read_text()
         self.assertNotIn("host executor", figure)
 

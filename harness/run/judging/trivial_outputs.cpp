@@ -34,7 +34,7 @@ VisibilityCheck check(const VisibilityCases& cases, const std::string& output,
   VisibilityCheck check = cases.check_of(fmt::format("output {} is not {}", output, of_what));
   cases.with_each_option_set(&check, [&](const Case& c) {
     if (!cases.has(c, output)) return;
-    const SolvedProblem solved(c);
+    const SolvedProblem& solved = cases.solved(c);
     for (const CaseTensor& t : solved.problem.tensors)
       if (t.info->name == output && t.is_output)
         solved.note_distance(t, values(solved, solved.expected.at(output)), case_id(c), &check);

@@ -40,7 +40,7 @@ VisibilityCheck check_option(const VisibilityCases& cases, const std::string& na
     cases.with_options(with, &check, [&](const Case& c) {
       Case other = c;
       other.options = without;
-      note_change(SolvedProblem(c), make_problem(other), &check);
+      note_change(cases.solved(c), make_problem(other), &check);
     });
   }
   if (!check.must_show && check.passed()) check.seen = hidden->second;
@@ -66,7 +66,7 @@ VisibilityCheck check_input(const VisibilityCases& cases, const std::string& nam
   VisibilityCheck check = cases.check_of("input " + name);
   cases.with_each_option_set(&check, [&](const Case& c) {
     if (!cases.has(c, name)) return;
-    const SolvedProblem plain(c);
+    const SolvedProblem& plain = cases.solved(c);
     Problem changed = plain.problem;
     for (CaseTensor& t : changed.tensors)
       if (t.info->name == name) perturb(plain.problem, &t);
@@ -80,7 +80,7 @@ VisibilityCheck check_seed(const VisibilityCases& cases) {
   cases.with_options({}, &check, [&](const Case& c) {
     Case other = c;
     ++other.seed;
-    note_change(SolvedProblem(c), make_problem(other), &check);
+    note_change(cases.solved(c), make_problem(other), &check);
   });
   return check;
 }

@@ -99,4 +99,11 @@ void VisibilityCases::with_each_option_set(VisibilityCheck* check, const Visit& 
     if (!check->passed()) with_options(options_of_pass(set), check, visit);
 }
 
+const SolvedProblem& VisibilityCases::solved(const Case& c) const {
+  const std::string id = case_id(c);
+  auto found = solved_.find(id);
+  if (found == solved_.end()) found = solved_.emplace(id, SolvedProblem(c)).first;
+  return found->second;
+}
+
 }  // namespace tigon

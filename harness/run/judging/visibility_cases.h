@@ -45,11 +45,14 @@ class VisibilityCases {
   // The same with every option set in turn, the default first: a reduced loss is one number, which
   // only another option makes several.
   void with_each_option_set(VisibilityCheck* check, const Visit& visit) const;
+  // The case with what the oracle says, which is asked once for all checks.
+  const SolvedProblem& solved(const Case& c) const;
 
  private:
   const OpSpec& op_;
   const Pass& pass_;
   DType dtype_;
+  mutable std::map<std::string, SolvedProblem> solved_;  // by the case's id
 };
 
 }  // namespace tigon
