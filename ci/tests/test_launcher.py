@@ -216,6 +216,25 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("apt-get install -y", self.called)
         self.assertIn("no such package\n", (self.root / "build/apt.log").read_text())
 
+    @unittest.skipUnless(os.getuid() == 0, "apt is for root here: sudo is a stand-in that refuses")
+    def test_run_builds_while_the_python_of_the_report_is_installed(self):
+        launcher = self.root / "tigon"
+        launcher.write_text(launcher.read_text().replace(" /usr/bin/python3 ", " "))  # that of this machine may have all
+        self.program("python3", '#!/bin/bash\ncase "$*" in *matplotlib*) [ -e "$CALLS.there" ] ;; esac\n')
+        self.program("apt-get", '#!/bin/bash\n[ "$1" = update ] && exit\nsleep 1; touch "$CALLS.there"; echo installed >> "$CALLS"\n')
+        (self.root / "build/host").mkdir(parents=True)
+        (self.root / "build/host/build.ninja").touch()  # its libraries were found
+        code, out, err = self.run_tigon("run")
+        self.assertEqual((code, out), (0, "program run\n"), err)
+        self.assertIn("installing with apt: python3 python3-matplotlib", err)
+        self.assertLess(self.called.index("cmake --build"), self.called.index("installed"))
+        self.assertLess(self.called.index("installed"), self.called.index("report "))
+        (self.root.parent / "calls.there").unlink()
+        self.calls.unlink()
+        code, out, err = self.run_tigon("--no-install", "run")  # nothing is built for what would fail
+        self.assertEqual((code, self.calls.exists()), (5, False), err)
+        self.assertIn("install them with: sudo apt-get install python3", err)
+
     def test_help_needs_no_build(self):
         (self.bin / "cmake").unlink()
         self.program("python3", SAYS.format("python3", 1))
