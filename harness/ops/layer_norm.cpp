@@ -104,6 +104,8 @@ OpSpec contract() {
                    .inputs_from = "forward",
                    .upstream =
                        "dy",
+                   .sums_by =
+                       "H",
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}, {"mean", 1}, {"rstd", -1}},
