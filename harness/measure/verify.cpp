@@ -75,9 +75,7 @@ std::string in_the_case(const Comparison& comparison, const Sample& sample,
 }  // namespace
 
 Verification::Verification(const Case& c, CallSet& set, int64_t elements)
-    : case_(c),
-      row_axis_(set.op().axes.front().axis.symbol),
-      targets_(tensor_of_targets(set)) {
+    : case_(c), row_axis_(set.op().axes.front().axis.symbol), targets_(tensor_of_targets(set)) {
   set.fill_inputs(kTimedSeed);
   choose_views(set, elements);
   for (View& view : views_) ask_oracle(&view, set);
@@ -93,13 +91,12 @@ void Verification::choose_views(const CallSet& set, int64_t elements) {
   const int64_t per_row =
       is_dear ? row_elements(set, row_axis_) / kColumns + 1 : row_elements(set, row_axis_);
   const int64_t count = std::clamp(elements / per_row, kLeastRows, kMostRows);
-  View rows{.sample = {{row_axis_, choose_indices(count, size(row_axis_),
-                                                  stream_key(case_.seed, row_axis_))}},
+  View rows{.sample = {{row_axis_,
+                        choose_indices(count, size(row_axis_), stream_key(case_.seed, row_axis_))}},
             .ignores_others = shares};
   View columns;
   const auto choose_columns = [&](const std::string& axis, View* view) {
-    view->sample[axis] =
-        choose_indices(kColumns, size(axis), stream_key(case_.seed, axis));
+    view->sample[axis] = choose_indices(kColumns, size(axis), stream_key(case_.seed, axis));
   };
   if (is_dear) choose_columns(pass.zero_columns.axis, &rows);
   if (!pass.sums_by.empty()) choose_columns(pass.sums_by, &columns);
@@ -146,8 +143,7 @@ void Verification::ignore_others(const View& view, CallSet& set) const {
   const TensorInfo& targets = info_of(set.pass(), targets_);
   const std::vector<double> kept =
       sampled(targets, set.bound().tensors.at(targets_), values, {{row_axis_, rows}});
-  std::vector<double> all(static_cast<size_t>(case_.axes.at(row_axis_)),
-                          values.at("ignore_index"));
+  std::vector<double> all(static_cast<size_t>(case_.axes.at(row_axis_)), values.at("ignore_index"));
   for (size_t i = 0; i < rows.size(); ++i) all[static_cast<size_t>(rows[i])] = kept[i];
   set.overwrite(targets_, 0, all);
   const auto& [axis, tensor] = set.pass().zero_columns;
@@ -184,8 +180,8 @@ std::string Verification::places(const View& view) const {
                      view.ignores_others ? " of a call that ignores the others" : "");
 }
 
-void Verification::compare_outputs(const View& view, const Contender& contender,
-                                   const CallSet& set, Verified* verified) const {
+void Verification::compare_outputs(const View& view, const Contender& contender, const CallSet& set,
+                                   Verified* verified) const {
   Problem problem = view.problem;  // its budgets are those of the implementation
   problem.implementation = contender.implementation;
   for (const CaseTensor& output : problem.tensors) {

@@ -103,8 +103,7 @@ TEST(Verify, what_is_wrong_only_at_a_large_size_fails) {
 
 TEST(Verify, says_which_row_of_the_case_is_wrong) {
   if (default_executor() == "cuda") GTEST_SKIP() << "writes where the executor's memory is";
-  const Verified wrong =
-      verified("rms_norm/forward/fused/bf16/T=1025,H=256", "y", 1024 * 256);
+  const Verified wrong = verified("rms_norm/forward/fused/bf16/T=1025,H=256", "y", 1024 * 256);
   EXPECT_NE(wrong.reason.find("the worst is row 1024"), std::string::npos) << wrong.reason;
 }
 
