@@ -13,6 +13,9 @@ namespace tigon {
 
 namespace {
 
+// Of what sums and functions may be off: what does not cancel in a correct kernel.
+constexpr double kOneSided = 0.25;
+
 // Slack for approximate functions: a quarter of a rounding of a 16-bit output, none in fp32.
 double phi(DType output) {
   const double u = unit_roundoff(output);
@@ -64,6 +67,19 @@ double allowed_error(const Budget& b, const Magnitudes& m) {
          (kSumFactor * std::sqrt(b.reduction) + b.elementary) * kAccumulatorRoundoff * summed +
          kSumFactor * b.intermediate_roundings * u_element * m.intermediate +
          b.element_roundings * u_element * m.scale + lost_bits(b, m) + eta(b.output);
+}
+
+// The output's own rounding is left out, as bias.h takes it from the error. Where x * rstd is
+// rounded before it is multiplied, every element of a row may be rounded to the same side.
+double one_sided_error(const Budget& b, const Magnitudes& m) {
+  const double u_out = unit_roundoff(b.output);
+  return (b.roundings - 1) * u_out * m.value + phi(b.output) * m.value / 3 +
+         kOneSided * (std::sqrt(b.reduction) + b.elementary) * kAccumulatorRoundoff * m.scale +
+         lost_bits(b, m) + eta(b.output);
+}
+
+bool bounds_one_side(const Budget& b) {
+  return b.intermediate_roundings == 0 && b.element_roundings == 0;
 }
 
 // Roundings of the output itself are independent, so a third of their square; those of a stored

@@ -44,6 +44,11 @@ double largest_finite(DType t);
 
 // Budget of one element.
 double allowed_error(const Budget& budget, const Magnitudes& m);
+// How far a correct element may be off in one direction on average (bias.h): a sum's roundings
+// cancel and a function's may not. Whether that can be said: one rounding of a stored intermediate
+// may be that of many elements.
+double one_sided_error(const Budget& budget, const Magnitudes& m);
+bool bounds_one_side(const Budget& budget);
 // Expected spread of a correct element's error, for the root mean square.
 double expected_spread(const Budget& budget, const Magnitudes& m);
 

@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 
+#include "harness/judge/bias.h"
 #include "harness/judge/judge_fault.h"
 #include "harness/judge/pattern.h"
 
@@ -112,7 +113,8 @@ class Scan {
         shape_(shape),
         budget_(budget),
         result_(*result),
-        squares_(budget.output) {}
+        squares_(budget.output),
+        bias_(budget, shape) {}
 
   void run() {
     int64_t end = result_.elements;
@@ -121,6 +123,7 @@ class Scan {
     for (int64_t i = 0; i < end; ++i) element(i);
     if (has_rms())
       result_.rms_over_budget = std::sqrt(squares_.mean()) / (has_few_rows() ? kFewRowsRms : 1);
+    result_.one_sided_over_budget = bias_.over_budget();
     result_.bias = variance_ > 0 ? signed_error_ / std::sqrt(variance_) : 0;
   }
 
@@ -162,6 +165,7 @@ class Scan {
     result_.largest_error = std::max(result_.largest_error, std::abs(error));
     const double spread = expected_spread(budget_, m);
     squares_.add(got, (error / spread) * (error / spread));
+    bias_.add(i, got, want, m);
     signed_error_ += want < 0 ? -error : error;
     variance_ += spread * spread;
     ++judged_;
@@ -181,6 +185,7 @@ class Scan {
   int64_t bad_class_ = -1, worst_ = -1, judged_ = 0;
   double signed_error_ = 0, variance_ = 0;
   MeanSquare squares_;
+  Bias bias_;
 };
 
 // As it is shown: the sign of a NaN says nothing.
@@ -238,6 +243,12 @@ void decide(const Scan& scan, const std::vector<int64_t>& shape, Comparison* c) 
         "{}: root mean square error {:.3g} of its budget (no element is over its own), bias "
         "{:+.3g} sigma",
         r.name, r.rms_over_budget, r.bias);
+  } else if (r.one_sided_over_budget > 1 && !planted(JudgeFault::kNoBias)) {
+    c->verdict = Verdict::kIncorrectNumerical;
+    c->reason = fmt::format(
+        "{}: errors lean to one side, {:.3g} times what chance allows (no element is over its "
+        "budget), bias {:+.3g} sigma",
+        r.name, r.one_sided_over_budget, r.bias);
   }
 }
 

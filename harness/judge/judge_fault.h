@@ -24,6 +24,7 @@ enum class JudgeFault {
   kNanBudgetAllows,
   kAnySize,
   kNoRootMeanSquare,
+  kNoBias,
   kAbsoluteTolerance,
   kNothingIsGreen,
 };

@@ -19,7 +19,9 @@ struct OutputResult {
   std::string name;
   double error_over_budget = 0;  // worst element; passes iff <= 1
   double rms_over_budget = 0;    // passes iff <= 1; NaN where too few elements or values
-  double bias = 0;               // mean signed error over its expected spread (a z score)
+  // What errors have in one direction (bias.h): passes iff <= 1; NaN where too little can tell.
+  double one_sided_over_budget = std::numeric_limits<double>::quiet_NaN();
+  double bias = 0;  // mean signed error over its expected spread (a z score)
   std::vector<int64_t> worst_index;
   double got = 0, want = 0;          // at worst_index
   std::vector<int64_t> first_index;  // of the first element over its budget; empty for none

@@ -124,6 +124,14 @@ void CallSet::take_saved_inputs(uint64_t seed) {
   device_synchronize();
 }
 
+void CallSet::overwrite(const std::string& tensor, int64_t first,
+                        const std::vector<double>& values) {
+  const TensorRef& ref = bound_.tensors.at(tensor);
+  const std::vector<std::byte> packed = narrow(values, ref.dtype);
+  device_upload(static_cast<char*>(ref.data) + static_cast<size_t>(first) * size_of(ref.dtype),
+                packed.data(), packed.size());
+}
+
 void CallSet::poison_outputs() {
   for (const TensorInfo& t : pass_->tensors)
     if (t.is_output() && t.role != Role::kInOut && has(t.name))

@@ -27,6 +27,8 @@ class CallSet {
   // that another pass makes (Pass::inputs_from) are made by that pass' implementation. Throws
   // DeviceError.
   void fill_inputs(uint64_t seed);
+  // Writes values, rounded to the tensor's type, over elements of it from `first` on.
+  void overwrite(const std::string& tensor, int64_t first, const std::vector<double>& values);
   // Overwrites the outputs with NaN.
   void poison_outputs();
   // Fingerprints of all outputs. Waits for the device.
@@ -36,6 +38,8 @@ class CallSet {
   // The same with a workspace.
   Bound with_scratch(const DeviceBuffer& scratch) const;
   const Case& of() const { return case_; }
+  const OpSpec& op() const { return *op_; }
+  const Pass& pass() const { return *pass_; }
 
  private:
   void fill_input(const TensorInfo& tensor, uint64_t seed);

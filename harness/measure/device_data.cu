@@ -67,6 +67,14 @@ fingerprint_kernel(const Word* data /* [n] */, int64_t n, uint64_t* sums /* [thr
   store(sums + first_index(), sum);
 }
 
+template <class Word>
+TIGON_KERNEL(kThreads)
+gather_kernel(const Word* data /* [n / count, row_elements] */, int64_t row_elements,
+              const int64_t* columns /* [count] */, int64_t count, Word* out, int64_t n) {
+  for (int64_t i = first_index(); i < n; i += stride())
+    store(out + i, load(data + i / count * row_elements + load(columns + i % count)));
+}
+
 TIGON_KERNEL(kThreads)
 flush_kernel(uint64_t* data /* [n] */, int64_t n) {
   for (int64_t i = first_index(); i < n; i += stride())
@@ -95,6 +103,13 @@ uint64_t fingerprint_of_words(const void* data, int64_t n, Stream stream) {
   uint64_t total = static_cast<uint64_t>(n);
   for (const uint64_t sum : sums) total += sum;
   return total;
+}
+
+template <class Word>
+Status gather_words(const void* data, int64_t row_elements, const int64_t* columns, int64_t count,
+                    void* out, int64_t n, Stream stream) {
+  return launch(covering(n, stream), gather_kernel<Word>, static_cast<const Word*>(data),
+                row_elements, columns, count, static_cast<Word*>(out), n);
 }
 
 }  // namespace
@@ -127,6 +142,21 @@ uint64_t fingerprint(const void* data, size_t bytes, Stream stream) {
   if (bytes % 2 == 0)
     return fingerprint_of_words<uint16_t>(data, static_cast<int64_t>(bytes / 2), stream);
   return fingerprint_of_words<uint8_t>(data, static_cast<int64_t>(bytes), stream);
+}
+
+Status gather_columns(const void* data, size_t element_bytes, int64_t rows, int64_t row_elements,
+                      const int64_t* columns, int64_t count, void* out, Stream stream) {
+  const int64_t n = rows * count;
+  switch (element_bytes) {
+    case 2:
+      return gather_words<uint16_t>(data, row_elements, columns, count, out, n, stream);
+    case 4:
+      return gather_words<uint32_t>(data, row_elements, columns, count, out, n, stream);
+    case 8:
+      return gather_words<uint64_t>(data, row_elements, columns, count, out, n, stream);
+    default:
+      return unsupported("gather_columns: elements of 2, 4 or 8 bytes");
+  }
 }
 
 Status flush_caches(void* scratch, size_t bytes, Stream stream) {

@@ -2,6 +2,7 @@
 // Test data made and fingerprinted in device memory: a sweep's tensors are too large to make on the
 // host and send.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/signature/dtype.h"
@@ -21,6 +22,10 @@ Status fill_targets(int64_t* data, int64_t n, int64_t classes, float ignored, in
 // A 64-bit fingerprint of the bytes: differs when any bit or the place of any word differs, but for
 // a chance of 2^-64. Waits for the stream. Throws DeviceError.
 uint64_t fingerprint(const void* data, size_t bytes, Stream stream);
+
+// out [rows, count] = the given columns of data [rows, row_elements], elements of 2, 4 or 8 bytes.
+Status gather_columns(const void* data, size_t element_bytes, int64_t rows, int64_t row_elements,
+                      const int64_t* columns, int64_t count, void* out, Stream stream);
 
 // Writes and reads `bytes` of memory, which displaces whatever the caches hold.
 Status flush_caches(void* scratch, size_t bytes, Stream stream);

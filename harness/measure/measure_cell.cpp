@@ -10,12 +10,15 @@
 #include "harness/measure/memory_figures.h"
 #include "harness/measure/roofline.h"
 #include "harness/measure/timing.h"
+#include "harness/measure/verify.h"
 #include "harness/measure/yardstick.h"
 #include "kernels/device/nvtx.h"
 
 namespace tigon {
 namespace {
 
+// The oracle then takes a tenth of a second; a host's cells are small, and many.
+constexpr int64_t kVerifiedOnGpu = int64_t{1} << 19, kVerifiedOnHost = int64_t{1} << 16;
 constexpr double kUsableMemory = 0.9;  // of what is free: allocations are rounded up
 
 void emit_record(const Emit& emit, const char* kind, Json fields) {
@@ -112,6 +115,17 @@ std::vector<Timing> time_all(std::vector<Contender>& contenders, Rotation& rotat
   return timings;
 }
 
+// Of the yardstick nothing is asked.
+void verify(const std::vector<Contender>& contenders, CallSet& set, std::vector<Timing>* timings) {
+  const Verification verification(set.of(), set, on_gpu() ? kVerifiedOnGpu : kVerifiedOnHost);
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    std::vector<Timing*> of_contender;  // on every basis
+    for (size_t k = i; k < timings->size(); k += contenders.size())
+      of_contender.push_back(&(*timings)[k]);
+    if (!is_yardstick(contenders[i].c.impl)) verification.judge(contenders[i], set, of_contender);
+  }
+}
+
 }  // namespace
 
 const char* main_basis() { return on_gpu() ? "cold" : "wall"; }
@@ -138,6 +152,8 @@ Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilin
                  {"share_of_gemm", r.share_of_gemm},
                  {"bound", r.memory_bound ? "memory" : "compute"},
                  {"sets", sets},
+                 {"verified_by", timing.verified_by},
+                 {"not_verified", timing.not_verified},
                  {"verdict", impossible ? "invalid" : timing.verdict},
                  {"reason", impossible ? r.impossible : timing.reason}});
   if (yardstick)
@@ -196,7 +212,9 @@ void measure_cell(const Cell& cell, const Ceilings& ceilings, const StoppingRule
   std::optional<Yardstick> yardstick;
   if (on_gpu()) yardstick = Yardstick::of(cell.c, rotation.size(), usable_bytes());
   if (yardstick) contenders.push_back(yardstick->contender(cell.c));
-  report(time_all(contenders, rotation, rule, bases), contenders, rotation.size(), ceilings, emit);
+  std::vector<Timing> timings = time_all(contenders, rotation, rule, bases);
+  verify(contenders, rotation[0], &timings);
+  report(timings, contenders, rotation.size(), ceilings, emit);
 }
 
 }  // namespace tigon

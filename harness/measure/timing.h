@@ -32,12 +32,18 @@ class Rotation {
   size_t next_ = 0;
 };
 
+// Seed of the inputs of the first set, and of the calls whose outputs are compared.
+inline constexpr uint64_t kTimedSeed = 42;
+
 // Samples of one contender on one basis.
 struct Timing {
   std::string impl, basis;
   std::vector<double> samples = {};  // seconds of one call
   std::string verdict = "passed";    // or "invalid", "unsupported"
   std::string reason = {};           // of all but passed
+  // Of a timed call on the inputs of kTimedSeed; empty where several calls follow each other.
+  std::vector<uint64_t> fingerprints = {};
+  std::string verified_by = {}, not_verified = {};  // verify.h
 };
 
 // Runs the call on a stream. Throws DeviceError.

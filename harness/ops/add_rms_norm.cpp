@@ -5,6 +5,7 @@
 #include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/norm_plan.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 
@@ -80,24 +81,31 @@ OpSpec contract() {
                    }),
                    .implementations = {fused<Forward>(), rounding(4, naive_chain<Forward>())},
                    .budget = {{"h", {.elementary = 1}},
-                              {"y", {.roundings = rms_norm::kCastingRoundings, .reduction = H}},
-                              {"rstd", {.reduction = H}}},
+                              {"y",
+                               {.roundings = rms_norm::kCastingRoundings,
+                                .reduction = row_sum_terms(H)}},
+                              {"rstd", {.reduction = row_sum_terms(H)}}},
                    .flops = 5 * Expr(T) * H,
                    .properties =
-                       {row_independence("T"),
-                        scaling("power_of_two", {{"x", 1}, {"residual", 1}},
-                                {{"h", 1}, {"rstd", -1}}, {{"eps", 2}}),
-                        permutation("H"),
-                        // In f32 the sum itself would keep what 16 bits round off.
-                        on_inputs("zero_residual", dtype_twin()),
-                        same_results("neutral_weight", {.options = {{"w", "absent"}}},
-                                     {.fill = {{"w", 1}}}),
-                        for_policies({DType::kF32},
-                                     same_results("neutral_casting",
-                                                  {}, {.options = {{"casting", "gemma"}}})),
-                        for_policies({DType::kF32},
-                                     same_results("neutral_rounding",
-                                                  {}, {.options = {{"casting", "none"}}}))},
+                       {
+                           row_independence("T"),
+                           scaling("power_of_two", {{"x", 1}, {"residual", 1}},
+                                   {{"h", 1}, {"rstd", -1}}, {{"eps", 2}}),
+                           permutation("H"),
+                           // In f32 the sum itself would keep what 16 bits round off.
+                           on_inputs("zero_residual", dtype_twin()),
+                           same_results("neutral_weight", {.options = {{"w", "absent"}}},
+                                        {.fill = {{"w", 1}}}),
+                           for_policies(
+                               {DType::kF32},
+                               same_results(
+                                   "neutral_casting",
+                                   {}, {.options = {{"casting", "gemma"}}})),
+                           for_policies(
+                               {DType::kF32},
+                               same_results(
+                                   "neutral_rounding",
+                                   {}, {.options = {{"casting", "none"}}}))},
                    .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
               pass<Backward>(
                   "backward",
@@ -107,11 +115,15 @@ OpSpec contract() {
                        oracle<Backward>(
                            [](auto& a) { reference::add_rms_norm::backward_scale(a); }),
                    .implementations = {fused<Backward>(), rounding(5, naive_chain<Backward>())},
-                   .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
+                   .budget =
+                       {{"dx", {.reduction = row_sum_terms(H)}},
+                        {"dw", {.reduction = column_sum_terms(T)}}},
                    .flops = 10 * Expr(T) * H,
                    .inputs_from = "forward",
                    .upstream =
                        "dy",
+                   .sums_by =
+                       "H",
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"h", 1}, {"rstd", -1}, {"dh", -1}}, {{"dx", -1}}),

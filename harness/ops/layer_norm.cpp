@@ -5,6 +5,7 @@
 #include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/norm_plan.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 
@@ -77,9 +78,9 @@ OpSpec contract() {
                    .scale =
                        oracle<Forward>([](auto& a) { reference::layer_norm::forward_scale(a); }),
                    .implementations = {fused<Forward>(), naive_chain<Forward>(), cudnn_forward()},
-                   .budget = {{"y", {.reduction = H, .elementary = kElementary}},
-                              {"mean", {.reduction = H}},
-                              {"rstd", {.reduction = H, .elementary = kElementary}}},
+                   .budget = {{"y", {.reduction = row_sum_terms(H), .elementary = kElementary}},
+                              {"mean", {.reduction = row_sum_terms(H)}},
+                              {"rstd", {.reduction = row_sum_terms(H), .elementary = kElementary}}},
                    .flops = 7 * Expr(T) * H,
                    .properties = {row_independence("T"),
                                   scaling("power_of_two", {{"x", 1}}, {{"mean", 1}, {"rstd", -1}},
@@ -97,13 +98,13 @@ OpSpec contract() {
                    .implementations = {fused<Backward>(), naive_chain<Backward>(),
                                        cudnn_engine<Backward>()},
                    .budget =
-                       {{"dx", {.reduction = H, .elementary = kElementary}},
-                        {"dw", {.reduction = T, .elementary = kElementary}},
-                        {"db", {.reduction = T}}},
+                       {{"dx", {.reduction = row_sum_terms(H), .elementary = kElementary}},
+                        {"dw", {.reduction = column_sum_terms(T), .elementary = kElementary}},
+                        {"db", {.reduction = column_sum_terms(T)}}},
                    .flops = 13 * Expr(T) * H,
                    .inputs_from = "forward",
-                   .upstream =
-                       "dy",
+                   .upstream = "dy",
+                   .sums_by = "H",
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}, {"mean", 1}, {"rstd", -1}},

@@ -227,6 +227,7 @@ OpSpec contract() {
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
                    .products = {logits},
+                   .zero_columns = {"H", "x"},
                    .properties = joined({row_properties({}, kCut), loss_properties()}),
                    .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<ForwardBackward>(
@@ -255,6 +256,7 @@ OpSpec contract() {
                    .bytes = 2 * logits_bytes,
                    .products = {logits, dx, dw},
                    .upstream = "dloss",
+                   .zero_columns = {"H", "x"},
                    .properties = joined({row_properties({"dw"}, kCutGradient),
                                          loss_properties(),
                                          loss_gradient_properties(),

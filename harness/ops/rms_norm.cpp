@@ -5,6 +5,7 @@
 #include "harness/ops/implementations.h"
 #include "harness/ops/input_sets.h"
 #include "harness/ops/norm_plan.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 
@@ -70,8 +71,9 @@ OpSpec contract() {
                    }),
                    .implementations = {fused<Forward>(), rounding(4, naive_chain<Forward>()),
                                        cudnn_forward()},
-                   .budget = {{"y", {.roundings = kCastingRoundings, .reduction = H}},
-                              {"rstd", {.reduction = H}}},
+                   .budget = {{"y",
+                               {.roundings = kCastingRoundings, .reduction = row_sum_terms(H)}},
+                              {"rstd", {.reduction = row_sum_terms(H)}}},
                    .flops = 4 * Expr(T) * H,
                    .properties =
                        {row_independence("T"),
@@ -79,9 +81,9 @@ OpSpec contract() {
                         permutation("H"), dtype_twin(),
                         same_results("neutral_weight", {.options = {{"w", "absent"}}},
                                      {.fill = {{"w", 1}}}),
-                        for_policies({DType::kF32},
-                                     same_results("neutral_casting",
-                                                  {}, {.options = {{"casting", "gemma"}}})),
+                        for_policies({DType::kF32}, same_results("neutral_casting", {},
+                                                                 {.options =
+                                                                      {{"casting", "gemma"}}})),
                         for_policies({DType::kF32},
                                      same_results("neutral_rounding",
                                                   {}, {.options = {{"casting", "none"}}}))},
@@ -93,12 +95,16 @@ OpSpec contract() {
                        oracle<Backward>([](auto& a) { reference::rms_norm::backward_scale(a); }),
                    .implementations = {fused<Backward>(), rounding(4, naive_chain<Backward>()),
                                        cudnn_engine<Backward>()},
-                   .budget = {{"dx", {.reduction = H}}, {"dw", {.reduction = T}}},
+                   .budget =
+                       {{"dx", {.reduction = row_sum_terms(H)}},
+                        {"dw", {.reduction = column_sum_terms(T)}}},
                    .flops =
                        9 * Expr(T) * H,
                    .inputs_from = "forward",
                    .upstream =
                        "dy",
+                   .sums_by =
+                       "H",
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}, {"rstd", -1}}, {{"dx", -1}}),

@@ -162,6 +162,12 @@ struct Product {
   std::vector<std::string> outputs = {};
 };
 
+// Columns of an axis that may be left out: where `tensor` is 0 in them, the results are those of
+// the other columns alone.
+struct ZeroColumns {
+  std::string axis = {}, tensor = {};
+};
+
 struct Pass {
   std::string name = {};  // forward, backward or forward_backward
   std::vector<TensorInfo> tensors = {};
@@ -179,6 +185,9 @@ struct Pass {
   std::vector<Product> products = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
   std::string upstream = {};     // upstream gradient with rows, where an output sums over rows
+  // Axis in each of whose columns an output that sums over rows is made of that column alone.
+  std::string sums_by = {};
+  ZeroColumns zero_columns = {};  // of passes whose products make the oracle of one row dear
   std::vector<Property> properties = {};  // beside those of properties.h that every pass has
   // Options that may move no output, with the reason and what is checked instead.
   std::map<std::string, std::string> invisible = {};

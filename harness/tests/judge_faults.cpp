@@ -43,6 +43,7 @@ constexpr Fault kFaults[] = {
     {JudgeFault::kAnySize, "any_size", "missing elements are not noticed"},
     {JudgeFault::kNoRootMeanSquare, "no_root_mean_square",
      "the root mean square of the errors is not judged"},
+    {JudgeFault::kNoBias, "no_bias", "errors may all be in one direction"},
     {JudgeFault::kAbsoluteTolerance, "absolute_tolerance",
      "1e-3 is allowed however small the values are"},
     {JudgeFault::kNothingIsGreen, "nothing_is_green", "exit code 0 when nothing ran"},

@@ -36,6 +36,7 @@ def page(op, run, recorded, targets, folder, host_times):
         "op": op, "targets": [row for row in targets if row["case"].split()[0] == op], "host_times": host_times,
         "failures": failed.judged(own.run),
         "checks": [{"source": source, "rows": tables.correctness(source.run)} for source in _own_first(_chosen("check", own, others))],
+        "headroom": own.run.of("headroom"),
         "peers": [_peers(source) for source in _beside(own, others)],
         "roofline": _roofline(timed), "speed": _speed(timed), "memory": _memory(_chosen("memory", own, others)),
         "traffic": tables.traffic(own.run),

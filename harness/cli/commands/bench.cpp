@@ -49,6 +49,13 @@ std::string beside_yardstick(const Json& r) {
                      r["yardstick"] == "copy" ? "a copy of its bytes" : "its products alone");
 }
 
+// The outputs that no oracle was asked about.
+std::string not_verified(const Json& r) {
+  const auto found = r.find("not_verified");
+  if (found == r.end() || found->get<std::string>().empty()) return "";
+  return "  not verified: " + found->get<std::string>();
+}
+
 std::string bench_line(const Json& r) {
   const std::string head = fmt::format("{:<52} {:<8} {:<5}", cell_name(r),
                                        r["impl"].get<std::string>(), r["basis"].get<std::string>());
@@ -59,12 +66,13 @@ std::string bench_line(const Json& r) {
   const std::string time =
       fmt::format("{} {:>9} ({:>9} .. {:>9})", head, show_seconds(r["median_s"]),
                   show_seconds(r["q1_s"]), show_seconds(r["q3_s"]));
-  if (r["executor"] == "external") return time + "  on this CPU, not kernel speed";
-  if (r["executor"] != "cuda") return time + "  host executor, not kernel speed";
-  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM{}", time,
+  const std::string left = not_verified(r);
+  if (r["executor"] == "external") return time + "  on this CPU, not kernel speed" + left;
+  if (r["executor"] != "cuda") return time + "  host executor, not kernel speed" + left;
+  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM{}{}", time,
                      show_rate(r["bandwidth_bytes_per_s"], "B/s"), percent(r["share_of_copy"]),
                      show_rate(r["flop_rate_per_s"], "FLOP/s"), percent(r["share_of_gemm"]),
-                     beside_yardstick(r));
+                     beside_yardstick(r), left);
 }
 
 std::string memory_line(const Json& r) {
@@ -281,7 +289,9 @@ void add_bench(Command root, Program* program) {
       "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run\n"
       "and beside a copy of as many bytes, or the matrix products alone, timed in turns.\n"
       "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
-      "speed.");
+      "speed.\n"
+      "The outputs of what was timed are compared with the oracle in sampled rows and columns;\n"
+      "one that is wrong fails, with exit code 1.");
   const auto options = std::make_shared<BenchOptions>();
   const auto output = std::make_shared<Output>();
   const auto quick = std::make_shared<bool>(false), full = std::make_shared<bool>(false);

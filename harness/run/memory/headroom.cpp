@@ -42,6 +42,8 @@ void Headroom::add(const CheckResult& r) {
     Group& group = groups_[found->second];
     group.errors.push_back(o.error_over_budget);
     if (o.rms_over_budget > group.row.rms_max) group.row.rms_max = o.rms_over_budget;
+    if (o.one_sided_over_budget > group.row.one_sided_max)
+      group.row.one_sided_max = o.one_sided_over_budget;
     group.row.bias_max = std::max(group.row.bias_max, std::abs(o.bias));
     if (group.row.worst_case.empty() || o.error_over_budget > group.row.max) {
       group.row.max = o.error_over_budget;
@@ -65,13 +67,21 @@ std::vector<Headroom::Row> Headroom::rows() const {
 }
 
 Json to_json(const Headroom::Row& r) {
-  return {{"op", r.op},           {"pass", r.pass},
-          {"impl", r.impl},       {"dtype", name_of(r.dtype)},
-          {"output", r.output},   {"executor", r.executor},
-          {"cases", r.cases},     {"max", r.max},
-          {"p99", r.p99},         {"p50", r.p50},
-          {"rms_max", r.rms_max}, {"bias_max", r.bias_max},
-          {"target", r.target},   {"worst_case_id", r.worst_case}};
+  return {{"op", r.op},
+          {"pass", r.pass},
+          {"impl", r.impl},
+          {"dtype", name_of(r.dtype)},
+          {"output", r.output},
+          {"executor", r.executor},
+          {"cases", r.cases},
+          {"max", r.max},
+          {"p99", r.p99},
+          {"p50", r.p50},
+          {"rms_max", r.rms_max},
+          {"bias_max", r.bias_max},
+          {"one_sided_max", r.one_sided_max},
+          {"target", r.target},
+          {"worst_case_id", r.worst_case}};
 }
 
 void NaiveErrors::complete(CheckResult* r) {

@@ -24,6 +24,7 @@ class Headroom {
     int cases = 0;
     double max = 0, p99 = 0, p50 = 0;
     double rms_max = 0, bias_max = 0;  // largest root mean square over its budget, largest |bias|
+    double one_sided_max = 0;          // largest mean error in one direction over its budget
     double target = 0;                 // that max should not exceed
     std::string worst_case;
   };

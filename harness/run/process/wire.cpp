@@ -99,6 +99,7 @@ Json output_json(const OutputResult& o) {
   Json j = {{"name", o.name},
             {"error_over_budget", o.error_over_budget},
             {"rms_over_budget", o.rms_over_budget},
+            {"one_sided_over_budget", o.one_sided_over_budget},
             {"bias", o.bias},
             {"worst_index", o.worst_index},
             {"got", o.got},
@@ -213,6 +214,7 @@ std::string encode(const CheckResult& r, bool last) {
     j["outputs"].push_back({{"name", o.name},
                             {"error", number(o.error_over_budget)},
                             {"rms", number(o.rms_over_budget)},
+                            {"one_sided", number(o.one_sided_over_budget)},
                             {"bias", number(o.bias)},
                             {"at", o.worst_index},
                             {"got", number(o.got)},
@@ -244,6 +246,7 @@ CheckResult decode_check(const std::string& line, bool* last) {
     out.name = o.at("name");
     out.error_over_budget = number_of(o.at("error"));
     out.rms_over_budget = number_of(o.at("rms"));
+    out.one_sided_over_budget = number_of(o.at("one_sided"));
     out.bias = number_of(o.at("bias"));
     out.worst_index = o.at("at").get<std::vector<int64_t>>();
     out.got = number_of(o.at("got"));
