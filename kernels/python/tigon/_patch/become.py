@@ -30,7 +30,7 @@ def become(module: nn.Module, method: Callable[..., Any], state: Any, call: Call
     """
     original = type(module)
     module.__class__ = _subclass(cast(Any, original), name, method, call)
-    module.__dict__[STATE] = (original, state)
+    module.__dict__[STATE] = (original, state, type(module))
 
 
 def is_changed(module: nn.Module) -> bool:
@@ -50,6 +50,20 @@ def state_of(module: nn.Module) -> Any:
 
 
 def restore(module: nn.Module) -> None:
-    """Gives a changed module its own class back."""
-    module.__class__ = original(module)
-    del module.__dict__[STATE]
+    """Gives a changed module its own class back; what another tool, as FSDP2, made of that class since stays."""
+    own, _, changed = module.__dict__.pop(STATE)
+    module.__class__ = _with_base(type(module), changed, own)
+
+
+def _with_base(cls: Any, changed: Any, own: Any) -> Any:
+    """A class with `own` where it was made on top of `changed`."""
+    if cls is changed:
+        return own
+    bases = tuple(_with_base(b, changed, own) if issubclass(b, changed) else b for b in cls.__bases__)
+    return cls if bases == cls.__bases__ else _rebased(cls, bases)
+
+
+@functools.cache
+def _rebased(cls: Any, bases: tuple[Any, ...]) -> Any:
+    """One for all modules of a class."""
+    return type(cls.__name__, bases, {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")})

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from .. import ops
 from . import twin
 from .become import become, original, state_of
-from .mlp import ACTIVATIONS, Activation
+from .mlp import ACTIVATIONS, Activation, gated
 from .plain import are_usable
 from .stand_in import has_code_of_its_own, stand_in
 
@@ -29,6 +29,7 @@ class Recipe:
     """The op that does what a gate does."""
     activation: Activation
     layout: ops.Layout
+    again: str | None = None  # the module's name, where the gate's result is made again for backward
 
     def __str__(self) -> str:
         return f"{'swiglu' if self.activation == 'silu' else 'geglu'}, activation={self.activation}, layout={self.layout}"
@@ -39,7 +40,7 @@ def apply_gate(self: nn.Module, packed: Tensor) -> Any:
     recipe: Recipe = state_of(self)
     if not are_usable(packed):
         return cast(Any, original(self))._apply_gate(self, packed)
-    return ops.gated(packed, None, recipe.activation, recipe.layout)
+    return gated(recipe, packed, None)
 
 
 def looks_like(module: nn.Module) -> bool:

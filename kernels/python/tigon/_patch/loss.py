@@ -5,7 +5,6 @@ The model's forward notes the targets; its head, called as ever, computes the lo
 model's loss function gives that loss. So hooks on the head, tied weights, and what a model adds to its loss work as they
 did. What a model does to its head's result is found by running the model's own forward over a small body.
 """
-import copy
 import dataclasses
 import functools
 import threading
@@ -20,7 +19,7 @@ from . import twin
 from .become import STATE, become, original, state_of
 from .plain import are_usable
 from .small_model import LABELS, VALID, inputs_of, small_model
-from .stand_in import has_code_of_its_own
+from .stand_in import has_code_of_its_own, shallow
 
 KIND = "loss"
 
@@ -194,8 +193,8 @@ def _numbers(config: Any) -> list[float]:
 
 
 def _verified(small: Any, name: str, recipe: Recipe) -> Recipe | str:
-    patched = copy.copy(small)
-    patched.__dict__["_modules"] = {**small._modules, name: copy.copy(small._modules[name])}
+    patched = shallow(small)
+    patched.__dict__["_modules"] = {**small._modules, name: shallow(cast(nn.Module, small._modules[name]))}
     _change(patched, name, recipe, skip_logits=True)
     small.training = patched.training = True
     plain = {"labels": LABELS}

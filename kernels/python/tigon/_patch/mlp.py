@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gated MLPs: down(activation(gate(x)) * up(x)), with gate and up apart or as halves of one layer."""
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import ops
-from . import twin
+from . import recompute, twin
 from .become import become, original, state_of
 from .plain import are_usable, only_one
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
@@ -28,6 +29,7 @@ class Recipe:
     down: str
     activation: Activation
     layout: ops.Layout
+    again: str | None = None  # the module's name, where the gate's result is made again for backward
 
     def __str__(self) -> str:
         return f"{'swiglu' if self.activation == 'silu' else 'geglu'}, activation={self.activation}, layout={self.layout}"
@@ -41,7 +43,13 @@ def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
         return original(self).forward(self, *given, **named)
     gate = getattr(self, recipe.gate)(x)
     up = getattr(self, recipe.up)(x) if recipe.up else None
-    return getattr(self, recipe.down)(ops.gated(gate, up, recipe.activation, recipe.layout))
+    return getattr(self, recipe.down)(gated(recipe, gate, up))
+
+
+def gated(recipe: Any, gate: Tensor, up: Tensor | None) -> Any:
+    """The op of a recipe."""
+    op = functools.partial(ops.gated, activation=recipe.activation, layout=recipe.layout)
+    return recompute.made(recipe.again, op, gate, up) if recipe.again else op(gate, up)
 
 
 def _is_linear(module: nn.Module) -> bool:

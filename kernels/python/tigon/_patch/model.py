@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon.patch and tigon.unpatch."""
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
 from . import experts, loss, mlp, norm, rotary
+from . import recompute as again
 from .become import is_changed, restore, state_of
 from .report import Entry, PatchError, Report
 from .stand_in import likeness
@@ -16,7 +18,7 @@ from .stand_in import likeness
 _LAYERS: tuple[Any, ...] = (norm, mlp, experts)
 
 
-def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -> Report:
+def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False, recompute: Literal["cheap"] | None = None) -> Report:
     """Puts Tigon's ops into a model, in place: its norms, gated MLPs and experts, rotary embeddings, and its loss without logits.
 
     Modules are found by what they compute for small tensors on the CPU, not by their names, so a model of a library that
@@ -29,23 +31,30 @@ def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False) -
         skip_logits: in training with labels, compute the loss without logits; the result's logits are then None. In
             evaluation there are logits. model(..., skip_logits=True or False) decides for one call.
         strict: raise an error if anything that looks like one of these has to be left.
+        recompute: "cheap": results of norms and gates, which one pass over memory makes again, are not kept for the
+            layers behind them, but made again in backward. Results and gradients have the same bits.
 
     Returns:
         A report: `replaced` and `left` list kind, name and what was done or why not; print() shows them.
 
     Errors:
         PatchError (a RuntimeError): with strict=True, something was left, or there was nothing to replace. The model is
-        then as it was. TypeError: `model` is no torch module.
+        then as it was. TypeError: `model` is no torch module. ValueError: no such `recompute`.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}, but must be a torch.nn.Module")
+    if recompute not in (None, "cheap"):
+        raise ValueError(f"recompute is {recompute!r}, but must be 'cheap' or None")
     unpatch(model)
     with _usual_settings():
-        changes, report = _plan(model, skip_logits)
+        changes, report = _plan(model, skip_logits, recompute is not None)
     if strict and (report.left or not report.replaced):
         raise PatchError(report)
     for change in changes:
         change()
+    if recompute:
+        report.not_kept = {}
+        again.watch(model, report.not_kept)
     return report
 
 
@@ -56,6 +65,7 @@ def unpatch(model: nn.Module) -> None:
         model: what tigon.patch was given, or a copy of it.
     """
     for module in list(model.modules()):
+        again.unwatch(module)
         if is_changed(module):
             if isinstance(state_of(module), loss.State) and loss.looks_like(module):
                 loss.restore_function(module)
@@ -75,7 +85,7 @@ def _usual_settings() -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
-def _plan(model: nn.Module, skip_logits: bool) -> tuple[list[Callable[[], None]], Report]:
+def _plan(model: nn.Module, skip_logits: bool, are_made_again: bool) -> tuple[list[Callable[[], None]], Report]:
     """What is to be done, without doing it."""
     changes: list[Callable[[], None]] = []
     report = Report()
@@ -86,6 +96,8 @@ def _plan(model: nn.Module, skip_logits: bool) -> tuple[list[Callable[[], None]]
             if kind.looks_like(module):
                 key = kind.KIND, likeness(module)
                 found = known[key] if key in known else known.setdefault(key, kind.find(module))
+                if are_made_again and not isinstance(found, str):
+                    found = dataclasses.replace(found, again=name or "the model")
                 _note(report, changes, kind.KIND, name, found, functools.partial(kind.apply, module, found))
         if rotary.looks_like(module):
             turns = rotary.find(module, tables)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import ops
-from . import twin
+from . import recompute, twin
 from .become import become, original, state_of
 from .plain import are_usable, only_one, without_autocast
 from .stand_in import has_code_of_its_own, stand_in, takes_one_argument
@@ -28,6 +28,7 @@ class Recipe:
     bias: str | None = None
     offset: float = 0.0
     casting: ops.Casting = "llama"
+    again: str | None = None  # the module's name, where its result is made again for backward
 
     def __str__(self) -> str:
         return f"{self.op}, eps={self.eps:.3g}" + (f", offset={self.offset:.0f}, casting={self.casting}" if self.op == "rms_norm" else "")
@@ -48,7 +49,7 @@ def forward(self: nn.Module, *given: Any, **named: Any) -> Any:
     if x is None or not are_usable(x, w, b) or _is_made_float32(recipe, x):
         return original(self).forward(self, *given, **named)
     with without_autocast(x):
-        return recipe.run(x, w, b)
+        return recompute.made(recipe.again, recipe.run, x, w, b) if recipe.again else recipe.run(x, w, b)
 
 
 def _is_made_float32(recipe: Recipe, x: Tensor) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tigon.patch replaced in a model, what it left, and why."""
 import dataclasses
+import re
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,6 +17,19 @@ class Report:
     """Modules of a model by name: those that compute with Tigon's ops now, and those that were left as they are."""
     replaced: list[Entry] = dataclasses.field(default_factory=list)
     left: list[Entry] = dataclasses.field(default_factory=list)
+    not_kept: dict[str, int] | None = None  # with recompute, of the last forward with gradients: bytes by modules' names
+
+    def bytes_saved(self) -> dict[str, int]:
+        """With recompute="cheap": bytes of results that the last forward with gradients did not keep for backward, by layer.
+
+        Measured in eager mode; empty before a forward, and where torch.compile decides.
+        """
+        found: dict[str, int] = {}
+        for name, count in (self.not_kept or {}).items():
+            layer = re.match(r".*?\.\d+(?=\.)|.*", name)
+            assert layer is not None
+            found[layer[0]] = found.get(layer[0], 0) + count
+        return found
 
     def count(self, kind: str) -> int:
         """How many modules of a kind were replaced."""
@@ -24,7 +38,14 @@ class Report:
     def __str__(self) -> str:
         lines = [_line(kind, names, what) for (kind, what), names in _groups(self.replaced).items()]
         lines += [_line(kind, names, f"left, since it {what}") for (kind, what), names in _groups(self.left).items()]
+        lines += [_line("again", names, what) for (_, what), names in _groups(self._saved()).items()]
         return "\n".join(lines or ["nothing was found that could be replaced"])
+
+    def _saved(self) -> list[Entry]:
+        if self.not_kept is None:
+            return []
+        saved = [Entry("again", name, f"{count:,} bytes were not kept for backward, but made again") for name, count in self.bytes_saved().items()]
+        return saved or [Entry("again", "norms and gates", "made again in backward; a forward in training measures the bytes")]
 
 
 class PatchError(RuntimeError):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import ops
-from . import twin
+from . import recompute, twin
 from .become import become
 from .plain import are_usable
 from .stand_in import has_code_of_its_own, stand_in
@@ -59,7 +59,10 @@ def _turning(recipe: Recipe) -> Function:
         fits = columns == q.shape[-1] or (recipe.partial and columns < q.shape[-1])
         if not is_usual or not fits or not are_usable(q, k) or not _are_plain(cos, sin, q):
             return function(q, k, cos, sin, *others, **({} if unsqueeze_dim == 1 else {"unsqueeze_dim": unsqueeze_dim}))
-        return ops.rope_heads_first(q, k, _once(recipe.table, cos), _once(recipe.table, sin), interleaved=recipe.interleaved)
+        given = q, k, _once(recipe.table, cos), _once(recipe.table, sin)
+        # What goes in is kept nowhere, but where it comes from norms that are made again, it can be made again behind them.
+        name, op = recompute.known_as(q, k), functools.partial(ops.rope_heads_first, interleaved=recipe.interleaved)
+        return recompute.made(name, op, *given) if name else op(*given)
 
     return turned
 

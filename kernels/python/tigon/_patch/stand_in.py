@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module's own code over tensors of our own, so that its weights, their device, and how they are sharded do not matter."""
-import copy
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +12,20 @@ _OF_TORCH = frozenset(vars(nn.Module())) | {"training"}
 
 def stand_in(module: nn.Module, parameters: Mapping[str, nn.Parameter], children: Mapping[str, nn.Module]) -> nn.Module:
     """A copy of a module, without its hooks, that has these parameters and children in place of its own."""
-    copied = copy.copy(module)
+    copied = shallow(module)
     fresh = vars(nn.Module())
     for name, value in fresh.items():
         if name.endswith("_hooks") or "_hooks_" in name:
             copied.__dict__[name] = value
     copied.__dict__["_parameters"] = {**dict.fromkeys(module._parameters), **parameters}
     copied.__dict__["_modules"] = dict(children)
+    return copied
+
+
+def shallow(module: nn.Module) -> nn.Module:
+    """A copy that shares all that the module has. copy.copy would make a class of FSDP2 run the module's __init__."""
+    copied: nn.Module = object.__new__(type(module))
+    copied.__dict__.update(vars(module))
     return copied
 
 

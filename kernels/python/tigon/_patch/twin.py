@@ -4,12 +4,13 @@
 In float32 both must agree but for the order of sums. In bfloat16 the patched module gives the same dtype, and may not be
 worse than the module itself, both measured from the module in float32.
 """
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from .stand_in import shallow
 
 # Of the largest value: sums over some hundred products in another order.
 TOLERANCE = 1e-5
@@ -65,7 +66,7 @@ def step(module: nn.Module, call: Call) -> dict[str, Tensor]:
 
 def _converted(module: nn.Module, dtype: torch.dtype) -> nn.Module:
     """A copy of a stand-in with parameters of another dtype; all else is shared."""
-    copied = copy.copy(module)
+    copied = shallow(module)
     copied.__dict__["_parameters"] = {n: p if p is None else nn.Parameter(p.detach().to(dtype)) for n, p in module._parameters.items()}
     copied.__dict__["_modules"] = {n: m if m is None else _converted(m, dtype) for n, m in module._modules.items()}
     return copied
