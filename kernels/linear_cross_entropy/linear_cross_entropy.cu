@@ -94,13 +94,13 @@ struct Work {
 
 // What belongs to rows, beside x, dx and the targets.
 template <class Args, class Rows>
-void take_rows(Args* a, Rows* rows) {
+void take_rows(Args* a, Rows* rows, ScratchParts* parts) {
   const bool none = a->reduction == Reduction::kNone;
-  rows->take_result(&a->lse);
+  rows->take_result(&a->lse, parts);
   for (auto* result : {&a->loss, &a->z_part, &a->accuracy, &a->entropy})
-    none ? rows->take_result(result) : rows->take_reduced(*result);
+    none ? rows->take_result(result, parts) : rows->take_reduced(*result);
   if constexpr (WritesGradients<Args>)
-    if (none) rows->take_input(&a->dloss);
+    if (none) rows->take_input(&a->dloss, parts);
 }
 
 // scratch: nullptr where only its size is asked for.
@@ -112,7 +112,7 @@ Work<Args> work_of(const Args& a, void* scratch) {
   if (w.valid) {
     w.head = w.valid->head();
     w.args.target = w.valid->target();
-    take_rows(&w.args, &*w.valid);
+    take_rows(&w.args, &*w.valid, &parts);
   }
   w.loss = take_losses(a, w.head.x.shape[0], &parts);
   w.plan = linear_head::plan(w.head, &parts);

@@ -133,12 +133,18 @@ int vectors_of(const View<T, 2>& rows) {
   return columns % kVec<T> == 0 && rows_aligned16(rows) ? columns / kVec<T> : 0;
 }
 
+// Without memory a tensor that is given stays given: sizes depend on that.
+float* take_places(const RowList& list, float* rows, ScratchParts* scratch) {
+  float* const places = scratch->take<float>(list.most);
+  return places != nullptr ? places : rows;
+}
+
 }  // namespace
 
 template <class T>
 ValidRows<T>::ValidRows(const Head<T>& by_rows, const View<const int64_t, 1>& target,
                         ScratchParts* scratch)
-    : given_(by_rows), head_(by_rows), given_target_(target), scratch_(scratch) {
+    : given_(by_rows), head_(by_rows), given_target_(target) {
   const int64_t rows = by_rows.x.shape[0], hidden = by_rows.x.shape[1];
   // At least one place, so that an unexpected row is reported.
   const int64_t most = list_.most = std::clamp<int64_t>(by_rows.max_valid_rows, 1, rows);
@@ -150,28 +156,21 @@ ValidRows<T>::ValidRows(const Head<T>& by_rows, const View<const int64_t, 1>& ta
   target_ = view(static_cast<const int64_t*>(scratch->take<int64_t>(most)), most);
   if (!by_rows.dx) return;
   T* const dx = scratch->take<T>(most * hidden);
-  // Without memory a tensor that is given stays given: sizes depend on that.
   head_.dx = view(dx != nullptr ? dx : by_rows.dx.data, most, hidden);
 }
 
 template <class T>
-float* ValidRows<T>::take_places(float* rows) {
-  float* const places = scratch_->take<float>(list_.most);
-  return places != nullptr ? places : rows;
-}
-
-template <class T>
-void ValidRows<T>::take_input(View<const float, 1>* values) {
+void ValidRows<T>::take_input(View<const float, 1>* values, ScratchParts* scratch) {
   if (!*values) return;
-  float* const places = take_places(const_cast<float*>(values->data));
+  float* const places = take_places(list_, const_cast<float*>(values->data), scratch);
   inputs_[inputs_count_++] = {values->data, places};
   *values = view(static_cast<const float*>(places), list_.most);
 }
 
 template <class T>
-void ValidRows<T>::take_result(View<float, 1>* values) {
+void ValidRows<T>::take_result(View<float, 1>* values, ScratchParts* scratch) {
   if (!*values) return;
-  float* const places = take_places(values->data);
+  float* const places = take_places(list_, values->data, scratch);
   results_[results_count_++] = {places, values->data};
   *values = view(places, list_.most);
 }

@@ -38,8 +38,8 @@ class ValidRows {
 
   // Each makes values of places of a view of values of rows, if it is given: gather() reads the
   // rows, spread() writes them.
-  void take_input(View<const float, 1>* values);
-  void take_result(View<float, 1>* values);
+  void take_input(View<const float, 1>* values, ScratchParts* scratch);
+  void take_result(View<float, 1>* values, ScratchParts* scratch);
   // A result [1] of all rows, which becomes NaN with too many valid rows.
   void take_reduced(const View<float, 1>& result);
 
@@ -47,11 +47,8 @@ class ValidRows {
   Status spread(Stream stream) const;
 
  private:
-  float* take_places(float* rows);
-
   Head<T> given_, head_;
   View<const int64_t, 1> given_target_, target_;
-  ScratchParts* scratch_;
   RowList list_;
   RowValues inputs_[kRowInputs], results_[kRowResults];
   float* reduced_[kReducedResults] = {};
