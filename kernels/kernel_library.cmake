@@ -97,6 +97,29 @@ function(tigon_add_kernel_library name)
     -fno-omit-frame-pointer)
 endfunction()
 
+# tigon_add_family(name SOURCES file.cu... OPS op... [LIBRARIES library...]): what these ops share, as
+# static libraries <name>_<flavour>, because those follow an op's object library into whatever links
+# it. LIBRARIES is what they need beside the flavour's runtime.
+function(tigon_add_family name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;OPS;LIBRARIES")
+  tigon_add_kernel_library(${name}_objects SOURCES ${arg_SOURCES})
+  set(runtime_fast tigon_simt)
+  set(runtime_debug tigon_simt)
+  set(runtime_checked tigon_simt_checked)
+  set(runtime_cuda tigon_device_cuda)
+  foreach(flavour IN ITEMS fast debug checked cuda)
+    if(NOT TARGET ${name}_objects_${flavour})
+      continue()
+    endif()
+    add_library(${name}_${flavour} STATIC $<TARGET_OBJECTS:${name}_objects_${flavour}>)
+    set_target_properties(${name}_${flavour} PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(${name}_${flavour} PUBLIC ${arg_LIBRARIES} ${runtime_${flavour}})
+    foreach(op IN LISTS arg_OPS)
+      target_link_libraries(tigon_${op}_${flavour} PUBLIC ${name}_${flavour})
+    endforeach()
+  endforeach()
+endfunction()
+
 # tigon_archive_kernels(): tigon_call_<flavour>, the call with the kernels of all ops, which are in an
 # archive: a program that brings kernels of its own takes the others from it.
 function(tigon_archive_kernels)
@@ -113,7 +136,7 @@ function(tigon_archive_kernels)
     add_library(tigon_kernels_${flavour} STATIC EXCLUDE_FROM_ALL ${objects})
     set_target_properties(tigon_kernels_${flavour} PROPERTIES LINKER_LANGUAGE CXX)
     target_link_libraries(tigon_kernels_${flavour}
-      PUBLIC tigon_device_headers tigon_loss_rows_${flavour} tigon_gemm)
+      PUBLIC tigon_device_headers tigon_loss_rows_${flavour} tigon_linear_head_${flavour} tigon_gemm)
     add_library(tigon_call_${flavour} INTERFACE)
     target_link_libraries(tigon_call_${flavour}
       INTERFACE $<LINK_GROUP:RESCAN,tigon_call,tigon_kernels_${flavour}>)

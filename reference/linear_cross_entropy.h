@@ -12,42 +12,26 @@
 
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "reference/cross_entropy_scale.h"
-#include "reference/products.h"
+#include "reference/linear_head.h"
 #include "reference/rounded_alike.h"
 
 namespace tigon::reference::linear_cross_entropy {
 
+using linear_head::breaks_promise;
+using linear_head::finite_part;
+using linear_head::logits;
+using linear_head::logits_scale;
+using linear_head::rounded_sizes;
+using linear_head::second_order;
 using tigon::linear_cross_entropy::Forward;
 using tigon::linear_cross_entropy::ForwardBackward;
-
-// z = x w^T + bias [T, V]
-template <class Args>
-auto logits(const Args& a) {
-  using S = typename Args::Elem;
-  Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
-  if (a.bias) z.rowwise() += Row<S>(array(a.bias));
-  return z;
-}
-
-// More rows are not ignored than the caller has promised: every result is NaN.
-template <class Args>
-bool breaks_promise(const Args& a) {
-  const int64_t* const first = a.target.data;
-  const int64_t* const last = first + a.target.shape[0];
-  return a.max_valid_rows >= 0 &&
-         last - first > a.max_valid_rows + std::count(first, last, a.ignore_index);
-}
 
 template <class Args>
 void fill_nan(const Args& a) {
   const typename Args::Elem nan(std::numeric_limits<double>::quiet_NaN());
   for (const auto& out : {a.loss, a.lse, a.z_part, a.accuracy, a.entropy})
     if (out) array(out).setConstant(nan);
-  if constexpr (requires { a.dw; }) {
-    for (const auto& out : {a.dx, a.dw, a.dw_fp32, a.dw_accum})
-      if (out) array(out).setConstant(nan);
-    if (a.dbias) array(a.dbias).setConstant(nan);
-  }
+  if constexpr (requires { a.dw; }) linear_head::fill_gradients(a, nan);
 }
 
 template <class P>
@@ -80,23 +64,10 @@ Rows<typename P::Elem> logits_gradient(const ForwardBackward<P>& a) {
   return z;
 }
 
-// Calls f(tensor) for where dw goes.
-template <class Args, class F>
-void for_dw(const Args& a, const F& f) {
-  for (const auto& to : {a.dw, a.dw_fp32, a.dw_accum})
-    if (to) f(to);
-}
-
 template <class P>
 void forward_backward(const ForwardBackward<P>& a) {
   if (breaks_promise(a)) return fill_nan(a);
-  using S = typename P::Elem;
-  const Rows<S> d = logits_gradient(a);
-  if (a.dx) array(a.dx) = times<S>(d, array(a.w));
-  if (a.dw_accum) array(a.dw_accum) += transpose_times<S>(d, array(a.x));
-  if (a.dw_fp32) array(a.dw_fp32) = transpose_times<S>(d, array(a.x));
-  if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x));
-  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
+  linear_head::write_gradients(a, logits_gradient(a));
 }
 
 // ---- how one row's loss, lse and gradient follow its logits -------------------------------------
@@ -135,22 +106,6 @@ Sensitivity<S> sensitivity(const Row<S>& z, int64_t y, const LossOptions& o,
 }
 
 // ---- S ------------------------------------------------------------------------------------------
-
-// 0 for a logit that is not finite: an infinite one has no rounding error, and a softcap makes
-// something finite of it.
-template <class S>
-Rows<S> finite_part(const Rows<S>& z) {
-  return z.isFinite().select(z, Rows<S>::Zero(z.rows(), z.cols()));
-}
-
-// The roundings of a logit's sum, Z_j = sum |x_h w_jh| + |bias_j|.
-template <class Args>
-auto logits_scale(const Args& a) {
-  using S = typename Args::Elem;
-  Rows<S> z = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
-  if (a.bias) z.rowwise() += Row<S>(array(a.bias).abs());
-  return finite_part<S>(z);
-}
 
 // The accuracy's S where rounding the logits may change it: then any accuracy is right.
 inline constexpr double kDoubtful = 0x1p22;
@@ -221,11 +176,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
     d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a, w) +
                        diagonal * z_scale.row(t) + others);
   }
-  if (a.dx) array(a.dx) = times<S>(d, array(a.w).abs());
-  const Rows<S> held = a.dw_accum ? Rows<S>(array(a.dw_accum).abs()) : Rows<S>();
-  for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d, array(a.x).abs()); });
-  if (a.dw_accum) array(a.dw_accum) += held;
-  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
+  linear_head::write_gradients_scale(a, d);
 }
 
 // ---- S2 -----------------------------------------------------------------------------------------
@@ -241,23 +192,6 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
 // and S2 is the 2-norm of the factors of the deltas and epsilons.
 //
 // Roundings that are not independent are in rounded_alike.h.
-//
-// Where all logits are nearly equal the entropy is at its maximum and has no first derivative:
-// there it moves by -1/2 Var_p(z delta), which is never more than u_T^2 / 2 sum p z^2, and always
-// downwards, so that it adds over rows. second_order() is that over the budget's 4 u_T.
-template <class S>
-S second_order(const Row<S>& lse_gradient, const Row<S>& sizes) {
-  return S(kStep / 16) * (lse_gradient * sizes.square()).sum();  // u_T / 8, u_T half a step
-}
-// What the roundings of a stored logit are relative to. With a bias there may be one more, of the
-// product before it is added: cuBLASLt's on an H200.
-template <class Args, class S>
-Rows<S> rounded_sizes(const Args& a, const Rows<S>& finite) {
-  if (!a.bias) return finite;
-  const Rows<S> product = finite.rowwise() - Row<S>(array(a.bias));
-  return (finite.square() + product.square()).sqrt();
-}
-
 template <class Args>
 void loss_intermediate(const Args& a) {
   using std::abs;
@@ -313,13 +247,12 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   using std::abs;
   using S = typename P::Elem;
   loss_intermediate(a);
-  const auto x = array(a.x), w = array(a.w);  // [T, H], [V, H]
+  const auto w = array(a.w);  // [V, H]
   const Rows<S> z = logits(a);
   const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
-  Rows<S> dx2 = Rows<S>::Zero(x.rows(), x.cols());
-  Rows<S> d2 = Rows<S>::Zero(z.rows(), z.cols()), d1 = d2;  // change of D, squares and 1-norms
+  linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, weights);
@@ -330,8 +263,9 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
       const Rows<S> hessian_w =
           (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
       const Rows<S> stored_w = w.colwise() * (g[t] * of.gradient).transpose();
-      dx2.row(t) = squared_norms<S>(stored_w, Dependence<S>(of.lse_gradient)) +
-                   squared_norms<S>(hessian_w.colwise() * sizes.row(t).transpose(), logits_depend);
+      moved.dx_squares.row(t) =
+          squared_norms<S>(stored_w, Dependence<S>(of.lse_gradient)) +
+          squared_norms<S>(hessian_w.colwise() * sizes.row(t).transpose(), logits_depend);
     }
     const Row<S> vz = of.v * sizes.row(t);
     const S all = squared_norm<S>(vz, logits_depend);
@@ -339,15 +273,11 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
         logits_depend.any() ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
     const Row<S> others = (of.c * of.v).square() * other_columns;
     const Row<S> diagonal = of.hessian_diagonal() * sizes.row(t);
-    d2.row(t) = stored + g[t] * g[t] * (diagonal.square() + others);
-    d1.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
-                             (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
+    moved.d_squares.row(t) = stored + g[t] * g[t] * (diagonal.square() + others);
+    moved.d_sums.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
+                                       (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
   }
-  if (a.dx) array(a.dx) = dx2.sqrt();
-  const RowGroups groups = row_groups(finite);
-  const Rows<S> one = Rows<S>::Ones(z.rows(), 1);
-  for_dw(a, [&](const auto& to) { array(to) = over_rows<S>(d2, d1, x, groups); });
-  if (a.dbias) array(a.dbias) = over_rows<S>(d2, d1, one, groups).transpose();
+  linear_head::write_gradients_intermediate(a, moved, finite);
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

@@ -214,7 +214,7 @@ def host_cause(root, base, op):
     texts = []
     for tree in (pathlib.Path(base), pathlib.Path(root)):
         files = {}
-        shared = [p for folder in ("device", "loss") for p in sorted(tree.glob(f"kernels/{folder}/*.cu"))]
+        shared = [p for folder in ("device", "loss", "linear_head") for p in sorted(tree.glob(f"kernels/{folder}/*.cu"))]
         for file in [f"kernels/{op}/{op}.cu", *(p.relative_to(tree).as_posix() for p in shared)]:
             files.update(sources.closure(sources.Unit(tree, file, (), ())))
         for pattern in ("kernels/simt/*", "kernels/**/*.cmake", "kernels/**/CMakeLists.txt"):

@@ -3,6 +3,7 @@
 #include "reference/linear_cross_entropy.h"
 
 #include "harness/ops/implementations.h"
+#include "harness/ops/linear_plan.h"
 #include "harness/ops/loss_plan.h"
 #include "harness/spec/bind.h"
 
@@ -13,24 +14,7 @@ namespace {
 std::vector<InputSet> inputs() {
   std::vector<InputSet> sets = loss_input_sets(V, {{"w", "normal", {{"scale", 0.25}}}});
   const InputSet normal = sets.front();
-  sets.push_back(replaced(normal, "confident", {{"w", "normal"}}));
-  sets.push_back(replaced(normal, "shifted",
-                          {{"x", "first_column", {{"value", 4}}},
-                           {"w", "first_column", {{"value", 10}, {"scale", 0.25}}}}));
-  sets.push_back(replaced(normal, "far_below",
-                          {{"x", "first_column", {{"value", 4}}},
-                           {"w", "first_column", {{"value", -30}, {"scale", 0.25}}}}));
-  // All logits of a row within a step of bf16: they are rounded alike.
-  sets.push_back(replaced(normal, "narrow",
-                          {{"x", "first_column", {{"value", 3}, {"scale", 0.1}}},
-                           {"w", "first_column", {{"value", 10.0625}, {"scale", 0.1}}}}));
-  sets.push_back(replaced(
-      normal, "last_block",
-      {{"x", "first_column", {{"value", 4}}}, {"w", "last_row", {{"value", 8}, {"scale", 0.25}}}}));
-  // The target of row 0 is the last class and has nearly all the probability.
-  sets.push_back(replaced(
-      normal, "certain",
-      {{"x", "first_column", {{"value", 4}}}, {"w", "last_row", {{"value", 3}, {"scale", 0.25}}}}));
+  add_linear_logits(&sets);
   // Terms of one sign in most sums of dw: what rounds to one side adds up.
   sets.push_back(replaced(normal, "offset",
                           {{"x", "normal", {{"mean", 1}, {"scale", 0.1}}},
@@ -50,26 +34,11 @@ std::vector<InputSet> inputs() {
   return sets;
 }
 
-// U of dx = dlogits w and dw = dlogits^T x, for dlogits stored in f16, per column of what
-// multiplies them: the 2-norm, or a quarter of the 1-norm, which makes the budget's 2 eta U the
-// bound of half an eta each. With few columns the bits that are lost follow w: all dlogits of a row
-// are nearly equal. The logits' own lost bits are below the roundings of their sum.
-template <class Rows>
-auto column_norms(const Rows& a) {
-  return a.square().colwise().sum().sqrt().max(a.abs().colwise().sum() / 4).eval();
-}
-
 template <class Args>
 void underflow(const Args& a) {
-  const auto x = reference::array(a.x), w = reference::array(a.w);
   for (const auto* out : {&a.loss, &a.lse, &a.z_part, &a.accuracy, &a.entropy})
     if (*out) reference::array(*out).setOnes();
-  if (a.dx) reference::array(a.dx).rowwise() = column_norms(w);
-  reference::linear_cross_entropy::for_dw(
-      a, [&](const auto& to) { reference::array(to).rowwise() = column_norms(x); });
-  if (a.dbias)
-    reference::array(a.dbias).setConstant(
-        column_norms(reference::Rows<double>::Ones(x.rows(), 1).eval())[0]);
+  gradients_underflow(a);
 }
 
 const OptionSet kByColumns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};

@@ -18,3 +18,7 @@ def cross_entropy_saved(logits, target, ignore_index):
 
 def log_prob_saved(logits, target, ignore_index, temperature):
     return cross_entropy_saved(logits.double() / temperature, target, ignore_index)
+
+
+def linear_log_prob_saved(x, w, target, ignore_index, temperature):
+    return log_prob_saved(x.double() @ w.double().t(), target, ignore_index, temperature)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The ops in eager PyTorch, as the models of Hugging Face's transformers write them.
 import torch
-from saved_values import cross_entropy_saved, layer_norm_saved, log_prob_saved, rms_norm_saved  # noqa: F401
+from saved_values import cross_entropy_saved, layer_norm_saved, linear_log_prob_saved, log_prob_saved, rms_norm_saved  # noqa: F401
 from torch.nn import functional
 
 PACKAGE = "torch"
@@ -82,6 +82,10 @@ def cross_entropy(logits, target, ignore_index, label_smoothing, reduction, clas
 
 def linear_cross_entropy(x, w, target, ignore_index, label_smoothing, reduction, class_weight=None):
     return cross_entropy(x @ w.t(), target, ignore_index, label_smoothing, reduction, class_weight)
+
+
+def linear_log_prob(x, w, target, ignore_index, temperature):
+    return log_prob(x @ w.t(), target, ignore_index, temperature)
 
 
 rope.roundings = 3

@@ -15,7 +15,7 @@ else()
 endif()
 
 set(_objects $<TARGET_OBJECTS:tigon_call> $<TARGET_OBJECTS:tigon_erase>)
-set(_archives tigon_gemm tigon_loss_rows_${_flavour} ${_runtime})
+set(_archives tigon_gemm tigon_loss_rows_${_flavour} tigon_linear_head_${_flavour} ${_runtime})
 foreach(op IN LISTS TIGON_OPS)
   list(APPEND _objects $<TARGET_OBJECTS:tigon_${op}_${_flavour}>)
 endforeach()

@@ -12,9 +12,9 @@ T* row_of(const View<T, 2>& v, int64_t row) {
   return v ? v.data + row * v.stride[0] : nullptr;
 }
 
-template <class Args>
-Gemm logits_gemm(const Args& a, ChunkOf<Args> c) {
-  constexpr DType kType = dtype_of<typename Args::Elem>;
+template <class T>
+Gemm logits_gemm(const Head<T>& a, Chunk<T> c) {
+  constexpr DType kType = dtype_of<T>;
   return {.m = c.rows,
           .n = c.columns,
           .k = a.x.shape[1],
@@ -43,13 +43,13 @@ Target target_of(const View<T, 2>& v, int64_t row) {
 }
 
 // A product of dlogits, which lie where the chunk's logits were: to (+)= dlogits b, or dlogits^T b.
-template <class Args>
-Gemm gradient_gemm(const Args& a, ChunkOf<Args> c, bool transpose, const typename Args::Elem* b,
-                   int64_t ldb, const Target& to, bool adds) {
+template <class T>
+Gemm gradient_gemm(const Head<T>& a, Chunk<T> c, bool transpose, const T* b, int64_t ldb,
+                   const Target& to, bool adds) {
   return {.m = transpose ? c.columns : c.rows,
           .n = a.x.shape[1],
           .k = transpose ? c.rows : c.columns,
-          .in_type = dtype_of<typename Args::Elem>,
+          .in_type = dtype_of<T>,
           .out_type = to.type,
           .a = c.logits,
           .b = b,
@@ -61,8 +61,8 @@ Gemm gradient_gemm(const Args& a, ChunkOf<Args> c, bool transpose, const typenam
           .beta = adds ? 1.0f : 0.0f};
 }
 
-template <class Args>
-Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
+template <class T>
+Gemm dx_gemm(const Head<T>& a, const Plan<T>& p, Chunk<T> c) {
   const Target to =
       p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, c.row);
   // The last columns come first.
@@ -70,37 +70,28 @@ Gemm dx_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
   return gradient_gemm(a, c, false, row_of(a.w, c.column), a.w.stride[0], to, adds);
 }
 
-// At most one of these is given.
-template <class Args>
-bool has_dw(const Args& a) {
-  return a.dw || a.dw_fp32 || a.dw_accum;
-}
-
-template <class Args>
-Target dw_target(const Args& a, const PlanOf<Args>& p, int64_t row) {
+template <class T>
+Target dw_target(const Head<T>& a, const Plan<T>& p, int64_t row) {
   if (a.dw_accum) return target_of(a.dw_accum, row);
   if (a.dw_fp32) return target_of(a.dw_fp32, row);
   if (p.sums_dw) return {DType::kF32, p.dw_sum, a.x.shape[1]};
   return target_of(a.dw, row);
 }
 
-template <class Args>
-Gemm dw_gemm(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c) {
+template <class T>
+Gemm dw_gemm(const Head<T>& a, const Plan<T>& p, Chunk<T> c) {
   const bool adds = a.dw_accum || c.row != 0;
   return gradient_gemm(a, c, true, row_of(a.x, c.row), a.x.stride[0], dw_target(a, p, c.column),
                        adds);
 }
 
 // Calls f(gemm) for the gradients' GEMMs of a chunk until one fails. The row sweep comes before.
-template <class Args, class F>
-Status for_gradient_gemms(const Args& a, const PlanOf<Args>& p, ChunkOf<Args> c, F f) {
-  if constexpr (WritesGradients<Args>) {
-    if (a.dx) {
-      if (const Status s = f(dx_gemm(a, p, c)); !s.ok()) return s;
-    }
-    if (has_dw(a)) return f(dw_gemm(a, p, c));
+template <class T, class F>
+Status for_gradient_gemms(const Head<T>& a, const Plan<T>& p, Chunk<T> c, F f) {
+  if (a.dx) {
+    if (const Status s = f(dx_gemm(a, p, c)); !s.ok()) return s;
   }
-  return {};
+  return a.has_dw() ? f(dw_gemm(a, p, c)) : Status{};
 }
 
 }  // namespace tigon::linear_head

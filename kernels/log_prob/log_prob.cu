@@ -12,12 +12,10 @@
 #include "kernels/log_prob/log_prob.h"
 
 #include <climits>
-#include <cmath>
 
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
-#include "kernels/device/pieces.h"
-#include "kernels/log_prob/row_sums.h"
+#include "kernels/log_prob/row.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::log_prob {
@@ -39,25 +37,10 @@ constexpr int64_t kSmallRow = 16384;
 // evenly, larger ones join less often; backward joins nothing.
 constexpr int64_t kForwardPart = 131072, kBackwardPart = 65536;
 
-constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
-
 // Blocks per multiprocessor that the registers of backward must leave room for. The entropy's
 // gradient takes more of them, and would spill.
 constexpr int blocks_of(const LaunchShape& shape, bool entropy) {
   return entropy ? shape.blocks_per_sm * 2 / 3 : shape.blocks_per_sm;
-}
-
-// The target's column; -1 where it is no class.
-TIGON_DEVICE int column_of(int64_t target, int columns) {
-  return target >= 0 && target < columns ? static_cast<int>(target) : -1;
-}
-
-template <class P>
-TIGON_DEVICE void write_row(const Forward<P>& a, int64_t row, float logp, float lse,
-                            float entropy) {
-  store(a.logp.data + row, logp);
-  store(a.lse.data + row, lse);
-  if (a.entropy.data != nullptr) store(a.entropy.data + row, entropy);
 }
 
 // slope: log2(e) / temperature.
@@ -83,52 +66,7 @@ forward_kernel(Forward<P> a, float slope) {
   begin_exchange(scratch[0]);
   RowSums s = sweep<kEntropy, kThreads>(x, slice, columns, rank, slope);
   s = cluster_exchange<kThreads>(s, JoinRowSums<kEntropy>{slope}, scratch[0]);
-  if (!writes_row) return;
-  const float log_sum = logf(s.sum);
-  write_row(a, row, (x_y - s.max) / a.temperature - log_sum, s.max / a.temperature + log_sum,
-            log_sum - kLn2 * (s.moment / s.sum));
-}
-
-// The gradient of a row: that of a logit x, without what the target's has on top.
-template <bool kEntropy>
-struct RowGradient {
-  float inverse;     // 1 / temperature
-  float lse;         // NaN makes the row NaN
-  float at_target;   // g / temperature
-  float everywhere;  // -(g + h entropy) / temperature
-  float per_logp;    // -h / temperature
-  TIGON_DEVICE float operator()(float x) const {
-    const float rounded = fmaf(x, inverse, -lse);  // above 0 where lse was rounded down
-    const float logp = rounded > 0.0f ? 0.0f : rounded, p = fast_exp_flushed(logp);
-    if (!kEntropy) return p * everywhere;
-    return p == 0.0f ? 0.0f : p * fmaf(per_logp, logp, everywhere);
-  }
-};
-
-template <bool kEntropy, class P>
-TIGON_DEVICE RowGradient<kEntropy> row_gradient(const Backward<P>& a, int64_t row, int y,
-                                                float inverse) {
-  const float g = load(a.dlogp.data + row) * inverse;
-  RowGradient<kEntropy> r = {inverse, y >= 0 ? load(a.lse.data + row) : NAN, g, -g, 0.0f};
-  if constexpr (kEntropy) {
-    r.per_logp = -load(a.dentropy.data + row) * inverse;
-    r.everywhere = fmaf(r.per_logp, load(a.entropy.data + row), -g);
-  }
-  return r;
-}
-
-// Stores the gradient of the logits `f` of the columns from `column` on. y: the target's column.
-template <int kWidth, bool kEntropy, class T>
-TIGON_DEVICE void write_piece(T* dx, int column, float (&f)[kWidth],
-                              const RowGradient<kEntropy>& gradient, int y) {
-  TIGON_UNROLL
-  for (int j = 0; j < kWidth; ++j) f[j] = gradient(f[j]);
-  if (y >= column && y < column + kWidth) {
-    TIGON_UNROLL
-    for (int j = 0; j < kWidth; ++j)
-      if (column + j == y) f[j] += gradient.at_target;
-  }
-  store_piece(dx + column, f);
+  if (writes_row) write_sums(a, row, s, x_y);
 }
 
 // kWidth: 1 where the rows of logits and dlogits do not start equally far from 16-byte boundaries.
@@ -137,43 +75,17 @@ template <class P, int kWidth, int kThreads, int kBlocks, bool kEntropy>
 TIGON_KERNEL(kThreads, kBlocks)
 backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
   using T = typename P::Elem;
-  const int thread = static_cast<int>(threadIdx.x), columns = static_cast<int>(a.logits.shape[1]);
+  const int columns = static_cast<int>(a.logits.shape[1]);
   const unsigned rank = blockIdx.x & (blocks - 1);
   const int64_t row = blockIdx.x / blocks;
   const T* const x = a.logits.data + row * a.logits.stride[0];  // [V]
   T* const dx = a.dlogits.data + row * a.dlogits.stride[0];     // [V]
   const Slice s = slice_of<kWidth>(x, columns, rank, blocks);
   const int64_t target = load(a.target.data + row);
-  if (target == a.ignore_index) {
-    float zeros[kWidth] = {};
-    for (int left = s.last - s.first - thread; left > 0; left -= kThreads)
-      store_piece(dx + s.head + (s.last - left) * kWidth, zeros);
-    for_each_end<kThreads>(s, columns, rank, thread,
-                           [&](int column) { store(dx + column, from_float<T>(0.0f)); });
-    return;
-  }
+  if (target == a.ignore_index) return write_zeros<kWidth, kThreads>(dx, s, columns, rank);
   const int y = column_of(target, columns);
   const RowGradient<kEntropy> gradient = row_gradient<kEntropy>(a, row, y, inverse);
-  for (int left = s.last - s.first - thread; left > 0; left -= kBatch * kThreads) {
-    const int first = s.head + (s.last - left) * kWidth;
-    Piece<T, kWidth> batch[kBatch];
-    leave_unset(batch);
-    TIGON_UNROLL
-    for (int b = 0; b < kBatch; ++b)
-      if (b * kThreads < left)
-        batch[b] = load_piece_stream<kWidth>(x + first + b * kThreads * kWidth);
-    TIGON_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      if (b * kThreads >= left) break;
-      float f[kWidth];
-      unpack_piece(batch[b], f);
-      write_piece(dx, first + b * kThreads * kWidth, f, gradient, y);
-    }
-  }
-  for_each_end<kThreads>(s, columns, rank, thread, [&](int column) {
-    float f[1] = {to_float(load(x + column))};
-    write_piece(dx, column, f, gradient, y);
-  });
+  write_gradient<kWidth, kThreads>(x, dx, s, columns, rank, gradient, y);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -191,8 +103,7 @@ Status check(const Args& a) {
   if (is_missing(a.logits) || is_missing(a.target) || is_missing(a.lse))
     return invalid("log_prob: logits, target and lse must not be null");
   if (a.entropy && !has_shape(a.entropy, rows)) return invalid("log_prob: entropy must be [T]");
-  if (!(a.temperature > 0.0f) || !std::isfinite(a.temperature) ||
-      !std::isfinite(kLog2E / a.temperature))
+  if (!is_temperature(a.temperature))
     return invalid("log_prob: temperature and its inverse must be finite and above 0");
   return {};
 }

@@ -174,31 +174,58 @@ def linear_cross_entropy():
         )
 
 
+def run_log_prob(random, logits, target, temperature, has_entropy):
+    """Runs forward and backward; (options, further inputs, outputs)."""
+    dlogp, dentropy = random.normal(len(target)), random.normal(len(target))
+    counted = target != IGNORED
+    per_class = F.log_softmax(logits / temperature, dim=-1)
+    logp = per_class.gather(-1, target[:, None])[:, 0] * counted
+    entropy = torch.distributions.Categorical(logits=logits / temperature).entropy() * counted
+    (logp @ dlogp + (entropy @ dentropy if has_entropy else 0)).backward()
+    inputs = {"target": target, "dlogp": dlogp}
+    outputs = {"logp": logp, "lse": torch.logsumexp(logits / temperature, dim=-1) * counted}
+    options = {"temperature": temperature, "ignore_index": IGNORED}
+    if has_entropy:
+        inputs["dentropy"], outputs["entropy"], options["entropy"] = dentropy, entropy, 1
+    return options, inputs, outputs
+
+
+def log_prob_options():
+    return enumerate(itertools.product([1.0, as_fp32(0.7), 4.0], [False, True]))
+
+
 def log_prob():
-    for number, (temperature, has_entropy) in enumerate(itertools.product([1.0, as_fp32(0.7), 4.0], [False, True])):
+    for number, (temperature, has_entropy) in log_prob_options():
         random = Inputs(500 + number)
         tokens, vocabulary = 4, 7
         logits = random.normal(tokens, vocabulary, scale=2.0, grad=True)
         target = random.targets(tokens, vocabulary)
-        dlogp, dentropy = random.normal(tokens), random.normal(tokens)
-        counted = target != IGNORED
-        per_class = F.log_softmax(logits / temperature, dim=-1)
-        logp = per_class.gather(-1, target[:, None])[:, 0] * counted
-        entropy = torch.distributions.Categorical(logits=logits / temperature).entropy() * counted
-        (logp @ dlogp + (entropy @ dentropy if has_entropy else 0)).backward()
-        lse = torch.logsumexp(logits / temperature, dim=-1) * counted
-        inputs = {"logits": logits, "target": target, "dlogp": dlogp}
-        outputs = {"logp": logp, "lse": lse, "dlogits": logits.grad}
-        options = {"temperature": temperature, "ignore_index": IGNORED}
-        if has_entropy:
-            inputs["dentropy"], outputs["entropy"], options["entropy"] = dentropy, entropy, 1
-        yield case({"T": tokens, "V": vocabulary}, options, inputs, outputs)
+        options, inputs, outputs = run_log_prob(random, logits, target, temperature, has_entropy)
+        outputs = {"logp": outputs["logp"], "lse": outputs["lse"], "dlogits": logits.grad, **outputs}
+        yield case({"T": tokens, "V": vocabulary}, options, {"logits": logits, **inputs}, outputs)
+
+
+def linear_log_prob():
+    for number, (temperature, has_entropy) in log_prob_options():
+        random = Inputs(600 + number)
+        tokens, hidden, vocabulary = 4, 3, 7
+        x = random.normal(tokens, hidden, grad=True)
+        w = random.normal(vocabulary, hidden, grad=True)
+        bias = random.normal(vocabulary, grad=True)
+        target = random.targets(tokens, vocabulary)
+        options, inputs, outputs = run_log_prob(random, F.linear(x, w, bias), target, temperature, has_entropy)
+        yield case(
+            {"T": tokens, "H": hidden, "V": vocabulary},
+            {**options, "bias": 1, "dbias": 1},
+            {"x": x, "w": w, "bias": bias, **inputs},
+            {**outputs, "dx": x.grad, "dw": w.grad, "dbias": bias.grad},
+        )
 
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     folder.mkdir(parents=True, exist_ok=True)
-    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob):
+    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob, linear_log_prob):
         cases = ",\n".join(json.dumps(c, allow_nan=False) for c in op())
         version = torch.__version__.split("+")[0]
         text = f'{{"op": "{op.__name__}", "torch": "{version}", "cases": [\n{cases}\n]}}\n'

@@ -10,6 +10,7 @@
 #include "reference/naive/geglu.h"
 #include "reference/naive/layer_norm.h"
 #include "reference/naive/linear_cross_entropy.h"
+#include "reference/naive/linear_log_prob.h"
 #include "reference/naive/log_prob.h"
 #include "reference/naive/rms_norm.h"
 #include "reference/naive/rope.h"
@@ -47,6 +48,8 @@ void add_dtype(std::vector<tigon_op>* ops) {
   add_passes<Launchers>("naive", static_cast<softmax::Passes<P>*>(nullptr), softmax::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<log_prob::Passes<P>*>(nullptr), log_prob::kFormula,
                         ops);
+  add_passes<Launchers>("naive", static_cast<linear_log_prob::Passes<P>*>(nullptr),
+                        linear_log_prob::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<cross_entropy::Passes<P>*>(nullptr),
                         cross_entropy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_cross_entropy::Passes<P>*>(nullptr),

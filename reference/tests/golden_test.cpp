@@ -6,6 +6,7 @@
 
 #include "reference/cross_entropy.h"
 #include "reference/linear_cross_entropy.h"
+#include "reference/linear_log_prob.h"
 #include "reference/log_prob.h"
 #include "reference/rms_norm.h"
 #include "reference/rope.h"
@@ -79,6 +80,17 @@ TEST(Golden, LogProb) {
     for (const char* saved : {"lse", "entropy"})
       if (c.outputs.count(saved)) c.inputs[saved] = c.outputs[saved];
     run_and_expect<log_prob::Backward<F64>>(c, "log_prob", log_prob::backward<F64>);
+  }
+}
+
+TEST(Golden, LinearLogProb) {
+  for (Case c : read_cases("linear_log_prob", 6)) {
+    run_and_expect<linear_log_prob::Forward<F64>>(c, "linear_log_prob",
+                                                  linear_log_prob::forward<F64>);
+    for (const char* saved : {"lse", "entropy"})
+      if (c.outputs.count(saved)) c.inputs[saved] = c.outputs[saved];
+    run_and_expect<linear_log_prob::Backward<F64>>(c, "linear_log_prob",
+                                                   linear_log_prob::backward<F64>);
   }
 }
 

@@ -84,5 +84,9 @@ PROBLEMS: dict[str, Problem] = {
                                 lambda x: _log_prob(x, _target(31), 0.7), ((2, 5, 31),)),
     "log_prob entropy alone": Problem(lambda x: tigon.ops.log_prob(x, _target(31), entropy=True)[1],
                                       lambda x: _log_prob(x, _target(31), 1.0)[1], ((2, 5, 31),)),
+    "linear_log_prob": Problem(lambda x, w: tigon.ops.linear_log_prob(x, w, _target(31)),
+                               lambda x, w: _log_prob(x @ w.T, _target(31), 1.0)[0], (ROWS, (31, 16))),
+    "linear_log_prob entropy": Problem(lambda x, w, b: tigon.ops.linear_log_prob(x, w, _target(31), bias=b, temperature=4.0, entropy=True),
+                                       lambda x, w, b: _log_prob(x @ w.T + b, _target(31), 4.0), (ROWS, (31, 16), (31,))),
     **_losses(), **_losses(reduction="sum"), **_losses(reduction="none"), **_losses(label_smoothing=0.1),
 }

@@ -124,6 +124,17 @@ def log_prob(logits: Tensor, target: Tensor, *, temperature: float = 1.0, ignore
     return _losses(results, "none", target)
 
 
+@_of("linear_log_prob")
+def linear_log_prob(x: Tensor, w: Tensor, target: Tensor, *, bias: Tensor | None = None, temperature: float = 1.0,
+                    ignore_index: int = -100, entropy: bool = False, logits_bytes: int = 1 << 30,
+                    split: Literal["rows", "vocabulary"] = "rows", max_valid_rows: int = -1) -> Any:
+    """log_prob of x w^T + bias without ever holding all logits; the products are done again in backward."""
+    options = {"ignore_index": ignore_index, "temperature": temperature, "logits_bytes": logits_bytes, "split": split,
+               "max_valid_rows": max_valid_rows}
+    results = _function.OPS["linear_log_prob"]((x, w, target, bias), options, ("entropy",) if entropy else ())
+    return _losses(results, "none", target)
+
+
 @_of("cross_entropy")
 def cross_entropy(logits: Tensor, target: Tensor, *, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
                   ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float = 0.0,

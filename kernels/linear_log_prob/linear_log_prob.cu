@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear_log_prob   log-probabilities of tokens and their entropy over logits = x w^T + b, with
+//                   x [T, H] and w [V, H], and the gradient of both, without ever holding all logits
+//
+// The loss of linear_head/engine.h. Forward: a block reads a row of a chunk once and joins its
+// running maximum and the sums about it to those of the columns before; a last kernel makes the
+// results of them. Backward: p comes from the saved lse, so that each chunk's gradient is written
+// over its logits as soon as they are computed.
+//
+// Bytes beside those of the products: T*V*elem forward, 2*T*V*elem backward.
+#include "kernels/linear_log_prob/linear_log_prob.h"
+
+#include <optional>
+
+#include "kernels/linear_head/engine.h"
+#include "kernels/linear_head/valid_rows.h"
+#include "kernels/log_prob/row.h"
+
+namespace tigon::linear_log_prob {
+namespace {
+
+using linear_head::Chunk;
+using linear_head::Head;
+using linear_head::ValidRows;
+using linear_head::WritesGradients;
+using log_prob::RowSums;
+
+constexpr int kThreads = 256;  // a part of a row is a few tens of KB
+// Blocks per multiprocessor that registers must leave room for. The entropy's gradient takes more
+// of them, and would spill.
+constexpr int kBlocks = 6, kEntropyBlocks = 4;
+
+// A row's sums over some columns, and its target's logit; NaN where that is in none of them.
+struct RowState {
+  RowSums sums;
+  float target;
+};
+
+// The columns of the logits that a chunk holds.
+struct Held {
+  int first, classes;
+};
+
+// The target's column in the chunk; -1 where it is in another one, or no class.
+TIGON_DEVICE int held_target(int64_t target, const Held& held, int columns) {
+  const int y = log_prob::column_of(target, held.classes);
+  return y >= 0 ? log_prob::column_of(y - held.first, columns) : -1;
+}
+
+TIGON_DEVICE RowSums load_sums(const RowState* state) {
+  return {load(&state->sums.max), load(&state->sums.sum), load(&state->sums.moment)};
+}
+TIGON_DEVICE void store_sums(RowState* state, const RowSums& s) {
+  store(&state->sums.max, s.max);
+  store(&state->sums.sum, s.sum);
+  store(&state->sums.moment, s.moment);
+}
+
+// slope: log2(e) / temperature.
+template <class P, bool kEntropy>
+TIGON_KERNEL(kThreads, kBlocks)
+add_kernel(log_prob::Forward<P> a, Held held, RowState* state, bool is_first, float slope) {
+  using T = typename P::Elem;
+  TIGON_SHARED(RowSums, warps, [kThreads / 32]);
+  const int64_t row = blockIdx.x;
+  const int64_t target = load(a.target.data + row);
+  if (target == a.ignore_index) return;
+  const int columns = static_cast<int>(a.logits.shape[1]);
+  const T* const x = a.logits.data + row * a.logits.stride[0];
+  const log_prob::JoinRowSums<kEntropy> join = {slope};
+  const Slice slice = slice_of<kVec<T>>(x, columns, 0, 1);
+  RowSums s = log_prob::sweep<kEntropy, kThreads>(x, slice, columns, 0, slope);
+  s = block_join<kThreads>(s, join, warps);
+  if (threadIdx.x != 0) return;
+  if (!is_first) s = join(load_sums(state + row), s);
+  store_sums(state + row, s);
+  const int y = held_target(target, held, columns);
+  if (y >= 0)
+    store(&state[row].target, to_float(load(x + y)));
+  else if (is_first)
+    store(&state[row].target, NAN);
+}
+
+template <class P>
+TIGON_KERNEL(kThreads)
+finish_kernel(log_prob::Forward<P> a, const RowState* state) {
+  const int64_t row = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (row >= a.target.shape[0]) return;
+  if (load(a.target.data + row) == a.ignore_index)
+    return log_prob::write_row(a, row, 0.0f, 0.0f, 0.0f);
+  log_prob::write_sums(a, row, load_sums(state + row), load(&state[row].target));
+}
+
+template <class P, bool kEntropy>
+TIGON_KERNEL(kThreads, kEntropy ? kEntropyBlocks : kBlocks)
+gradient_kernel(log_prob::Backward<P> a, Held held, float inverse) {
+  using T = typename P::Elem;
+  constexpr int kWidth = kVec<T>;
+  const int64_t row = blockIdx.x;
+  const int columns = static_cast<int>(a.dlogits.shape[1]);
+  T* const x = a.dlogits.data + row * a.dlogits.stride[0];
+  const Slice slice = slice_of<kWidth>(x, columns, 0, 1);
+  const int64_t target = load(a.target.data + row);
+  if (target == a.ignore_index)
+    return log_prob::write_zeros<kWidth, kThreads>(x, slice, columns, 0);
+  const int y = log_prob::column_of(target, held.classes);
+  const auto gradient = log_prob::row_gradient<kEntropy>(a, row, y, inverse);
+  log_prob::write_gradient<kWidth, kThreads>(x, x, slice, columns, 0, gradient,
+                                             held_target(target, held, columns));
+}
+
+// ---- launchers ----------------------------------------------------------------------------------
+
+template <class Args>
+Status check_rows(const Args& a) {
+  const int64_t rows = a.x.shape[0];
+  if (rows > INT_MAX) return unsupported("linear_log_prob: there must be fewer than 2^31 rows");
+  if (a.w.shape[0] > INT_MAX)
+    return unsupported("linear_log_prob: the vocabulary must be below 2^31");
+  if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))
+    return invalid("linear_log_prob: target and lse must be [T]");
+  if (is_missing(a.target) || is_missing(a.lse))
+    return invalid("linear_log_prob: target and lse must not be null");
+  if (a.entropy && !has_shape(a.entropy, rows))
+    return invalid("linear_log_prob: entropy must be [T]");
+  if (!log_prob::is_temperature(a.temperature))
+    return invalid("linear_log_prob: temperature and its inverse must be finite and above 0");
+  return {};
+}
+
+template <class P>
+Status check(const Forward<P>& a) {
+  if (const Status s = linear_head::check(head_of(a)); !s.ok()) return s;
+  if (const Status s = check_rows(a); !s.ok()) return s;
+  if (is_missing(a.logp) || !has_shape(a.logp, a.x.shape[0]))
+    return invalid("linear_log_prob: logp must be [T]");
+  return {};
+}
+
+template <class P>
+Status check(const Backward<P>& a) {
+  if (const Status s = linear_head::check(head_of(a)); !s.ok()) return s;
+  if (const Status s = check_rows(a); !s.ok()) return s;
+  const int64_t rows = a.x.shape[0];
+  if (is_missing(a.dlogp) || !has_shape(a.dlogp, rows))
+    return invalid("linear_log_prob: dlogp must be [T]");
+  if (!a.dentropy) return {};
+  if (!has_shape(a.dentropy, rows)) return invalid("linear_log_prob: dentropy must be [T]");
+  if (is_missing(a.entropy) || !has_shape(a.entropy, rows))
+    return invalid("linear_log_prob: the gradient of the entropy takes the entropy [T] of forward");
+  return {};
+}
+
+// A call with its scratch, and on its valid rows alone where their number has a bound.
+template <class Args>
+struct Work {
+  using T = typename Args::Elem;
+  Args args;
+  Head<T> head;
+  std::optional<ValidRows<T>> valid = {};
+  RowState* state = nullptr;  // [T], of forward
+  linear_head::Plan<T> plan = {};
+  size_t bytes = 0;
+};
+
+// What belongs to rows, beside x, dx and the targets.
+template <class P>
+void take_rows(Forward<P>* a, ValidRows<typename P::Elem>* rows, ScratchParts* parts) {
+  for (auto* result : {&a->logp, &a->lse, &a->entropy}) rows->take_result(result, parts);
+}
+template <class P>
+void take_rows(Backward<P>* a, ValidRows<typename P::Elem>* rows, ScratchParts* parts) {
+  for (auto* input : {&a->lse, &a->dlogp, &a->dentropy, &a->entropy}) rows->take_input(input, parts);
+}
+
+// scratch: nullptr where only its size is asked for.
+template <class Args>
+Work<Args> work_of(const Args& a, void* scratch) {
+  Work<Args> w{.args = a, .head = head_of(a)};
+  w.head.knows_rows = WritesGradients<Args>;
+  ScratchParts parts(scratch);
+  w.valid = linear_head::valid_rows(w.head, a.target, &parts);
+  if (w.valid) {
+    w.head = w.valid->head();
+    w.args.target = w.valid->target();
+    take_rows(&w.args, &*w.valid, &parts);
+  }
+  if constexpr (!WritesGradients<Args>) w.state = parts.take<RowState>(w.head.x.shape[0]);
+  w.plan = linear_head::plan(w.head, &parts);
+  w.bytes = parts.bytes();
+  return w;
+}
+
+// The rows of a chunk of a vector over rows.
+template <class T>
+View<T, 1> rows_of(const View<T, 1>& v, int64_t first, int64_t count) {
+  return v ? view(v.data + first, count) : View<T, 1>{};
+}
+
+template <class T>
+Held held_by(const Head<T>& head, const Chunk<T>& c) {
+  return {static_cast<int>(c.column), static_cast<int>(head.w.shape[0])};
+}
+
+template <class T>
+LaunchConfig block_per_row(const Chunk<T>& c, Stream stream) {
+  return {.grid = dim3(static_cast<unsigned>(c.rows)), .block = dim3(kThreads), .stream = stream};
+}
+
+// By rows a chunk is all columns of its rows.
+template <class P>
+class ForwardPass final : public linear_head::Pass<typename P::Elem> {
+ public:
+  using T = typename P::Elem;
+  explicit ForwardPass(const Work<Forward<P>>& work) : w_(work) {}
+
+  Status rows(const Chunk<T>& c, Stream stream) const override {
+    if (const Status s = add(c, true, stream); !s.ok()) return s;
+    return finish_rows(c, stream);
+  }
+  Status add(const Chunk<T>& c, bool is_first, Stream stream) const override {
+    const auto kernel = w_.args.entropy ? add_kernel<P, true> : add_kernel<P, false>;
+    return launch(block_per_row(c, stream), kernel, part(c), held_by(w_.head, c),
+                  w_.state + c.row, is_first, log_prob::kLog2E / w_.args.temperature);
+  }
+  Status finish(Stream stream) const override {
+    return finish_rows(linear_head::all_rows(w_.head), stream);
+  }
+
+ private:
+  Status finish_rows(const Chunk<T>& c, Stream stream) const {
+    const auto blocks = static_cast<unsigned>(ceil_div(c.rows, int64_t{kThreads}));
+    return launch({.grid = dim3(blocks), .block = dim3(kThreads), .stream = stream},
+                  finish_kernel<P>, part(c), w_.state + c.row);
+  }
+  log_prob::Forward<P> part(const Chunk<T>& c) const {
+    const Forward<P>& a = w_.args;
+    log_prob::Forward<P> f;
+    static_cast<Options&>(f) = a;
+    f.logits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
+    f.target = rows_of(a.target, c.row, c.rows);
+    f.logp = rows_of(a.logp, c.row, c.rows);
+    f.lse = rows_of(a.lse, c.row, c.rows);
+    f.entropy = rows_of(a.entropy, c.row, c.rows);
+    return f;
+  }
+
+  const Work<Forward<P>>& w_;
+};
+
+template <class P>
+class BackwardPass final : public linear_head::Pass<typename P::Elem> {
+ public:
+  using T = typename P::Elem;
+  explicit BackwardPass(const Work<Backward<P>>& work) : w_(work) {}
+
+  Status gradient(const Chunk<T>& c, Stream stream) const override {
+    const auto kernel = w_.args.dentropy ? gradient_kernel<P, true> : gradient_kernel<P, false>;
+    return launch(block_per_row(c, stream), kernel, part(c), held_by(w_.head, c),
+                  1.0f / w_.args.temperature);
+  }
+
+ private:
+  log_prob::Backward<P> part(const Chunk<T>& c) const {
+    const Backward<P>& a = w_.args;
+    log_prob::Backward<P> b;
+    static_cast<Options&>(b) = a;
+    b.target = rows_of(a.target, c.row, c.rows);
+    b.lse = rows_of(a.lse, c.row, c.rows);
+    b.dlogp = rows_of(a.dlogp, c.row, c.rows);
+    b.dentropy = rows_of(a.dentropy, c.row, c.rows);
+    b.entropy = rows_of(a.entropy, c.row, c.rows);
+    b.dlogits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
+    return b;
+  }
+
+  const Work<Backward<P>>& w_;
+};
+
+template <class P>
+Status run_pass(const Work<Forward<P>>& w, Stream stream) {
+  return linear_head::run(w.head, w.plan, ForwardPass<P>(w), stream);
+}
+template <class P>
+Status run_pass(const Work<Backward<P>>& w, Stream stream) {
+  if (!w.head.has_gradients()) return {};
+  return linear_head::run(w.head, w.plan, BackwardPass<P>(w), stream);
+}
+
+template <class Args>
+Status run(const Args& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  const Work<Args> w = work_of(a, a.scratch.data);
+  if (a.scratch.bytes < w.bytes || (w.bytes > 0 && a.scratch.data == nullptr))
+    return invalid("linear_log_prob: scratch is smaller than workspace()");
+  if (!w.valid) return run_pass(w, stream);
+  if (const Status s = w.valid->gather(a.ignore_index, stream); !s.ok()) return s;
+  if (const Status s = run_pass(w, stream); !s.ok()) return s;
+  return w.valid->spread(stream);
+}
+
+template <class Args>
+Status tune_products(const Args& a) {
+  if (const Status s = check(a); !s.ok()) return s;
+  const Work<Args> w = work_of(a, a.scratch.data);
+  return linear_head::tune(w.head, w.plan);
+}
+
+}  // namespace
+
+template <class P>
+Status forward(const Forward<P>& a, Stream stream) {
+  return run(a, stream);
+}
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  return run(a, stream);
+}
+template <class P>
+size_t workspace(const Forward<P>& a) {
+  return work_of(a, nullptr).bytes;
+}
+template <class P>
+size_t workspace(const Backward<P>& a) {
+  return work_of(a, nullptr).bytes;
+}
+template <class P>
+Status tune(const Forward<P>& a) {
+  return tune_products(a);
+}
+template <class P>
+Status tune(const Backward<P>& a) {
+  return tune_products(a);
+}
+
+template Status forward<F32>(const Forward<F32>&, Stream);
+template Status forward<BF16>(const Forward<BF16>&, Stream);
+template Status forward<F16>(const Forward<F16>&, Stream);
+template Status backward<F32>(const Backward<F32>&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, Stream);
+template Status backward<F16>(const Backward<F16>&, Stream);
+template size_t workspace<F32>(const Forward<F32>&);
+template size_t workspace<BF16>(const Forward<BF16>&);
+template size_t workspace<F16>(const Forward<F16>&);
+template size_t workspace<F32>(const Backward<F32>&);
+template size_t workspace<BF16>(const Backward<BF16>&);
+template size_t workspace<F16>(const Backward<F16>&);
+template Status tune<F32>(const Forward<F32>&);
+template Status tune<BF16>(const Forward<BF16>&);
+template Status tune<F16>(const Forward<F16>&);
+template Status tune<F32>(const Backward<F32>&);
+template Status tune<BF16>(const Backward<BF16>&);
+template Status tune<F16>(const Backward<F16>&);
+
+}  // namespace tigon::linear_log_prob

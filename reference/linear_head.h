@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the oracles of losses behind a linear layer share: logits z = x w^T + bias with their
+// roundings, the caller's promise about valid rows, and where gradients go.
+#pragma once
+#include <algorithm>
+
+#include "reference/products.h"
+#include "reference/rounded_alike.h"
+
+namespace tigon::reference::linear_head {
+
+// z = x w^T + bias [T, V]
+template <class Args>
+auto logits(const Args& a) {
+  using S = typename Args::Elem;
+  Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
+  if (a.bias) z.rowwise() += Row<S>(array(a.bias));
+  return z;
+}
+
+// More rows are not ignored than the caller has promised: every result is NaN.
+template <class Args>
+bool breaks_promise(const Args& a) {
+  const int64_t* const first = a.target.data;
+  const int64_t* const last = first + a.target.shape[0];
+  return a.max_valid_rows >= 0 &&
+         last - first > a.max_valid_rows + std::count(first, last, a.ignore_index);
+}
+
+// Calls f(tensor) for where dw goes.
+template <class Args, class F>
+void for_dw(const Args& a, const F& f) {
+  for (const auto& to : {a.dw, a.dw_fp32, a.dw_accum})
+    if (to) f(to);
+}
+
+// dx, dw and dbias of dlogits d [T, V].
+template <class Args, class S>
+void write_gradients(const Args& a, const Rows<S>& d) {
+  if (a.dx) array(a.dx) = times<S>(d, array(a.w));
+  if (a.dw_accum) array(a.dw_accum) += transpose_times<S>(d, array(a.x));
+  if (a.dw_fp32) array(a.dw_fp32) = transpose_times<S>(d, array(a.x));
+  if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x));
+  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
+}
+
+// S of them, of dlogits' S.
+template <class Args, class S>
+void write_gradients_scale(const Args& a, const Rows<S>& d) {
+  if (a.dx) array(a.dx) = times<S>(d, array(a.w).abs());
+  const Rows<S> held = a.dw_accum ? Rows<S>(array(a.dw_accum).abs()) : Rows<S>();
+  for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d, array(a.x).abs()); });
+  if (a.dw_accum) array(a.dw_accum) += held;
+  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
+}
+
+template <class Args, class S>
+void fill_gradients(const Args& a, const S& value) {
+  for (const auto& out : {a.dx, a.dw, a.dw_fp32, a.dw_accum})
+    if (out) array(out).setConstant(value);
+  if (a.dbias) array(a.dbias).setConstant(value);
+}
+
+// 0 for a logit that is not finite: an infinite one has no rounding error, and a softcap makes
+// something finite of it.
+template <class S>
+Rows<S> finite_part(const Rows<S>& z) {
+  return z.isFinite().select(z, Rows<S>::Zero(z.rows(), z.cols()));
+}
+
+// The roundings of a logit's sum, Z_j = sum |x_h w_jh| + |bias_j|.
+template <class Args>
+auto logits_scale(const Args& a) {
+  using S = typename Args::Elem;
+  Rows<S> z = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
+  if (a.bias) z.rowwise() += Row<S>(array(a.bias).abs());
+  return finite_part<S>(z);
+}
+
+// Where all logits are nearly equal the entropy is at its maximum and has no first derivative:
+// there it moves by -1/2 Var_p(z delta), which is never more than u_T^2 / 2 sum p z^2, and always
+// downwards, so that it adds over rows. second_order() is that over the budget's 4 u_T.
+template <class S>
+S second_order(const Row<S>& lse_gradient, const Row<S>& sizes) {
+  return S(kStep / 16) * (lse_gradient * sizes.square()).sum();  // u_T / 8, u_T half a step
+}
+// What the roundings of a stored logit are relative to. With a bias there may be one more, of the
+// product before it is added: cuBLASLt's on an H200.
+template <class Args, class S>
+Rows<S> rounded_sizes(const Args& a, const Rows<S>& finite) {
+  if (!a.bias) return finite;
+  const Rows<S> product = finite_part<S>(finite.rowwise() - Row<S>(array(a.bias)));
+  return (finite.square() + product.square()).sqrt();
+}
+
+// How roundings of stored values move dlogits and dx: squares of 2-norms and, of dlogits, 1-norms.
+template <class S>
+struct Moved {
+  Rows<S> d_squares, d_sums;  // [T, V]
+  Rows<S> dx_squares;         // [T, H]
+
+  Moved(int64_t rows, int64_t columns, int64_t hidden)
+      : d_squares(Rows<S>::Zero(rows, columns)),
+        d_sums(Rows<S>::Zero(rows, columns)),
+        dx_squares(Rows<S>::Zero(rows, hidden)) {}
+};
+
+// S2 of the gradients. dw_ih moves by sum_t x_th (change of D_ti), whose rows are independent where
+// their logits `finite` are, and dbias_i likewise.
+template <class Args, class S>
+void write_gradients_intermediate(const Args& a, const Moved<S>& moved, const Rows<S>& finite) {
+  if (a.dx) array(a.dx) = moved.dx_squares.sqrt();
+  const RowGroups groups = row_groups(finite);
+  const Rows<S> x = array(a.x), one = Rows<S>::Ones(finite.rows(), 1);
+  for_dw(a, [&](const auto& to) {
+    array(to) = over_rows<S>(moved.d_squares, moved.d_sums, x, groups);
+  });
+  if (a.dbias)
+    array(a.dbias) = over_rows<S>(moved.d_squares, moved.d_sums, one, groups).transpose();
+}
+
+}  // namespace tigon::reference::linear_head

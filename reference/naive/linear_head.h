@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What unfused losses behind a linear layer share: whole logits, rounded to the storage type, and
+// the products of their gradient.
+#pragma once
+#include "reference/naive/eager.h"
+
+namespace tigon::naive {
+
+// x w^T + bias, [T, V].
+template <class Args>
+Tensor logits_of(const Eager& e, const Args& a) {
+  const Tensor x = as_matrix(a.x), w = as_matrix(a.w);
+  const Tensor logits = e.empty(x.type, {1, x.shape[1], w.shape[1]});
+  e.matmul(x, false, w, true, logits);
+  return a.bias ? e.binary(Binary::kAdd, logits, as_row(a.bias)) : logits;
+}
+
+// Without a primitive that lists rows, a promise about their number cannot be checked.
+template <class Args>
+void refuse_row_bound(const Args& a) {
+  if (a.max_valid_rows >= 0) fail(Status::kUnsupported, "naive: no primitive lists rows");
+}
+
+inline void check(const Status& status) {
+  if (!status.ok()) fail(status.code, status.reason);
+}
+
+// dw in the storage type, as autograd gives it, then cast or added.
+template <class Args>
+void write_dw(const Eager& e, const Args& a, const Tensor& dlogits) {
+  const auto product = [&](const Tensor& to) {
+    e.matmul(dlogits, true, as_matrix(a.x), false, to);
+    return to;
+  };
+  if (a.dw) product(as_matrix(a.dw));
+  if (!a.dw_fp32 && !a.dw_accum) return;
+  const Tensor dw = product(e.empty(dlogits.type, {1, a.w.shape[0], a.w.shape[1]}));
+  if (a.dw_fp32) e.unary(Unary::kCopy, dw, as_matrix(a.dw_fp32));
+  if (a.dw_accum) e.binary(Binary::kAdd, as_matrix(a.dw_accum), dw, as_matrix(a.dw_accum));
+}
+
+inline void write_dbias(const Eager& e, const Tensor& dlogits, const Tensor& dbias) {
+  if (dlogits.size() == 0) return e.fill_zero(dbias);
+  e.unary(Unary::kCopy, e.sum(e.cast(dlogits, DType::kF32), Over::kTokens), dbias);
+}
+
+// dx, dw and dbias.
+template <class Args>
+void write_gradients(const Eager& e, const Args& a, const Tensor& dlogits) {
+  if (a.dx) e.matmul(dlogits, false, as_matrix(a.w), false, as_matrix(a.dx));
+  write_dw(e, a, dlogits);
+  if (a.dbias) write_dbias(e, dlogits, as_row(a.dbias));
+}
+
+}  // namespace tigon::naive
