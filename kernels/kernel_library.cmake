@@ -95,12 +95,17 @@ function(tigon_add_kernel_library name)
   target_link_libraries(${name}_debug PUBLIC tigon_device_headers)
   target_compile_options(${name}_debug PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 -g3
     -fno-omit-frame-pointer)
+  # Counting its lines and branches, for `tigon check --lines`; built when that is asked for.
+  add_library(${name}_covered OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${name}_covered PUBLIC tigon_device_headers)
+  target_compile_options(${name}_covered PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 --coverage
+    -fprofile-update=atomic)
 endfunction()
 
 # tigon_archive_kernels(): tigon_call_<flavour>, the call with the kernels of all ops, which are in an
 # archive: a program that brings kernels of its own takes the others from it.
 function(tigon_archive_kernels)
-  foreach(flavour IN ITEMS fast checked cuda)
+  foreach(flavour IN ITEMS fast checked covered cuda)
     set(objects)
     foreach(op IN LISTS TIGON_OPS)
       if(TARGET tigon_${op}_${flavour})

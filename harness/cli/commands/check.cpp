@@ -13,6 +13,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/check_budget.h"
+#include "harness/cli/commands/check_lines.h"
 #include "harness/cli/options/case_pattern.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/suite.h"
@@ -262,6 +263,7 @@ int check_stage(Session& session, const CheckOptions& options) {
   Headroom headroom;
   Coverage coverage(options.coverage ? executor_kernels() : std::map<std::string, std::string>(),
                     launches_of);
+  std::vector<std::string> counted;  // cases whose lines are counted
   NaiveErrors naive;
   Diagnoser diagnoser(options.shrink_s, kMostDiagnoses * options.shrink_s);
   const CheckSink sink = [&](const CheckResult& result) {
@@ -270,6 +272,9 @@ int check_stage(Session& session, const CheckOptions& options) {
     if (is_failure(r.verdict)) naive.complete_failure(requests.back(), &r);
     headroom.add(r);
     coverage.add(r);
+    if (options.lines && r.executor == "fast" && r.c.impl == "fused" && !is_skip(r.verdict) &&
+        !is_failure(r.verdict))
+      counted.push_back(case_id(r.c));
     const auto diagnosis = diagnoser.look_at(r, requests.back());
     Json fields = to_json(r);
     if (diagnosis) fields["diagnosis"] = to_json(*diagnosis);
@@ -295,6 +300,8 @@ int check_stage(Session& session, const CheckOptions& options) {
     print_coverage(covered);
     print_gpu_only();
   }
+  if (options.lines && !interrupted())
+    if (const int code = count_lines(session, counted); code != kExitOk) return code;
   return tally.exit_code();
 }
 
@@ -351,6 +358,9 @@ void add_check(Command root, Program* program) {
       "--coverage", &options->coverage,
       "also say which kernels no case launched, and which options, input sets, layouts and "
       "properties met on each (host)");
+  command.flag("--lines", &options->lines,
+               "also count the lines and branches of the kernels' sources that the cases take "
+               "(host)");
   add_plugin(command, &options->plugin);
   command.flag("-v,--verbose", &options->verbose, "a line for every case");
   add_output(command, output.get());
@@ -363,6 +373,8 @@ void add_check(Command root, Program* program) {
     if (!as->empty()) setenv(kAsVariable, as->c_str(), 1);  // of the children, too
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
+    if (options->lines && default_executor() == "cuda")
+      throw UsageError("--lines counts in the host executor: ./tigon --device host check --lines");
     if (options->coverage && default_executor() == "cuda")
       throw UsageError("--coverage asks the host executor: ./tigon --device host check --coverage");
     SessionOptions session = session_options(*program, *output, options->select.seed);
