@@ -44,6 +44,7 @@ ALLOWED = {
     "convergence": {"kernels/call", "kernels/signature", "kernels/device", "kernels/family", "kernels/op", "reference/naive",
                     "harness/json", "harness/mutants"},
     "harness/trees": set(),
+    "harness/lines": set(),
     "harness/scaffold": set(),
     "reports": set(),
     "ci": {"reports", "harness/trees"},

@@ -95,6 +95,11 @@ function(tigon_add_kernel_library name)
   target_link_libraries(${name}_debug PUBLIC tigon_device_headers)
   target_compile_options(${name}_debug PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 -g3
     -fno-omit-frame-pointer)
+  # Counting its lines and branches, for `tigon check --lines`; built when that is asked for.
+  add_library(${name}_covered OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${name}_covered PUBLIC tigon_device_headers)
+  target_compile_options(${name}_covered PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O0 --coverage
+    -fprofile-update=atomic)
 endfunction()
 
 # tigon_add_family(name SOURCES file.cu... OPS op... [LIBRARIES library...]): what these ops share, as
@@ -106,13 +111,17 @@ function(tigon_add_family name)
   set(runtime_fast tigon_simt)
   set(runtime_debug tigon_simt)
   set(runtime_checked tigon_simt_checked)
+  set(runtime_covered tigon_simt)
   set(runtime_cuda tigon_device_cuda)
-  foreach(flavour IN ITEMS fast debug checked cuda)
+  foreach(flavour IN ITEMS fast debug checked covered cuda)
     if(NOT TARGET ${name}_objects_${flavour})
       continue()
     endif()
     add_library(${name}_${flavour} STATIC $<TARGET_OBJECTS:${name}_objects_${flavour}>)
     set_target_properties(${name}_${flavour} PROPERTIES LINKER_LANGUAGE CXX)
+    if(flavour MATCHES "debug|covered")  # built for who asks
+      set_target_properties(${name}_${flavour} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
     target_link_libraries(${name}_${flavour} PUBLIC ${arg_LIBRARIES} ${runtime_${flavour}})
     foreach(op IN LISTS arg_OPS)
       target_link_libraries(tigon_${op}_${flavour} PUBLIC ${name}_${flavour})
@@ -123,7 +132,7 @@ endfunction()
 # tigon_archive_kernels(): tigon_call_<flavour>, the call with the kernels of all ops, which are in an
 # archive: a program that brings kernels of its own takes the others from it.
 function(tigon_archive_kernels)
-  foreach(flavour IN ITEMS fast checked cuda)
+  foreach(flavour IN ITEMS fast checked covered cuda)
     set(objects)
     foreach(op IN LISTS TIGON_OPS)
       if(TARGET tigon_${op}_${flavour})

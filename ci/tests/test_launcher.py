@@ -310,6 +310,7 @@ class LauncherTest(unittest.TestCase):
         planted = [*base, "tigon-mutants", "judge_faults", "tigon-cheats"]
         for command, wanted in (
             ("check --quick", base),
+            ("check --lines rope", [*base, "tigon-covered"]),
             ("converge --quick", base),
             ("converge --all", [*base, "tigon-controls"]),
             ("converge --quick --all --out x", [*base, "tigon-controls"]),

@@ -25,6 +25,7 @@ struct CheckOptions {
   int jobs = 0;
   double shrink_s = 5;  // most time to look at a failing case again; 0: none
   bool quick = false, trace = false, verbose = false, headroom = false, coverage = false;
+  bool lines = false;                    // and the lines of kernels that its cases take
   bool part = false;                     // each kind of case once (kinds.h) instead of all
   std::vector<std::string> gtest_flags;  // --gtest_filter=... and the like
 };

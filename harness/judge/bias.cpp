@@ -10,7 +10,7 @@ namespace tigon {
 
 namespace {
 
-constexpr double kChance = 6;      // standard errors: one in 5e8 for many rows, see kLeastRows
+constexpr double kChance = 6;       // standard errors: one in 5e8 for many rows, see kLeastRows
 constexpr int64_t kLeastRows = 16;  // whose spread is known to a fifth
 // Few values of a 16-bit output may all be next to a tie, which every kernel decides its own way.
 constexpr int64_t kLeastValues = 100;
@@ -55,6 +55,7 @@ void Bias::add(int64_t index, double got, double want, const Magnitudes& m) {
 void Bias::end_row() {
   if (sums_.allowed > 0) {
     ++rows_;
+    if (std::ssize(different_) < kLeastRows) different_.insert(sums_.error / sums_.allowed);
     error_.add(sums_.error / sums_.allowed, rows_);
     outward_.add(sums_.outward / sums_.allowed, rows_);
   }
@@ -76,7 +77,7 @@ double Bias::over_budget() {
   end_row();
   const bool has_values =
       seen_.empty() || std::count(seen_.begin(), seen_.end(), true) >= kLeastValues;
-  if (rows_ < kLeastRows || !has_values || !bounds_one_side(budget_))
+  if (std::ssize(different_) < kLeastRows || !has_values || !bounds_one_side(budget_))
     return std::numeric_limits<double>::quiet_NaN();
   return std::max(error_.over_budget(rows_), outward_.over_budget(rows_));
 }

@@ -3,6 +3,7 @@
 // in one direction adds up.
 #pragma once
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "harness/judge/budget.h"
@@ -13,6 +14,7 @@ namespace tigon {
 // the rounding of a correct kernel, which follows the values, is none. The mean over a row is in
 // units of what a correct kernel may be off in one direction (one_sided_error), and the mean over
 // rows may be one such unit and what chance allows: kChance standard errors of the rows' means.
+// Where few rows have means of their own, the others may be equal rows, and nothing is said.
 class Bias {
  public:
   // A row of a vector is one element.
@@ -20,7 +22,7 @@ class Bias {
 
   // In row-major order; both finite.
   void add(int64_t index, double got, double want, const Magnitudes& m);
-  // At most 1 passes; NaN where there are too few rows or values to tell.
+  // At most 1 passes; NaN where there are too few different rows or values to tell.
   double over_budget();
 
  private:
@@ -40,7 +42,8 @@ class Bias {
   int64_t row_elements_, row_ = 0, rows_ = 0;
   Sums sums_;
   Means error_, outward_;
-  std::vector<bool> seen_;  // values of a 16-bit output
+  std::vector<bool> seen_;      // values of a 16-bit output
+  std::set<double> different_;  // the rows' means, the first few
 };
 
 }  // namespace tigon

@@ -69,11 +69,12 @@ double allowed_error(const Budget& b, const Magnitudes& m) {
          b.element_roundings * u_element * m.scale + lost_bits(b, m) + eta(b.output);
 }
 
-// The output's own rounding is left out, as bias.h takes it from the error. Where x * rstd is
-// rounded before it is multiplied, every element of a row may be rounded to the same side.
+// The output's own rounding is left out, as bias.h takes it from the error, but for two of fp32: of
+// an option's reciprocal, and of values next to a tie. Where x * rstd is rounded before it is
+// multiplied, every element of a row may be rounded to the same side.
 double one_sided_error(const Budget& b, const Magnitudes& m) {
   const double u_out = unit_roundoff(b.output);
-  return (b.roundings - 1) * u_out * m.value + phi(b.output) * m.value / 3 +
+  return ((b.roundings - 1) * u_out + phi(b.output) / 3 + 2 * kAccumulatorRoundoff) * m.value +
          kOneSided * (std::sqrt(b.reduction) + b.elementary) * kAccumulatorRoundoff * m.scale +
          lost_bits(b, m) + eta(b.output);
 }

@@ -83,44 +83,49 @@ Verification::Verification(const Case& c, CallSet& set, int64_t elements)
 
 void Verification::choose_views(const CallSet& set, int64_t elements) {
   const Pass& pass = set.pass();
-  const Binding& values = set.bound().values;
   const auto size = [&](const std::string& axis) { return case_.axes.at(axis); };
   if (size(row_axis_) == 0) return;
   const bool is_dear = !pass.zero_columns.axis.empty();
-  const bool shares = rows_share(set.op(), case_) || is_dear;
-  const int64_t per_row =
-      is_dear ? row_elements(set, row_axis_) / kColumns + 1 : row_elements(set, row_axis_);
+  const int64_t per_row = row_elements(set, row_axis_) / (is_dear ? kColumns : 1) + 1;
   const int64_t count = std::clamp(elements / per_row, kLeastRows, kMostRows);
-  View rows{.sample = {{row_axis_,
-                        choose_indices(count, size(row_axis_), stream_key(case_.seed, row_axis_))}},
-            .ignores_others = shares};
-  View columns;
+  View rows, columns;
+  rows.ignores_others = rows_share(set.op(), case_) || is_dear;
+  rows.sample[row_axis_] =
+      choose_indices(count, size(row_axis_), stream_key(case_.seed, row_axis_));
   const auto choose_columns = [&](const std::string& axis, View* view) {
-    view->sample[axis] = choose_indices(kColumns, size(axis), stream_key(case_.seed, axis));
+    if (!axis.empty())
+      view->sample[axis] = choose_indices(kColumns, size(axis), stream_key(case_.seed, axis));
   };
-  if (is_dear) choose_columns(pass.zero_columns.axis, &rows);
-  if (!pass.sums_by.empty()) choose_columns(pass.sums_by, &columns);
-  const bool has_all = static_cast<int64_t>(rows.sample[row_axis_].size()) == size(row_axis_);
+  choose_columns(pass.zero_columns.axis, &rows);
+  choose_columns(pass.sums_by, &columns);
+  choose_outputs(set, &rows, &columns);
+  for (View* view : {&rows, &columns})
+    if (!view->outputs.empty()) views_.push_back(std::move(*view));
+}
+
+// Which outputs each view compares; says why none does.
+void Verification::choose_outputs(const CallSet& set, View* rows, View* columns) {
+  const std::string& sums_by = set.pass().sums_by;
+  const int64_t all = case_.axes.at(row_axis_);
+  const bool has_all = static_cast<int64_t>(rows->sample.at(row_axis_).size()) == all;
   const std::string chooser = has_all ? "" : tensor_that_chooses_rows(set, row_axis_);
   std::vector<std::string> left;
-  for (const TensorInfo& t : pass.tensors) {
+  for (const TensorInfo& t : set.pass().tensors) {
     if (!t.is_output() || set.bound().tensors.count(t.name) == 0) continue;
-    const bool has_rows = has_axis(t, values, row_axis_);
-    if (!chooser.empty())
-      left.push_back(t.name);
-    else if (shares ? !targets_.empty() : has_rows)
-      rows.outputs.push_back(t.name);
-    else if (!has_rows && !pass.sums_by.empty() && has_axis(t, values, pass.sums_by))
-      columns.outputs.push_back(t.name);
+    const auto has = [&](const std::string& axis) {
+      return !axis.empty() && has_axis(t, set.bound().values, axis);
+    };
+    const bool in_rows = rows->ignores_others ? !targets_.empty() : has(row_axis_);
+    const bool in_columns = !rows->ignores_others && !has(row_axis_) && has(sums_by);
+    if (chooser.empty() && (in_rows || in_columns))
+      (in_rows ? rows : columns)->outputs.push_back(t.name);
     else
       left.push_back(t.name);
   }
-  for (View* view : {&rows, &columns})
-    if (!view->outputs.empty()) views_.push_back(std::move(*view));
   if (left.empty()) return;
   const std::string why = chooser.empty() ? "made of" : chooser + " chooses among";
   not_compared_ = fmt::format("{}: {} all {} rows, which are too many for the oracle",
-                              fmt::join(left, ", "), why, size(row_axis_));
+                              fmt::join(left, ", "), why, all);
 }
 
 void Verification::ask_oracle(View* view, const CallSet& set) const {
@@ -195,12 +200,15 @@ void Verification::compare_outputs(const View& view, const Contender& contender,
         compare(name, got, view.expected.at(name), output.shape, budget_of(problem, output));
     if (comparison.verdict == Verdict::kPassed || verified->verdict != Verdict::kPassed) continue;
     verified->verdict = comparison.verdict;
-    verified->reason = in_the_case(comparison, view.sample, row_axis_);
+    const bool has_rows = has_axis(*output.info, set.bound().values, row_axis_);
+    verified->reason =
+        has_rows ? in_the_case(comparison, view.sample, row_axis_) : comparison.reason;
   }
 }
 
 Verified Verification::of(const Contender& contender, CallSet& set) const {
-  Verified verified{.not_compared = not_compared_};
+  Verified verified;
+  verified.not_compared = not_compared_;
   std::vector<std::string> compared;
   for (const View& view : views_) {
     const std::vector<uint64_t> fingerprints = run(contender, set, view);

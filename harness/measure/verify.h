@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs of measured calls against the oracle: at the measured size, in sampled rows and columns,
-// which are small enough for it.
+// which are few enough for it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -51,6 +51,7 @@ class Verification {
   };
 
   void choose_views(const CallSet& set, int64_t elements);
+  void choose_outputs(const CallSet& set, View* rows, View* columns);
   void ask_oracle(View* view, const CallSet& set) const;
   void ignore_others(const View& view, CallSet& set) const;
   std::vector<uint64_t> run(const Contender& contender, CallSet& set, const View& view) const;

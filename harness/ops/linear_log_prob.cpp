@@ -218,6 +218,7 @@ OpSpec contract() {
                    .flops = 2 * Expr(T) * H * V,
                    .bytes = logits_bytes,
                    .products = {logits},
+                   .zero_columns = {"H", "x"},
                    .properties = joined({row_properties(kForwardEntropy, {}),
  judged_together(kForwardEntropy, kForwardBias)}),
                    .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
@@ -241,6 +242,7 @@ OpSpec contract() {
                    .bytes = 2 * logits_bytes,
                    .products = {logits, dx, dw},
                    .inputs_from = "forward",
+                   .zero_columns = {"H", "x"},
                    .properties = joined(
                        {row_properties(kBackwardEntropy, {"dw"}), judged_together(kBackwardEntropy, kWithBias), gradient_properties()}),
                    .invisible = {{"logits_bytes", kChunks},

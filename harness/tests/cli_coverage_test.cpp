@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "harness/run/check.h"
 #include "harness/tests/program_records.h"
@@ -30,6 +31,30 @@ TEST(TigonProgram, says_what_a_check_met_of_the_kernels) {
   EXPECT_EQ(schema_violation(records), "");
   ASSERT_EQ(coverage_in(records).size(), 1u);
   EXPECT_EQ(coverage_in(records).front()["file"], "kernels/rope/rope.cu");
+}
+
+TEST(TigonProgram, takes_the_paths_of_an_older_gpu_and_says_what_only_a_gpu_runs) {
+  if (on_gpu()) GTEST_SKIP() << "of a GPU it is not known";
+  const TemporaryFolder folder;
+  const std::string wide = "softmax/backward/fused/bf16/T=3,V=32000";  // walks over a ring
+  const auto files = [&](std::vector<std::string> more) {
+    const std::string file =
+        (folder.path() / ("records" + std::to_string(more.size()) + ".jsonl")).string();
+    std::vector<std::string> arguments = {"check", "--case",     wide,     "--executor",
+                                          "fast",  "--coverage", "--json", file};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramRun run = run_tigon(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+    EXPECT_NE(run.out.find("only a GPU runs:\n  matrix products"), std::string::npos) << run.out;
+    std::set<std::string> launched;
+    for (const Json& row : coverage_in(records_in(file))) launched.insert(row["file"]);
+    return launched;
+  };
+  const std::string ring = "kernels/softmax/backward_ring.h";
+  const std::set<std::string> usual = files({}), older = files({"--as", "sm_80"});
+  EXPECT_TRUE(usual.count(ring)) << *usual.begin();
+  EXPECT_FALSE(older.empty() || older.count(ring)) << "bulk copies of sm_90";
+  EXPECT_EQ(run_tigon({"check", "--case", wide, "--as", "sm_70"}).exit_code, 2);
 }
 
 // Label long, of the records of the whole plan, which the test `check` leaves: every kernel is

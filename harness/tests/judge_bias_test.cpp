@@ -93,6 +93,21 @@ TEST(Bias, values_whose_roundings_all_go_one_way_are_no_fault) {
   }
 }
 
+TEST(Bias, what_all_rows_share_is_one_error) {
+  // f32: rows of one value next to a tie; and of nearly one value, times a reciprocal that is off.
+  const Budget b = budget_of(DType::kF32, 2);
+  std::vector<double> want(129, -296.14985910), got(129, -296.14984131);
+  EXPECT_EQ(compare("lse", got, {want, std::vector<double>(129, 40)}, {129}, b).verdict,
+            Verdict::kPassed);
+  std::mt19937_64 random(17);
+  for (size_t i = 0; i < want.size(); ++i) {
+    want[i] -= std::normal_distribution<double>(0, 1e-3)(random);
+    got[i] = rounded(want[i] * (1 + 0x1p-25), DType::kF32);
+  }
+  const Comparison c = compare("lse", got, {want, std::vector<double>(129, 40)}, {129}, b);
+  EXPECT_EQ(c.verdict, Verdict::kPassed) << c.reason;
+}
+
 TEST(Bias, a_store_that_truncates_fails_in_small_cases_too) {
   for (const DType type : {DType::kBF16, DType::kF16}) {
     Made truncating{.rows = 20, .columns = 30, .type = type, .store = cut};
@@ -106,8 +121,8 @@ TEST(Bias, a_store_that_truncates_fails_in_small_cases_too) {
 TEST(Bias, a_small_term_that_is_always_lost_fails) {
   // A column of 1024 is left out of a sum of squares: y is too large by half of that.
   Made losing{.rows = 64, .columns = 1024, .error = [](double v, std::mt19937_64&) {
-    return v * 0.5 / 1024;
-  }};
+                return v * 0.5 / 1024;
+              }};
   const Comparison c = losing.compared(5);
   EXPECT_EQ(c.result.failing, 0);
   EXPECT_LT(c.result.rms_over_budget, 1);

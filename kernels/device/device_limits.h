@@ -3,8 +3,10 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "kernels/device/launch_table.h"
 #include "kernels/device/platform.h"
@@ -22,6 +24,21 @@ struct DeviceLimits {
   bool clusters, bulk_copies, dependent_launch;  // from sm_90 on
 };
 
+// In the environment: kAsSm80 gives any device the launch paths of a GPU before sm_90, for tests.
+inline constexpr char kAsVariable[] = "TIGON_AS", kAsSm80[] = "sm_80";
+inline bool is_as_sm_80() {
+  const char* const as = std::getenv(kAsVariable);
+  return as != nullptr && std::string_view(as) == kAsSm80;
+}
+
+// What an A100 has of it.
+constexpr DeviceLimits before_sm_90(DeviceLimits limits) {
+  limits.clusters = limits.bulk_copies = limits.dependent_launch = false;
+  limits.shared_per_block = std::min(limits.shared_per_block, size_t{163} * 1024);
+  limits.shared_per_multiprocessor = std::min(limits.shared_per_multiprocessor, size_t{164} * 1024);
+  return limits;
+}
+
 #if TIGON_GPU
 namespace device {
 
@@ -33,13 +50,15 @@ inline DeviceLimits ask_limits(int gpu) {
   };
   const auto bytes = [&](cudaDeviceAttr attribute) { return static_cast<size_t>(ask(attribute)); };
   const bool sm_90 = ask(cudaDevAttrComputeCapabilityMajor) >= 9;
-  return {.multiprocessors = std::max(ask(cudaDevAttrMultiProcessorCount), 1),
-          .shared_per_block = bytes(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-          .shared_per_multiprocessor = bytes(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
-          .reserved_per_block = bytes(cudaDevAttrReservedSharedMemoryPerBlock),
-          .clusters = sm_90,
-          .bulk_copies = sm_90,
-          .dependent_launch = sm_90};
+  const DeviceLimits limits = {
+      .multiprocessors = std::max(ask(cudaDevAttrMultiProcessorCount), 1),
+      .shared_per_block = bytes(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+      .shared_per_multiprocessor = bytes(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+      .reserved_per_block = bytes(cudaDevAttrReservedSharedMemoryPerBlock),
+      .clusters = sm_90,
+      .bulk_copies = sm_90,
+      .dependent_launch = sm_90};
+  return is_as_sm_80() ? before_sm_90(limits) : limits;
 }
 
 }  // namespace device
@@ -65,7 +84,8 @@ inline const DeviceLimits& device_limits() {
       .clusters = true,
       .bulk_copies = true,
       .dependent_launch = true};
-  return kModel;
+  static const DeviceLimits chosen = is_as_sm_80() ? before_sm_90(kModel) : kModel;
+  return chosen;
 }
 #endif
 

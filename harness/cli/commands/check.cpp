@@ -13,11 +13,14 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/check_budget.h"
+#include "harness/cli/commands/check_lines.h"
 #include "harness/cli/options/case_pattern.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/suite.h"
 #include "harness/cli/text/coverage_table.h"
 #include "harness/cli/text/failure.h"
+#include "harness/cli/text/gpu_only.h"
+#include "harness/cli/text/headroom_table.h"
 #include "harness/cli/text/left_out.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/run/cases/kinds.h"
@@ -27,6 +30,7 @@
 #include "harness/run/judging/launches.h"
 #include "harness/run/judging/properties.h"
 #include "harness/run/memory/headroom.h"
+#include "kernels/device/device_limits.h"
 
 namespace tigon::cli {
 namespace {
@@ -237,20 +241,6 @@ void run_through_googletest(const CheckRequest& request, const CheckSink& sink) 
   run_checks_as_gtest(request, sink, &count, arguments);
 }
 
-// Worst error over budget of passed cases, and what should not be exceeded.
-void print_headroom(const Headroom& headroom) {
-  fmt::print("{:<22} {:<17} {:<6} {:<5} {:<8} {:<8} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9}\n",
-             "op", "pass", "impl", "dtype", "output", "executor", "cases", "max", "p99", "p50",
-             "target", "rms", "one side");
-  for (const Headroom::Row& r : headroom.rows())
-    fmt::print(
-        "{:<22} {:<17} {:<6} {:<5} {:<8} {:<8} {:>6} {:>7.3f} {:>7.3f} {:>7.3f} {:>7.1f} {:>7.3f} "
-        "{:>9.3f}{}\n",
-        r.op, r.pass, r.impl, name_of(r.dtype), r.output, r.executor, r.cases, r.max, r.p99, r.p50,
-        r.target, r.rms_max, r.one_sided_max,
-        r.max > r.target && r.impl != "naive" ? "  above: " + r.worst_case : "");
-}
-
 }  // namespace
 
 int check_stage(Session& session, const CheckOptions& options) {
@@ -273,6 +263,7 @@ int check_stage(Session& session, const CheckOptions& options) {
   Headroom headroom;
   Coverage coverage(options.coverage ? executor_kernels() : std::map<std::string, std::string>(),
                     launches_of);
+  std::vector<std::string> counted;  // cases whose lines are counted
   NaiveErrors naive;
   Diagnoser diagnoser(options.shrink_s, kMostDiagnoses * options.shrink_s);
   const CheckSink sink = [&](const CheckResult& result) {
@@ -281,6 +272,9 @@ int check_stage(Session& session, const CheckOptions& options) {
     if (is_failure(r.verdict)) naive.complete_failure(requests.back(), &r);
     headroom.add(r);
     coverage.add(r);
+    if (options.lines && r.executor == "fast" && r.c.impl == "fused" && !is_skip(r.verdict) &&
+        !is_failure(r.verdict))
+      counted.push_back(case_id(r.c));
     const auto diagnosis = diagnoser.look_at(r, requests.back());
     Json fields = to_json(r);
     if (diagnosis) fields["diagnosis"] = to_json(*diagnosis);
@@ -302,7 +296,12 @@ int check_stage(Session& session, const CheckOptions& options) {
   if (options.headroom) print_headroom(headroom);
   const std::vector<Coverage::Row> covered = coverage.rows();
   for (const Coverage::Row& row : covered) session.record("coverage", to_json(row));
-  if (options.coverage) print_coverage(covered);
+  if (options.coverage) {
+    print_coverage(covered);
+    print_gpu_only();
+  }
+  if (options.lines && !interrupted())
+    if (const int code = count_lines(session, counted); code != kExitOk) return code;
   return tally.exit_code();
 }
 
@@ -350,12 +349,18 @@ void add_check(Command root, Program* program) {
       .option("--tier", &options->tier,
               "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")
       .excludes(quick);
+  const auto as = std::make_shared<std::string>();
+  command.option("--as", as.get(), "take the launch paths of a GPU before sm_90 on any device")
+      .one_of({kAsSm80});
   command.flag("--headroom", &options->headroom,
                "also print how near passed cases come to their budget");
   command.flag(
       "--coverage", &options->coverage,
       "also say which kernels no case launched, and which options, input sets, layouts and "
       "properties met on each (host)");
+  command.flag("--lines", &options->lines,
+               "also count the lines and branches of the kernels' sources that the cases take "
+               "(host)");
   add_plugin(command, &options->plugin);
   command.flag("-v,--verbose", &options->verbose, "a line for every case");
   add_output(command, output.get());
@@ -365,8 +370,11 @@ void add_check(Command root, Program* program) {
     ops.insert(ops.end(), positional->begin(), positional->end());
     options->gtest_flags = program->gtest_flags;
     init_googletest(options->gtest_flags);
+    if (!as->empty()) setenv(kAsVariable, as->c_str(), 1);  // of the children, too
     if (options->trace && default_executor() == "cuda")
       throw UsageError("--trace counts in the host executor: ./tigon --device host check --trace");
+    if (options->lines && default_executor() == "cuda")
+      throw UsageError("--lines counts in the host executor: ./tigon --device host check --lines");
     if (options->coverage && default_executor() == "cuda")
       throw UsageError("--coverage asks the host executor: ./tigon --device host check --coverage");
     SessionOptions session = session_options(*program, *output, options->select.seed);

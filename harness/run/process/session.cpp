@@ -9,6 +9,7 @@
 #include "harness/run/executor.h"
 #include "harness/run/process/child.h"
 #include "harness/run/process/wire.h"
+#include "kernels/device/device_limits.h"
 
 namespace tigon {
 
@@ -30,8 +31,9 @@ std::string checked_executor_name(const std::string& wanted) {
 }
 
 std::string repro_of(const Case& c, const std::string& executor, const std::string& plugin) {
-  return fmt::format("./tigon check --case '{}'{}{}", case_id(c),
+  return fmt::format("./tigon check --case '{}'{}{}{}", case_id(c),
                      executor == "checked" ? " --executor checked" : "",
+                     is_as_sm_80() ? fmt::format(" --as {}", kAsSm80) : "",
                      plugin.empty() ? "" : fmt::format(" --impl-from '{}'", plugin));
 }
 
