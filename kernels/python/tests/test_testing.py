@@ -10,7 +10,7 @@ import tigon
 import tigon.testing
 import torch
 from tigon import _native
-from tigon._testing import program
+from tigon._testing import bridge, program
 from tigon._testing.passes import gradient_pass
 
 SEED = int(os.environ.get("TIGON_SEED", "1"))
@@ -151,6 +151,13 @@ class CheckTest(unittest.TestCase):
             x.add_(1)
             return torch.softmax(x, -1)
         self.wrong("input_modified: changed input x", changes_its_input, "softmax", passes=["forward"])
+
+    def test_a_worker_that_is_ended_before_it_hands_over(self):
+        """The judge ends workers when the time to look at a failure again is over; under load some have only just begun."""
+        connects = "link.connect({address!r})\n"
+        self.assertIn(connects, bridge._HANDS_OVER)
+        with mock.patch.object(bridge, "_HANDS_OVER", bridge._HANDS_OVER.replace(connects, f"socket.socket(socket.AF_UNIX).{connects[5:]}{connects}")):
+            self.assertGreater(check(lambda x: torch.softmax(x, -1), "softmax", passes=["forward"], budget=0.1).passed, 0)
 
     def test_what_it_cannot_do_is_skipped(self):
         report = check(lambda x, w: rms_norm(x, w, 1e-6), "rms_norm", budget=6, passes=["forward"], exclude="denormal")

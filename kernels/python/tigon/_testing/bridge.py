@@ -40,7 +40,11 @@ class _Connection:
     """One process of the judge, which asks and waits."""
 
     def __init__(self, link: socket.socket, kernels: Kernels):
-        sandbox, (asks, memory), _, _ = socket.recv_fds(link, _CHUNK, 2)
+        """ConnectionError: the other side was ended before it handed anything over, as the judge does when its time is over."""
+        sandbox, handed, _, _ = socket.recv_fds(link, _CHUNK, 2)
+        if len(handed) < 2:
+            raise ConnectionError("nothing was handed over")
+        asks, memory = handed
         self.link, self.socket, self.descriptor = link, socket.socket(fileno=asks), memory
         self.kernels, self.received = kernels, b""
         self.memory: mmap.mmap | None = None
@@ -100,7 +104,12 @@ def judge(words: list[str], folder: pathlib.Path, kernels: Kernels) -> tuple[int
             while True:
                 for key, _ in selector.select():
                     if key.fileobj is listener:
-                        connections.append(_Connection(listener.accept()[0], kernels))
+                        link = listener.accept()[0]
+                        try:
+                            connections.append(_Connection(link, kernels))
+                        except ConnectionError:
+                            link.close()
+                            continue
                         selector.register(connections[-1].socket, selectors.EVENT_READ, connections[-1])
                     elif key.data is None:
                         chunk = os.read(process.stdout.fileno(), _CHUNK)
