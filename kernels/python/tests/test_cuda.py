@@ -8,6 +8,7 @@ import random_calls
 import tigon
 import torch
 from test_gradients import tuple_of
+from test_patch import Mlp
 from test_torch_features import Block
 from tigon import _native
 from tigon._torch import operator, pass_of
@@ -107,6 +108,21 @@ class CudaTest(unittest.TestCase):
         with torch.autocast("cuda", torch.bfloat16):
             y = tigon.ops.rms_norm(torch.randn(3, 16, device="cuda"), torch.ones(16, device="cuda"))
         self.assertEqual(y.dtype, torch.bfloat16)
+
+    def test_what_is_made_again_is_not_kept(self):
+        start, x = torch.nn.Sequential(torch.nn.RMSNorm(16), Mlp(), torch.nn.RMSNorm(16), Mlp()), torch.randn(4096, 16, device="cuda")
+        gradients, kept = [], []
+        for recompute in (None, "cheap"):
+            model = copy.deepcopy(start).cuda()
+            report = tigon.patch(model, strict=True, recompute=recompute)
+            before = torch.cuda.memory_allocated()
+            loss = model(x).square().sum()
+            kept.append(torch.cuda.memory_allocated() - before)
+            gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+            del loss
+        self.close(*gradients, 0)
+        self.assertEqual(kept[0] - kept[1], sum(report.bytes_saved().values()))
+        self.assertEqual(sum(report.bytes_saved().values()), 4096 * 4 * 2 * (16 + 24))
 
     def test_tensors_on_two_devices_are_refused(self):
         with self.assertRaises(RuntimeError):
