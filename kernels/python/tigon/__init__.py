@@ -17,11 +17,11 @@ from ._numpy import describe, run
 if TYPE_CHECKING:
     from ._patch.model import patch, unpatch
 
-__all__ = ["build_info", "describe", "ops", "patch", "run", "testing", "unpatch"]
+__all__ = ["build_info", "describe", "layers", "ops", "patch", "run", "testing", "unpatch"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("ops", "testing"):
+    if name in ("ops", "testing", "layers"):
         importlib.import_module("._torch", __name__)  # it says what is missing where there is no torch
         return importlib.import_module(f".{name}", __name__)
     if name in ("patch", "unpatch"):

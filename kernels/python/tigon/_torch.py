@@ -23,6 +23,8 @@ def _load() -> None:
     if not path.is_file():
         raise ImportError("this tigon was built where there was no torch 2.10 or later; install torch, then tigon again: "
                           "pip install --force-reinstall .")
+    if hasattr(torch.ops.tigon, "rms_norm_forward"):
+        raise ImportError(f"another copy of tigon is loaded, whose operators are torch.ops.tigon; {path} can only take their place in a new process")
     torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
     error = ctypes.CDLL(str(path)).tigon_torch_error
     error.restype = ctypes.c_char_p
