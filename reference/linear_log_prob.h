@@ -148,8 +148,8 @@ void backward_scale(const Backward<P>& a) {
 // ---- S2 -----------------------------------------------------------------------------------------
 
 // A logit is stored as z_j (1 + delta_j), for z_j see rounded_sizes(), and an entry of dlogits D_i
-// as D_i (1 + epsilon_i). S2 is the 2-norm of the factors of the deltas and epsilons; roundings that
-// are not independent are in rounded_alike.h.
+// as D_i (1 + epsilon_i). S2 is the 2-norm of the factors of the deltas and epsilons; roundings
+// that are not independent are in rounded_alike.h.
 template <class P>
 void forward_intermediate(const Forward<P>& a) {
   using std::sqrt;

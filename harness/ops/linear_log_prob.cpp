@@ -109,9 +109,9 @@ const OptionSet kBackwardEntropy = with_entropy();
 std::vector<Property> judged_together(const OptionSet& entropy, const OptionSet& bias) {
   const auto check = [](Experiment& e) { e.judge(e.base(), e.base_outputs()); };
   const auto on = [&](const char* inputs, std::vector<OptionSet> options) {
-    return of_one_shape(
-        on_inputs(inputs, with_options(std::move(options), {std::string("options_on_") + inputs,
-                                                            "near the oracle", check})));
+    return of_one_shape(on_inputs(
+        inputs, with_options(std::move(options),
+                             {std::string("options_on_") + inputs, "near the oracle", check})));
   };
   const OptionSet cold = together(entropy, {{"temperature", "0.01"}});
   const OptionSet hot = together(entropy, {{"temperature", "100"}});
@@ -136,11 +136,10 @@ std::vector<Property> row_properties(const OptionSet& entropy,
                                           {.options = {{"max_valid_rows", "30"}}}, {}))),
       on_inputs("all_ignored", of_one_shape(same_results("no_valid_row", {},
                                                          {.options = {{"max_valid_rows", "0"}}}))),
-      with_options(both, same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {})),
-      with_options(both, same_results("columns", {}, {.options = kByColumns}, {})),
-      row_gaps(false),
-      permutation("V", "target"),
-      dtype_twin(),
+      with_options(both,
+                   same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {})),
+      with_options(both, same_results("columns", {}, {.options = kByColumns}, {})), row_gaps(false),
+      permutation("V", "target"), dtype_twin(),
       same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}})};
 }
 
@@ -204,50 +203,53 @@ OpSpec contract() {
       .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {
-              pass<Forward>(
-                  "forward",
-                  {.oracle =
-                       oracle<Forward>([](auto& a) { reference::linear_log_prob::forward(a); }),
-                   .scale = oracle<Forward>(
-                       [](auto& a) { reference::linear_log_prob::forward_scale(a); }),
-                   .intermediate = oracle<Forward>(
-                       [](auto& a) { reference::linear_log_prob::forward_intermediate(a); }),
-                   .implementations = {fused<Forward>(),
-                                       rounding(kChainRoundings, naive_chain<Forward>())},
-                   .budget = {{"logp", of_row}, {"lse", of_row}, {"entropy", of_row}},
-                   .flops = 2 * Expr(T) * H * V,
-                   .bytes = logits_bytes,
-                   .products = {logits},
+              pass<Forward>("forward",
+                            {.oracle = oracle<Forward>(
+                                 [](auto& a) { reference::linear_log_prob::forward(a); }),
+                             .scale = oracle<Forward>(
+                                 [](auto& a) { reference::linear_log_prob::forward_scale(a); }),
+                             .intermediate = oracle<Forward>([](auto& a) {
+                               reference::linear_log_prob::forward_intermediate(a);
+                             }),
+                             .implementations = {fused<Forward>(),
+                                                 rounding(kChainRoundings, naive_chain<Forward>())},
+                             .budget = {{"logp", of_row}, {"lse", of_row}, {"entropy", of_row}},
+                             .flops = 2 * Expr(T) * H * V,
+                             .bytes = logits_bytes,
+                             .products = {logits},
                    .zero_columns = {"H", "x"},
-                   .properties = joined({row_properties(kForwardEntropy, {}),
- judged_together(kForwardEntropy, kForwardBias)}),
-                   .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
+                             .properties = joined({row_properties(kForwardEntropy, {}),
+                                                   judged_together(kForwardEntropy, kForwardBias)}),
+                             .invisible = {{"logits_bytes", kChunks}, {"split", kChunks}}}),
               pass<Backward>(
-                  "backward",
-                  {.oracle =
-                       oracle<Backward>([](auto& a) { reference::linear_log_prob::backward(a); }),
-                   .scale = oracle<Backward>(
-                       [](auto& a) { reference::linear_log_prob::backward_scale(a); }),
-                   .intermediate = oracle<Backward>(
-                       [](auto& a) { reference::linear_log_prob::backward_intermediate(a); }),
-                   .underflow = oracle<Backward>([](auto& a) { gradients_underflow(a); }),
-                   .implementations = {fused<Backward>(),
-                                       rounding(kChainRoundings, naive_chain<Backward>())},
-                   .budget = {{"dx", of_row},
-                              {"dw", of_all},
-                              {"dw_fp32", of_all},
-                              {"dw_accum", of_all},
-                              {"dbias", of_all}},
-                   .flops = 6 * Expr(T) * H * V,
-                   .bytes = 2 * logits_bytes,
-                   .products = {logits, dx, dw},
-                   .inputs_from = "forward",
+                  "backward", {.oracle = oracle<Backward>(
+                                   [](auto& a) { reference::linear_log_prob::backward(a); }),
+                               .scale = oracle<Backward>(
+                                   [](auto& a) { reference::linear_log_prob::backward_scale(a); }),
+                               .intermediate = oracle<Backward>([](auto& a) {
+                                 reference::linear_log_prob::backward_intermediate(a);
+                               }),
+                               .underflow =
+                                   oracle<Backward>([](auto& a) { gradients_underflow(a); }),
+                               .implementations = {fused<Backward>(),
+                                                   rounding(kChainRoundings,
+                                                            naive_chain<Backward>())},
+                               .budget = {{"dx", of_row},
+                                          {"dw", of_all},
+                                          {"dw_fp32", of_all},
+                                          {"dw_accum", of_all},
+                                          {"dbias", of_all}},
+                               .flops = 6 * Expr(T) * H * V,
+                               .bytes = 2 * logits_bytes,
+                               .products = {logits, dx, dw},
+                               .inputs_from = "forward",
                    .zero_columns = {"H", "x"},
-                   .properties = joined(
-                       {row_properties(kBackwardEntropy, {"dw"}), judged_together(kBackwardEntropy, kWithBias), gradient_properties()}),
-                   .invisible = {{"logits_bytes", kChunks},
-                                 {"split", kChunks},
-                                 {"dw_accum", "where dw goes; its cases compare it"}}}),
+                               .properties = joined({row_properties(kBackwardEntropy, {"dw"}),
+                                                     judged_together(kBackwardEntropy, kWithBias),
+                                                     gradient_properties()}),
+                               .invisible = {{"logits_bytes", kChunks},
+                                             {"split", kChunks},
+                                             {"dw_accum", "where dw goes; its cases compare it"}}}),
           },
   };
 }

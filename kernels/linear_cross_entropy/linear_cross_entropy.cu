@@ -8,17 +8,13 @@
 // The device counts the rows that are not ignored: nothing waits for the host.
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
-#include <optional>
-
-#include "kernels/linear_head/engine.h"
-#include "kernels/linear_head/valid_rows.h"
+#include "kernels/linear_head/call.h"
 #include "kernels/loss/columns.h"
 
 namespace tigon::linear_cross_entropy {
 namespace {
 
 using linear_head::Chunk;
-using linear_head::Head;
 using linear_head::ValidRows;
 using linear_head::WritesGradients;
 
@@ -62,7 +58,7 @@ struct LossScratch {
   LossTotals* totals = nullptr;  // [1], where needs_totals()
   // [T] each, where they are reduced.
   float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
-  LossState* state = nullptr;  // [T], where the vocabulary is cut
+  LossState* columns = nullptr;  // [T], where the vocabulary is cut
 };
 
 template <class Args>
@@ -76,25 +72,12 @@ LossScratch take_losses(const Args& a, int64_t rows, ScratchParts* parts) {
     s.accuracy = take(static_cast<bool>(a.accuracy));
     s.entropy = take(static_cast<bool>(a.entropy));
   }
-  if (a.split == Split::kVocabulary) s.state = parts->take<LossState>(rows);
+  if (a.split == Split::kVocabulary) s.columns = parts->take<LossState>(rows);
   return s;
 }
 
-// A call with its scratch, and on its valid rows alone where their number has a bound.
 template <class Args>
-struct Work {
-  using T = typename Args::Elem;
-  Args args;
-  Head<T> head;
-  std::optional<ValidRows<T>> valid = {};
-  LossScratch loss = {};
-  linear_head::Plan<T> plan = {};
-  size_t bytes = 0;
-};
-
-// What belongs to rows, beside x, dx and the targets.
-template <class Args, class Rows>
-void take_rows(Args* a, Rows* rows, ScratchParts* parts) {
+void take_rows(Args* a, ValidRows<typename Args::Elem>* rows, ScratchParts* parts) {
   const bool none = a->reduction == Reduction::kNone;
   rows->take_result(&a->lse, parts);
   for (auto* result : {&a->loss, &a->z_part, &a->accuracy, &a->entropy})
@@ -103,55 +86,46 @@ void take_rows(Args* a, Rows* rows, ScratchParts* parts) {
     if (none) rows->take_input(&a->dloss, parts);
 }
 
-// scratch: nullptr where only its size is asked for.
 template <class Args>
-Work<Args> work_of(const Args& a, void* scratch) {
-  Work<Args> w{.args = a, .head = head_of(a)};
-  ScratchParts parts(scratch);
-  w.valid = linear_head::valid_rows(w.head, a.target, &parts);
-  if (w.valid) {
-    w.head = w.valid->head();
-    w.args.target = w.valid->target();
-    take_rows(&w.args, &*w.valid, &parts);
-  }
-  w.loss = take_losses(a, w.head.x.shape[0], &parts);
-  w.plan = linear_head::plan(w.head, &parts);
-  w.bytes = parts.bytes();
-  return w;
+using Call = linear_head::Call<Args, LossScratch>;
+
+template <class Args>
+Call<Args> call_of(const Args& a, void* scratch) {
+  return linear_head::make_call<LossScratch>(a, false, scratch, take_rows<Args>, take_losses<Args>);
 }
 
 template <class Args>
 class CrossEntropyPass final : public linear_head::Pass<typename Args::Elem> {
  public:
   using T = typename Args::Elem;
-  explicit CrossEntropyPass(const Work<Args>& work) : w_(work) {}
+  explicit CrossEntropyPass(const Call<Args>& call) : call_(call) {}
 
   Status rows(const Chunk<T>& c, Stream stream) const override {
     return loss_rows(rows_of(c), stream);
   }
   Status add(const Chunk<T>& c, bool is_first, Stream stream) const override {
-    return add_loss_columns(rows_of(c), w_.loss.state, is_first, stream);
+    return add_loss_columns(rows_of(c), call_.state.columns, is_first, stream);
   }
   Status finish(Stream stream) const override {
-    return finish_loss(all_rows(), w_.loss.state, stream);
+    return finish_loss(all_rows(), call_.state.columns, stream);
   }
   Status gradient(const Chunk<T>& c, Stream stream) const override {
     return loss_columns_gradient(rows_of(c), stream);
   }
 
-  LossRows<T> all_rows() const { return rows_of(linear_head::all_rows(w_.head)); }
+  LossRows<T> all_rows() const { return rows_of(linear_head::all_rows(call_.head)); }
 
  private:
   // What a sweep over the chunk works on.
   LossRows<T> rows_of(const Chunk<T>& c) const {
-    const Args& a = w_.args;
+    const Args& a = call_.args;
     const bool none = a.reduction == Reduction::kNone;
     const auto at = [&](float* reduced, const View<float, 1>& out) {
       float* const first = none ? out.data : reduced;
       return first != nullptr ? first + c.row : nullptr;
     };
     LossRows<T> rows{
-        .pass = w_.head.has_gradients() ? LossPass::kForwardBackward : LossPass::kForward,
+        .pass = call_.head.has_gradients() ? LossPass::kForwardBackward : LossPass::kForward,
         .options = a,
         .rows = c.rows,
         .classes = a.w.shape[0],
@@ -161,31 +135,31 @@ class CrossEntropyPass final : public linear_head::Pass<typename Args::Elem> {
         .stride = c.stride,
         .target = a.target.data + c.row,
         .class_weight = a.class_weight.data,
-        .totals = w_.loss.totals,
-        .loss = at(w_.loss.loss, a.loss),
+        .totals = call_.state.totals,
+        .loss = at(call_.state.loss, a.loss),
         .lse = a.lse.data + c.row,
-        .z_part = at(w_.loss.z_part, a.z_part),
-        .accuracy = at(w_.loss.accuracy, a.accuracy),
-        .entropy = at(w_.loss.entropy, a.entropy),
+        .z_part = at(call_.state.z_part, a.z_part),
+        .accuracy = at(call_.state.accuracy, a.accuracy),
+        .entropy = at(call_.state.entropy, a.entropy),
     };
     if constexpr (WritesGradients<Args>)
       if (a.dloss) rows.dloss = a.dloss.data + (none ? c.row : 0);
     return rows;
   }
 
-  const Work<Args>& w_;
+  const Call<Args>& call_;
 };
 
 template <class Args>
-Status run_rows(const Work<Args>& w, Stream stream) {
-  const Args& a = w.args;
-  if (w.loss.totals != nullptr) {
-    const Status s = count_rows(a.target.data, w.head.x.shape[0], a, a.class_weight.data,
-                                a.w.shape[0], a.normaliser.data, w.loss.totals, stream);
+Status run_loss(const Call<Args>& call, Stream stream) {
+  const Args& a = call.args;
+  if (call.state.totals != nullptr) {
+    const Status s = count_rows(a.target.data, call.head.x.shape[0], a, a.class_weight.data,
+                                a.w.shape[0], a.normaliser.data, call.state.totals, stream);
     if (!s.ok()) return s;
   }
-  const CrossEntropyPass<Args> pass(w);
-  if (const Status s = linear_head::run(w.head, w.plan, pass, stream); !s.ok()) return s;
+  const CrossEntropyPass<Args> pass(call);
+  if (const Status s = linear_head::run(call.head, call.plan, pass, stream); !s.ok()) return s;
   if (a.reduction == Reduction::kNone) return {};
   return reduce_results(a, pass.all_rows(), stream);
 }
@@ -193,20 +167,14 @@ Status run_rows(const Work<Args>& w, Stream stream) {
 template <class Args>
 Status run(const Args& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
-  const Work<Args> w = work_of(a, a.scratch.data);
-  if (a.scratch.bytes < w.bytes || (w.bytes > 0 && a.scratch.data == nullptr))
-    return invalid("linear_cross_entropy: scratch is smaller than workspace()");
-  if (!w.valid) return run_rows(w, stream);
-  if (const Status s = w.valid->gather(a.ignore_index, stream); !s.ok()) return s;
-  if (const Status s = run_rows(w, stream); !s.ok()) return s;
-  return w.valid->spread(stream);
+  return linear_head::run_call(call_of(a, a.scratch.data), stream, run_loss<Args>);
 }
 
 template <class Args>
 Status tune_products(const Args& a) {
   if (const Status s = check(a); !s.ok()) return s;
-  const Work<Args> w = work_of(a, a.scratch.data);
-  return linear_head::tune(w.head, w.plan);
+  const Call<Args> call = call_of(a, a.scratch.data);
+  return linear_head::tune(call.head, call.plan);
 }
 
 }  // namespace
@@ -221,11 +189,11 @@ Status forward_backward(const ForwardBackward<P>& a, Stream stream) {
 }
 template <class P>
 size_t workspace(const Forward<P>& a) {
-  return work_of(a, nullptr).bytes;
+  return call_of(a, nullptr).bytes;
 }
 template <class P>
 size_t workspace(const ForwardBackward<P>& a) {
-  return work_of(a, nullptr).bytes;
+  return call_of(a, nullptr).bytes;
 }
 template <class P>
 Status tune(const Forward<P>& a) {

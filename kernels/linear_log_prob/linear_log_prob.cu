@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_log_prob   log-probabilities of tokens and their entropy over logits = x w^T + b, with
-//                   x [T, H] and w [V, H], and the gradient of both, without ever holding all logits
+//                   x [T, H] and w [V, H], and the gradient of both, without ever holding all
+//                   logits
 //
 // The loss of linear_head/engine.h. Forward: a block reads a row of a chunk once and joins its
 // running maximum and the sums about it to those of the columns before; a last kernel makes the
@@ -10,10 +11,7 @@
 // Bytes beside those of the products: T*V*elem forward, 2*T*V*elem backward.
 #include "kernels/linear_log_prob/linear_log_prob.h"
 
-#include <optional>
-
-#include "kernels/linear_head/engine.h"
-#include "kernels/linear_head/valid_rows.h"
+#include "kernels/linear_head/call.h"
 #include "kernels/log_prob/row.h"
 
 namespace tigon::linear_log_prob {
@@ -97,15 +95,16 @@ gradient_kernel(log_prob::Backward<P> a, Held held, float inverse) {
   using T = typename P::Elem;
   constexpr int kWidth = kVec<T>;
   const int64_t row = blockIdx.x;
+  const int thread = static_cast<int>(threadIdx.x);
   const int columns = static_cast<int>(a.dlogits.shape[1]);
   T* const x = a.dlogits.data + row * a.dlogits.stride[0];
   const Slice slice = slice_of<kWidth>(x, columns, 0, 1);
   const int64_t target = load(a.target.data + row);
   if (target == a.ignore_index)
-    return log_prob::write_zeros<kWidth, kThreads>(x, slice, columns, 0);
+    return log_prob::write_zeros<kWidth, kThreads>(x, slice, columns, 0, thread);
   const int y = log_prob::column_of(target, held.classes);
   const auto gradient = log_prob::row_gradient<kEntropy>(a, row, y, inverse);
-  log_prob::write_gradient<kWidth, kThreads>(x, x, slice, columns, 0, gradient,
+  log_prob::write_gradient<kWidth, kThreads>(x, x, slice, columns, 0, thread, gradient,
                                              held_target(target, held, columns));
 }
 
@@ -151,44 +150,30 @@ Status check(const Backward<P>& a) {
   return {};
 }
 
-// A call with its scratch, and on its valid rows alone where their number has a bound.
-template <class Args>
-struct Work {
-  using T = typename Args::Elem;
-  Args args;
-  Head<T> head;
-  std::optional<ValidRows<T>> valid = {};
-  RowState* state = nullptr;  // [T], of forward
-  linear_head::Plan<T> plan = {};
-  size_t bytes = 0;
-};
-
-// What belongs to rows, beside x, dx and the targets.
 template <class P>
 void take_rows(Forward<P>* a, ValidRows<typename P::Elem>* rows, ScratchParts* parts) {
   for (auto* result : {&a->logp, &a->lse, &a->entropy}) rows->take_result(result, parts);
 }
 template <class P>
 void take_rows(Backward<P>* a, ValidRows<typename P::Elem>* rows, ScratchParts* parts) {
-  for (auto* input : {&a->lse, &a->dlogp, &a->dentropy, &a->entropy}) rows->take_input(input, parts);
+  for (auto* input : {&a->lse, &a->dlogp, &a->dentropy, &a->entropy})
+    rows->take_input(input, parts);
 }
 
-// scratch: nullptr where only its size is asked for.
+// With the state of forward's rows [T]; of backward nullptr.
 template <class Args>
-Work<Args> work_of(const Args& a, void* scratch) {
-  Work<Args> w{.args = a, .head = head_of(a)};
-  w.head.knows_rows = WritesGradients<Args>;
-  ScratchParts parts(scratch);
-  w.valid = linear_head::valid_rows(w.head, a.target, &parts);
-  if (w.valid) {
-    w.head = w.valid->head();
-    w.args.target = w.valid->target();
-    take_rows(&w.args, &*w.valid, &parts);
-  }
-  if constexpr (!WritesGradients<Args>) w.state = parts.take<RowState>(w.head.x.shape[0]);
-  w.plan = linear_head::plan(w.head, &parts);
-  w.bytes = parts.bytes();
-  return w;
+using Call = linear_head::Call<Args, RowState*>;
+
+template <class Args>
+Call<Args> call_of(const Args& a, void* scratch) {
+  constexpr bool kKnowsRows = WritesGradients<Args>;
+  const auto rows_of_call = [](Args* args, auto* rows, ScratchParts* parts) {
+    take_rows(args, rows, parts);
+  };
+  const auto state = [](const Args&, int64_t rows, ScratchParts* parts) {
+    return kKnowsRows ? nullptr : parts->take<RowState>(rows);
+  };
+  return linear_head::make_call<RowState*>(a, kKnowsRows, scratch, rows_of_call, state);
 }
 
 // The rows of a chunk of a vector over rows.
@@ -212,29 +197,29 @@ template <class P>
 class ForwardPass final : public linear_head::Pass<typename P::Elem> {
  public:
   using T = typename P::Elem;
-  explicit ForwardPass(const Work<Forward<P>>& work) : w_(work) {}
+  explicit ForwardPass(const Call<Forward<P>>& call) : call_(call) {}
 
   Status rows(const Chunk<T>& c, Stream stream) const override {
     if (const Status s = add(c, true, stream); !s.ok()) return s;
     return finish_rows(c, stream);
   }
   Status add(const Chunk<T>& c, bool is_first, Stream stream) const override {
-    const auto kernel = w_.args.entropy ? add_kernel<P, true> : add_kernel<P, false>;
-    return launch(block_per_row(c, stream), kernel, part(c), held_by(w_.head, c),
-                  w_.state + c.row, is_first, log_prob::kLog2E / w_.args.temperature);
+    const auto kernel = call_.args.entropy ? add_kernel<P, true> : add_kernel<P, false>;
+    return launch(block_per_row(c, stream), kernel, part(c), held_by(call_.head, c),
+                  call_.state + c.row, is_first, log_prob::kLog2E / call_.args.temperature);
   }
   Status finish(Stream stream) const override {
-    return finish_rows(linear_head::all_rows(w_.head), stream);
+    return finish_rows(linear_head::all_rows(call_.head), stream);
   }
 
  private:
   Status finish_rows(const Chunk<T>& c, Stream stream) const {
     const auto blocks = static_cast<unsigned>(ceil_div(c.rows, int64_t{kThreads}));
     return launch({.grid = dim3(blocks), .block = dim3(kThreads), .stream = stream},
-                  finish_kernel<P>, part(c), w_.state + c.row);
+                  finish_kernel<P>, part(c), call_.state + c.row);
   }
   log_prob::Forward<P> part(const Chunk<T>& c) const {
-    const Forward<P>& a = w_.args;
+    const Forward<P>& a = call_.args;
     log_prob::Forward<P> f;
     static_cast<Options&>(f) = a;
     f.logits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
@@ -245,24 +230,24 @@ class ForwardPass final : public linear_head::Pass<typename P::Elem> {
     return f;
   }
 
-  const Work<Forward<P>>& w_;
+  const Call<Forward<P>>& call_;
 };
 
 template <class P>
 class BackwardPass final : public linear_head::Pass<typename P::Elem> {
  public:
   using T = typename P::Elem;
-  explicit BackwardPass(const Work<Backward<P>>& work) : w_(work) {}
+  explicit BackwardPass(const Call<Backward<P>>& call) : call_(call) {}
 
   Status gradient(const Chunk<T>& c, Stream stream) const override {
-    const auto kernel = w_.args.dentropy ? gradient_kernel<P, true> : gradient_kernel<P, false>;
-    return launch(block_per_row(c, stream), kernel, part(c), held_by(w_.head, c),
-                  1.0f / w_.args.temperature);
+    const auto kernel = call_.args.dentropy ? gradient_kernel<P, true> : gradient_kernel<P, false>;
+    return launch(block_per_row(c, stream), kernel, part(c), held_by(call_.head, c),
+                  1.0f / call_.args.temperature);
   }
 
  private:
   log_prob::Backward<P> part(const Chunk<T>& c) const {
-    const Backward<P>& a = w_.args;
+    const Backward<P>& a = call_.args;
     log_prob::Backward<P> b;
     static_cast<Options&>(b) = a;
     b.target = rows_of(a.target, c.row, c.rows);
@@ -274,36 +259,32 @@ class BackwardPass final : public linear_head::Pass<typename P::Elem> {
     return b;
   }
 
-  const Work<Backward<P>>& w_;
+  const Call<Backward<P>>& call_;
 };
 
 template <class P>
-Status run_pass(const Work<Forward<P>>& w, Stream stream) {
-  return linear_head::run(w.head, w.plan, ForwardPass<P>(w), stream);
+Status run_pass(const Call<Forward<P>>& call, Stream stream) {
+  return linear_head::run(call.head, call.plan, ForwardPass<P>(call), stream);
 }
 template <class P>
-Status run_pass(const Work<Backward<P>>& w, Stream stream) {
-  if (!w.head.has_gradients()) return {};
-  return linear_head::run(w.head, w.plan, BackwardPass<P>(w), stream);
+Status run_pass(const Call<Backward<P>>& call, Stream stream) {
+  if (!call.head.has_gradients()) return {};
+  return linear_head::run(call.head, call.plan, BackwardPass<P>(call), stream);
 }
 
 template <class Args>
 Status run(const Args& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
-  const Work<Args> w = work_of(a, a.scratch.data);
-  if (a.scratch.bytes < w.bytes || (w.bytes > 0 && a.scratch.data == nullptr))
-    return invalid("linear_log_prob: scratch is smaller than workspace()");
-  if (!w.valid) return run_pass(w, stream);
-  if (const Status s = w.valid->gather(a.ignore_index, stream); !s.ok()) return s;
-  if (const Status s = run_pass(w, stream); !s.ok()) return s;
-  return w.valid->spread(stream);
+  return linear_head::run_call(
+      call_of(a, a.scratch.data), stream,
+      [](const Call<Args>& call, Stream on) { return run_pass(call, on); });
 }
 
 template <class Args>
 Status tune_products(const Args& a) {
   if (const Status s = check(a); !s.ok()) return s;
-  const Work<Args> w = work_of(a, a.scratch.data);
-  return linear_head::tune(w.head, w.plan);
+  const Call<Args> call = call_of(a, a.scratch.data);
+  return linear_head::tune(call.head, call.plan);
 }
 
 }  // namespace
@@ -318,11 +299,11 @@ Status backward(const Backward<P>& a, Stream stream) {
 }
 template <class P>
 size_t workspace(const Forward<P>& a) {
-  return work_of(a, nullptr).bytes;
+  return call_of(a, nullptr).bytes;
 }
 template <class P>
 size_t workspace(const Backward<P>& a) {
-  return work_of(a, nullptr).bytes;
+  return call_of(a, nullptr).bytes;
 }
 template <class P>
 Status tune(const Forward<P>& a) {

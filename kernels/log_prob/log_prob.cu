@@ -75,17 +75,17 @@ template <class P, int kWidth, int kThreads, int kBlocks, bool kEntropy>
 TIGON_KERNEL(kThreads, kBlocks)
 backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
   using T = typename P::Elem;
-  const int columns = static_cast<int>(a.logits.shape[1]);
+  const int thread = static_cast<int>(threadIdx.x), columns = static_cast<int>(a.logits.shape[1]);
   const unsigned rank = blockIdx.x & (blocks - 1);
   const int64_t row = blockIdx.x / blocks;
   const T* const x = a.logits.data + row * a.logits.stride[0];  // [V]
   T* const dx = a.dlogits.data + row * a.dlogits.stride[0];     // [V]
   const Slice s = slice_of<kWidth>(x, columns, rank, blocks);
   const int64_t target = load(a.target.data + row);
-  if (target == a.ignore_index) return write_zeros<kWidth, kThreads>(dx, s, columns, rank);
+  if (target == a.ignore_index) return write_zeros<kWidth, kThreads>(dx, s, columns, rank, thread);
   const int y = column_of(target, columns);
   const RowGradient<kEntropy> gradient = row_gradient<kEntropy>(a, row, y, inverse);
-  write_gradient<kWidth, kThreads>(x, dx, s, columns, rank, gradient, y);
+  write_gradient<kWidth, kThreads>(x, dx, s, columns, rank, thread, gradient, y);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------

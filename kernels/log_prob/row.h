@@ -80,8 +80,7 @@ TIGON_DEVICE void write_piece(T* dx, int column, float (&f)[kWidth],
 
 // Zeros in a block's slice of the row dx.
 template <int kWidth, int kThreads, class T>
-TIGON_DEVICE void write_zeros(T* dx, const Slice& s, int columns, unsigned rank) {
-  const int thread = static_cast<int>(threadIdx.x);
+TIGON_DEVICE void write_zeros(T* dx, const Slice& s, int columns, unsigned rank, int thread) {
   float zeros[kWidth] = {};
   for (int left = s.last - s.first - thread; left > 0; left -= kThreads)
     store_piece(dx + s.head + (s.last - left) * kWidth, zeros);
@@ -92,8 +91,7 @@ TIGON_DEVICE void write_zeros(T* dx, const Slice& s, int columns, unsigned rank)
 // The gradient of a block's slice of the row x, which dx may be. y: the target's column.
 template <int kWidth, int kThreads, bool kEntropy, class T>
 TIGON_DEVICE void write_gradient(const T* x, T* dx, const Slice& s, int columns, unsigned rank,
-                                 const RowGradient<kEntropy>& gradient, int y) {
-  const int thread = static_cast<int>(threadIdx.x);
+                                 int thread, const RowGradient<kEntropy>& gradient, int y) {
   for (int left = s.last - s.first - thread; left > 0; left -= kBatch * kThreads) {
     const int first = s.head + (s.last - left) * kWidth;
     Piece<T, kWidth> batch[kBatch];

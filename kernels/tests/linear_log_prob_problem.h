@@ -162,8 +162,7 @@ class LinearLogProb : public testing::Test {
         expect_near(got.logp[size(t)], r.log_p[size(y)], 2 * r.shift, "logp", t);
         expect_near(got.lse[size(t)], r.lse, r.shift, "lse", t);
         const double entropy_error = 4 * r.shift * (r.entropy + 1);
-        if (p_.entropy)
-          expect_near(got.entropy[size(t)], r.entropy, entropy_error, "entropy", t);
+        if (p_.entropy) expect_near(got.entropy[size(t)], r.entropy, entropy_error, "entropy", t);
         const double g = dlogp_[size(t)], h = p_.entropy ? dentropy_[size(t)] : 0;
         for (int64_t v = 0; v < p_.columns; ++v) {
           const double log_p = r.log_p[size(v)], p = std::exp(log_p);
@@ -173,8 +172,7 @@ class LinearLogProb : public testing::Test {
           const double moved =
               p * (4 * r.shift * (std::abs(g) + std::abs(of_entropy) + std::abs(h)) +
                    std::abs(h) * entropy_error);
-          const double error = moved / tau + 2 * u * std::abs(d) +
-                               4e-6 * std::abs(g) / tau;
+          const double error = moved / tau + 2 * u * std::abs(d) + 4e-6 * std::abs(g) / tau;
           add_products(t, v, d, error, &dx, &dx_error, &dw, &dw_error);
           dbias[size(v)] += d;
           dbias_error[size(v)] += error;

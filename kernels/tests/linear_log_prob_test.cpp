@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_log_prob against plain loops in double: chunks, gradients, the cases that others get wrong,
-// refusals.
+// linear_log_prob against plain loops in double: chunks, gradients, the cases that others get
+// wrong, refusals.
 #include "kernels/tests/linear_log_prob_problem.h"
 
 namespace tigon::linear_log_prob {
@@ -147,7 +147,9 @@ TYPED_TEST(LinearLogProb, WhereDwGoes) {
 TYPED_TEST(LinearLogProb, ValidRowsAlone) {
   for (const int64_t columns : {0, 16}) {
     for (const int64_t most : {100, 13, 9}) {  // of 13 rows 9 are valid
-      this->make({.rows_per_chunk = 4, .columns_per_chunk = columns, .max_valid_rows = most,
+      this->make({.rows_per_chunk = 4,
+                  .columns_per_chunk = columns,
+                  .max_valid_rows = most,
                   .bias = true});
       this->expect_right();
     }

@@ -5,8 +5,8 @@
 
 namespace tigon::naive {
 
-// As in tigon::linear_log_prob, for F32, BF16 and F16; memory for every intermediate is allocated and
-// freed on the way.
+// As in tigon::linear_log_prob, for F32, BF16 and F16; memory for every intermediate is allocated
+// and freed on the way.
 template <class P>
 Status forward(const linear_log_prob::Forward<P>& args, Stream stream);
 template <class P>

@@ -58,7 +58,7 @@ TEST(LinearLogProb, HandComputed) {
 // The same logits from a bias, twice as large over a temperature of 2, and dw added.
 TEST(LinearLogProb, HandComputedBiasTemperatureAndSum) {
   const Binding row{{"T", 1}, {"H", 2}, {"V", 2}, {"temperature", 2}, {"dbias", 1}};
-  Values in{{"x", {1, 2}},  {"w", {0, 0, 0, 0}}, {"bias", {0, 2 * kLn3}},
+  Values in{{"x", {1, 2}},   {"w", {0, 0, 0, 0}}, {"bias", {0, 2 * kLn3}},
             {"target", {1}}, {"dlogp", {16}},     {"dw_accum", {1, 1, 1, 1}}};
   expect_close(results(row, in, kForward).at("logp"), {std::log(0.75)}, 1e-15, "logp");
   Call<Backward<F64>> call(row, with_saved(row, in), {"dw"});
@@ -97,8 +97,8 @@ TEST(LinearLogProb, NoRows) {
 // A class that the bias forbids adds nothing, to S2 neither.
 TEST(LinearLogProb, MaskedByTheBias) {
   const Binding row{{"T", 1}, {"H", 1}, {"V", 3}, {"dbias", 1}};
-  const Values in{{"x", {1}},      {"w", {1, 1, 5}}, {"bias", {0, 0, -kInf}}, {"target", {0}},
-                  {"dlogp", {2}}, {"dentropy", {1}}};
+  const Values in{{"x", {1}},      {"w", {1, 1, 5}}, {"bias", {0, 0, -kInf}},
+                  {"target", {0}}, {"dlogp", {2}},   {"dentropy", {1}}};
   const Values out = results(row, in, kForward), saved = with_saved(row, in);
   expect_close(out.at("entropy"), {std::log(2.0)}, 1e-15, "entropy");
   expect_close(gradients(row, saved, kBackward).at("dbias"), {1, -1, 0}, 1e-15, "dbias");
@@ -118,9 +118,9 @@ class LinearLogProbTemperature : public testing::TestWithParam<double> {
   Values inputs(int64_t t, int64_t h, int64_t v) const {
     Random random(6);
     const double scale = std::min(2.0, GetParam()) / std::sqrt(double(h));
-    Values in{{"x", random.normal(t * h)},    {"w", random.normal(v * h, scale)},
+    Values in{{"x", random.normal(t * h)},       {"w", random.normal(v * h, scale)},
               {"bias", random.normal(v, scale)}, {"target", random.targets(t, v, 2)},
-              {"dlogp", random.normal(t)},    {"dentropy", random.normal(t)}};
+              {"dlogp", random.normal(t)},       {"dentropy", random.normal(t)}};
     for (const char* name : {"x", "w", "bias"})
       for (double& value : in[name]) value = float(bf16(value));
     return in;
@@ -134,7 +134,8 @@ TEST_P(LinearLogProbTemperature, BackwardIsDerivativeOfForward) {
   const Values upstream{{"logp", in.at("dlogp")}, {"entropy", in.at("dentropy")}};
   for (const char* variable : {"x", "w", "bias"})
     expect_close(d.at("d" + std::string(variable)),
-                 dual_gradient<Forward>(setting, in, variable, upstream, kForward), 1e-11, variable);
+                 dual_gradient<Forward>(setting, in, variable, upstream, kForward), 1e-11,
+                 variable);
 }
 
 TEST_P(LinearLogProbTemperature, SensitivityIsDerivativeOfRow) {
@@ -222,8 +223,7 @@ TEST_P(LinearLogProbTemperature, IntermediateBoundsBf16StorageTightly) {
       const std::vector<double> results = got(name);
       for (size_t i = 0; i < values.size(); ++i)
         if (s2.at(name)[i] > 0)
-          worst = std::max(worst,
-                           std::abs(results[i] - values[i]) / (4 * 0x1p-8 * s2.at(name)[i]));
+          worst = std::max(worst, std::abs(results[i] - values[i]) / (4 * 0x1p-8 * s2.at(name)[i]));
       EXPECT_GT(worst, 0.1) << name;
       EXPECT_LT(worst, 0.8) << name;
     }
