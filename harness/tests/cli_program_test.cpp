@@ -181,8 +181,7 @@ TEST(TigonProgram, a_folder_of_another_run_is_refused_before_cases_are_chosen) {
 
 TEST(TigonProgram, records_go_to_stdout_and_the_text_to_stderr) {
   for (const char* command : {"check", "bench"}) {
-    const ProgramRun run =
-        run_tigon({command, "rope", "--quick", "--dtype", "f32", "--json", "-"});
+    const ProgramRun run = run_tigon({command, "rope", "--quick", "--dtype", "f32", "--json", "-"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
     std::istringstream lines(run.out);
     std::string line, kind;
@@ -205,13 +204,8 @@ TEST(TigonProgram, nobody_reads_the_records_on_stdout) {
 
 TEST(TigonProgram, run_shows_a_line_for_each_stage_and_keeps_the_rest_in_a_file) {
   const TemporaryFolder folder;
-  std::vector<std::string> words = {"run",
-                                    "--op",
-                                    "rope",
-                                    "--stages",
-                                    "check,bench",
-                                    "--out",
-                                    (folder.path() / "run").string()};
+  std::vector<std::string> words = {
+      "run", "--op", "rope", "--stages", "check,bench", "--out", (folder.path() / "run").string()};
   const ProgramRun run = run_tigon(words);
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_LE(std::count(run.out.begin(), run.out.end(), '\n'), 8) << run.out;

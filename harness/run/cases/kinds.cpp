@@ -44,7 +44,7 @@ double cost_of(const Case& c) {
 }
 
 struct Candidate {
-  size_t gain;   // kinds that were new when it was last looked at
+  size_t gain;  // kinds that were new when it was last looked at
   double cost;
   size_t place;  // among the cases
   bool operator<(const Candidate& other) const {
