@@ -43,8 +43,8 @@ class Folder {
 int count_lines(Session& session, const std::vector<std::string>& case_ids) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "tigon-covered";
   if (access(program.c_str(), X_OK) != 0)
-    throw UsageError(fmt::format("--lines: no program {}; ./tigon check --lines builds it",
-                                 program.string()));
+    throw UsageError(
+        fmt::format("--lines: no program {}; ./tigon check --lines builds it", program.string()));
   const Folder folder;
   const fs::path cases = folder.path() / "cases", rows = folder.path() / "rows";
   {
