@@ -359,8 +359,8 @@ void add_check(Command root, Program* program) {
       "also say which kernels no case launched, and which options, input sets, layouts and "
       "properties met on each (host)");
   command.flag("--lines", &options->lines,
-               "also count the lines and branches of the kernels' sources that the cases take "
-               "(host)");
+               "also count the lines and branches of the kernels' sources that the cases take, in "
+               "a slow second run (host)");
   add_plugin(command, &options->plugin);
   command.flag("-v,--verbose", &options->verbose, "a line for every case");
   add_output(command, output.get());

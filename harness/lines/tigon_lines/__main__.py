@@ -54,6 +54,7 @@ def main(program, root, cases, rows_file):
             return 5
         files = gcov.collect(gcov.documents(counts), pathlib.Path(root).resolve())
     rows = [gcov.row(file, lines) for file, lines in sorted(files.items())]
+    rows = [row for row in rows if row["lines_met"]]  # others are of ops that no case is of
     pathlib.Path(rows_file).write_text("".join(json.dumps(row) + "\n" for row in rows))
     show(rows)
     return 0
