@@ -83,6 +83,7 @@ class FamiliesTest(unittest.TestCase):
                 self.assertEqual(before - after, sum(saved.values()))
                 self.assertIn(f"and 1 more: {columns * rows * ROW:,} bytes were not kept for backward", str(report))
                 tigon.unpatch(model)
+                self.assertFalse([m for m in model.modules() if m._forward_pre_hooks or m._forward_hooks or m._forward_hooks_always_called])
                 self.assertEqual(kept_of(model), kept_of(make(name)))
                 self.assertTrue(same_bits(plain, step(model)))
 
@@ -122,6 +123,12 @@ class UseTest(unittest.TestCase):
     def test_other_hooks_for_saved_tensors_get_all_else(self):
         with torch.autograd.graph.save_on_cpu():
             self.same(step(self.model))
+
+    def test_a_forward_that_is_called_past_its_hooks(self):
+        self.model.zero_grad()
+        self.model.forward(**batch()).loss.backward()
+        self.assertEqual(len(self.report.bytes_saved()), 2)
+        self.same({"loss": self.want["loss"], **{n: p.grad for n, p in self.model.named_parameters()}})
 
     def test_gradients_twice(self):
         loss = self.model(**batch()).loss

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from .become import is_changed, state_of
 from .plain import without_autocast
 
 _MADE = "_tigon_made"  # an attribute of a result, and an entry in the metadata of its node
@@ -176,11 +177,15 @@ class _Leave:
 def watch(model: nn.Module, not_kept: dict[str, int]) -> None:
     """Keeps no results of noted calls in the model's forward. `not_kept`: gets the bytes of the last one by the modules' names.
 
-    Some tools call a model's forward past its hooks, so they are on the parts right below it, too.
+    Who calls a model's forward, or its body alone, passes by the hooks of the model, so they are on the parts right below it, too.
     """
-    for module in (model, *model.children()):
+    for module in (model, *(child for child in model.children() if any(map(_is_made_again, child.modules())))):
         module.register_forward_pre_hook(_Enter(not_kept), prepend=True)
         module.register_forward_hook(_Leave(), always_call=True)
+
+
+def _is_made_again(module: nn.Module) -> bool:
+    return is_changed(module) and getattr(state_of(module), "again", None) is not None
 
 
 def unwatch(module: nn.Module) -> None:
