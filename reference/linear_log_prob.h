@@ -6,6 +6,7 @@
 // A budget's n is the length of all sums on the path: H + V for logp, lse, entropy and dx, H + V +
 // T for dw and dbias; its c0 is 24, its k_int 1 for all.
 #pragma once
+#include <cmath>
 #include <limits>
 
 #include "kernels/linear_log_prob/linear_log_prob.h"
@@ -150,6 +151,19 @@ void backward_scale(const Backward<P>& a) {
 // A logit is stored as z_j (1 + delta_j), for z_j see rounded_sizes(), and an entry of dlogits D_i
 // as D_i (1 + epsilon_i). S2 is the 2-norm of the factors of the deltas and epsilons; roundings
 // that are not independent are in rounded_alike.h.
+
+// Logits that differ by a power of two are rounded alike, too: of inputs with few bits and H = 1
+// there are many.
+template <class S>
+Dependence<S> dependence(const Row<S>& z) {
+  Dependence<S> of(z);
+  of.equals = equals_of_one<S>(z.abs().unaryExpr([](const S& v) {
+    int exponent;
+    return std::frexp(v, &exponent);
+  }));
+  return of;
+}
+
 template <class P>
 void forward_intermediate(const Forward<P>& a) {
   using std::sqrt;
@@ -160,7 +174,7 @@ void forward_intermediate(const Forward<P>& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const Dependence<S> depend(finite.row(t));
+    const Dependence<S> depend = dependence<S>(finite.row(t));
     const auto moved = [&](const Row<S>& gradient) {
       return S(sqrt(squared_norm<S>(gradient * sizes.row(t), depend)));
     };
@@ -182,15 +196,19 @@ void backward_intermediate(const Backward<P>& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const Row<S> stored = d.row(t).abs();
-    const Row<S> by_logit = gradient_slope<P, S>(a, t, z.row(t)) * sizes.row(t);
+    const Dependence<S> depend = dependence<S>(finite.row(t));
+    // With one delta for all logits of a row, a mean over the columns of dw averages nothing: twice
+    // its bound.
+    const S bound(depend.alike ? 2 : 1);
+    const Row<S> by_logit = bound * gradient_slope<P, S>(a, t, z.row(t)) * sizes.row(t);
     moved.d_squares.row(t) = stored.square() + by_logit.square();
     moved.d_sums.row(t) = stored + by_logit;
     if (!a.dx) continue;
-    const auto to_dx = [&](const Row<S>& factors, const Row<S>& alike) {
+    const auto to_dx = [&](const Row<S>& factors, const Dependence<S>& of) {
       const Rows<S> all = w.colwise() * factors.transpose();
-      return squared_norms<S>(all, Dependence<S>(alike));
+      return squared_norms<S>(all, of);
     };
-    moved.dx_squares.row(t) = to_dx(stored, stored) + to_dx(by_logit, finite.row(t));
+    moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored)) + to_dx(by_logit, depend);
   }
   linear_head::write_gradients_intermediate(a, moved, finite);
 }

@@ -108,6 +108,18 @@ TEST(LinearLogProb, MaskedByTheBias) {
     for (const double v : values) EXPECT_TRUE(std::isfinite(v)) << name;
 }
 
+// 64 logits of two significands: each is rounded alike in 32 of them, to 4 u times the 1-norm's
+// quarter at most.
+TEST(LinearLogProb, LogitsOfEqualSignificandsAreRoundedAlike) {
+  Row<double> z(64), apart(64);
+  for (int i = 0; i < 64; ++i) {
+    z[i] = std::ldexp(i % 2 ? 1.3 : 1.7, i / 2);
+    apart[i] = z[i] * (1 + 0.001 * i);
+  }
+  EXPECT_EQ(linear_log_prob::dependence<double>(z).equals, 32);
+  EXPECT_EQ(linear_log_prob::dependence<double>(apart).equals, 1);
+}
+
 class LinearLogProbTemperature : public testing::TestWithParam<double> {
  protected:
   static constexpr int64_t kT = 12, kH = 32, kV = 100;
