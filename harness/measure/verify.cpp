@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kLeastRows = 4, kMostRows = 64;
 constexpr int64_t kDearRows = 16;  // whose oracle has products, over a whole vocabulary
-constexpr int64_t kColumns = 16;  // of sums over rows, and of inputs that are 0 elsewhere
+constexpr int64_t kColumns = 16;   // of sums over rows, and of inputs that are 0 elsewhere
 
 const TensorInfo& info_of(const Pass& pass, const std::string& name) {
   return *std::find_if(pass.tensors.begin(), pass.tensors.end(),
@@ -88,8 +88,7 @@ void Verification::choose_views(const CallSet& set, int64_t elements) {
   if (size(row_axis_) == 0) return;
   const bool is_dear = !pass.zero_columns.axis.empty();
   const int64_t per_row = row_elements(set, row_axis_) / (is_dear ? kColumns : 1) + 1;
-  const int64_t count =
-      std::clamp(elements / per_row, kLeastRows, is_dear ? kDearRows : kMostRows);
+  const int64_t count = std::clamp(elements / per_row, kLeastRows, is_dear ? kDearRows : kMostRows);
   View rows, columns;
   rows.ignores_others = rows_share(set.op(), case_) || is_dear;
   rows.sample[row_axis_] =

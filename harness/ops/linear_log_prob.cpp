@@ -243,7 +243,7 @@ OpSpec contract() {
                                .bytes = 2 * logits_bytes,
                                .products = {logits, dx, dw},
                                .inputs_from = "forward",
-                   .upstream = "dlogp",
+                               .upstream = "dlogp",
                                .zero_columns = {"H", "x"},
                                .properties = joined({row_properties(kBackwardEntropy, {"dw"}),
                                                      judged_together(kBackwardEntropy, kWithBias),
