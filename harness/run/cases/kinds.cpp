@@ -33,24 +33,11 @@ std::vector<std::string> kinds_of(const Case& c) {
   return kinds;
 }
 
-// Elements that take about as long as what every case costs.
-constexpr double kElementsOfACase = 4096;
-
-// About what a case costs, beside other cases of its op.
-double cost_of(const Case& c) {
-  double elements = 1;
-  for (const auto& [axis, size] : c.axes) elements *= static_cast<double>(size);
-  return kElementsOfACase + elements;
-}
-
 struct Candidate {
-  size_t gain;  // kinds that were new when it was last looked at
-  double cost;
+  size_t gain;   // kinds that were new when it was last looked at
   size_t place;  // among the cases
   bool operator<(const Candidate& other) const {
-    const double mine = static_cast<double>(gain) / cost;
-    const double its = static_cast<double>(other.gain) / other.cost;
-    return mine != its ? mine < its : place > other.place;
+    return gain != other.gain ? gain < other.gain : place > other.place;
   }
 };
 
@@ -59,8 +46,7 @@ struct Candidate {
 std::vector<Case> each_kind_once(const std::vector<Case>& cases) {
   std::set<std::string> met;
   std::priority_queue<Candidate> candidates;
-  for (size_t i = 0; i < cases.size(); ++i)
-    candidates.push({kinds_of(cases[i]).size(), cost_of(cases[i]), i});
+  for (size_t i = 0; i < cases.size(); ++i) candidates.push({kinds_of(cases[i]).size(), i});
   std::vector<size_t> places;
   while (!candidates.empty()) {
     const Candidate best = candidates.top();
@@ -70,7 +56,7 @@ std::vector<Case> each_kind_once(const std::vector<Case>& cases) {
         kinds.begin(), kinds.end(), [&](const std::string& kind) { return met.count(kind) == 0; }));
     if (gain == 0) continue;
     if (gain < best.gain) {  // others have met some of its kinds
-      candidates.push({gain, best.cost, best.place});
+      candidates.push({gain, best.place});
       continue;
     }
     met.insert(kinds.begin(), kinds.end());
