@@ -3,3 +3,7 @@
 
 It reads files only: harness/record/record.schema.json describes them. Nothing here measures or judges.
 """
+import os
+
+# Arrays here are short. OpenBLAS starts a thread for each core when NumPy is imported, and they wait for work by spinning.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
