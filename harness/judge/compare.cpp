@@ -70,19 +70,16 @@ bool within(double ratio) {
 // the mean of its elements.
 class MeanSquare {
  public:
-  explicit MeanSquare(DType output) : is_f16_(output == DType::kF16) {
-    if (size_of(output) == 2) values_.resize(size_t{1} << 16);
+  MeanSquare(DType output, int64_t elements) : is_f16_(output == DType::kF16) {
+    if (size_of(output) == 2 && elements >= kRmsElements) values_.resize(size_t{1} << 16);
   }
 
   void add(double got, double square) {
     Sum& sum = values_.empty() ? all_ : values_[bits_of(got)];
     sum.squares += square;
-    ++sum.count;
+    if (++sum.count == 1) ++different_;
   }
-  int64_t distinct() const {
-    if (values_.empty()) return all_.count;
-    return std::count_if(values_.begin(), values_.end(), [](const Sum& s) { return s.count > 0; });
-  }
+  int64_t distinct() const { return values_.empty() ? all_.count : different_; }
   double mean() const {
     if (values_.empty()) return all_.squares / static_cast<double>(all_.count);
     double total = 0;
@@ -99,6 +96,7 @@ class MeanSquare {
   uint16_t bits_of(double got) const { return is_f16_ ? f16(got).bits : bf16(got).bits; }
 
   bool is_f16_;
+  int64_t different_ = 0;
   Sum all_;
   std::vector<Sum> values_;
 };
@@ -113,7 +111,7 @@ class Scan {
         shape_(shape),
         budget_(budget),
         result_(*result),
-        squares_(budget.output),
+        squares_(budget.output, result->elements),
         bias_(budget, shape) {}
 
   void run() {

@@ -23,8 +23,7 @@ uint64_t index_of(const Context& c, int64_t row, int64_t column) {
 }
 
 double normal(const Context& c, int64_t row, int64_t column) {
-  return c.parameter("mean", 0) +
-         c.parameter("scale", 1) * random_normal(c.key, index_of(c, row, column));
+  return c.mean + c.scale * random_normal(c.key, index_of(c, row, column));
 }
 
 double outliers(const Context& c, int64_t row, int64_t column) {

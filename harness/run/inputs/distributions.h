@@ -17,6 +17,7 @@ struct FillContext {
   const Binding& binding;
   DType dtype;  // that the values will be stored as
   int64_t rows, columns;
+  double mean = 0, scale = 1;  // of normal values, the parameters of these names
 
   double parameter(const std::string& name, double otherwise) const;
   int64_t below() const;  // of indices; throws std::logic_error if the plan does not say

@@ -43,9 +43,11 @@ void fill(const InputPlan& plan, uint64_t seed, const std::vector<int64_t>& shap
   int64_t size = 1;
   for (int64_t s : shape) size *= s;
   const int64_t columns = shape.empty() ? 1 : shape.back();
-  const FillContext context{plan,    seed,  stream_key(seed, plan.tensor),
-                            binding, dtype, columns ? size / columns : 0,
-                            columns};
+  FillContext context{plan,    seed,  stream_key(seed, plan.tensor),
+                      binding, dtype, columns ? size / columns : 0,
+                      columns};
+  context.mean = context.parameter("mean", context.mean);
+  context.scale = context.parameter("scale", context.scale);
   values->resize(static_cast<size_t>(size));
   for (int64_t i = 0; i < size; ++i)
     (*values)[static_cast<size_t>(i)] = distribution->value(context, i / columns, i % columns);
