@@ -2,6 +2,7 @@
 """What the tests of commands share: a folder, and a command run as ./tigon runs it."""
 import contextlib
 import io
+import os
 import pathlib
 import sys
 import tempfile
@@ -29,6 +30,7 @@ def without_drawing(but=None):
 
 class CommandTest(unittest.TestCase):
     def setUp(self):
+        self.enterContext(unittest.mock.patch.dict(os.environ, TIGON_JOBS="1"))  # what a test patches is asked in its process
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)

@@ -125,6 +125,13 @@ class RecordedTest(unittest.TestCase):
         self.assertLess(section.rindex("<h3>Recorded on NVIDIA H200"), section.index("<h3>This run"))
 
 
+class JobsTest(unittest.TestCase):
+    def test_processes_make_pages_in_order_and_hand_on_what_fails(self):
+        self.assertEqual(list(page._each(lambda number: number * number, 5, 2)), [0, 1, 4, 9, 16])
+        with self.assertRaises(KeyError):
+            list(page._each({}.__getitem__, 3, 2))
+
+
 class PagesTest(CommandTest):
     def written(self, items):
         """{file: its text} of the report on a run of these records, beside nothing that is recorded."""

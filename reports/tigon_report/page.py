@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the pages of a report: index.html, one of each op, training.html, trust.html, and summary.md."""
+import concurrent.futures
 import functools
+import multiprocessing
 import pathlib
 import shutil
 
@@ -11,11 +13,11 @@ from . import addresses, landing, next_action, op, summary, targets, training, t
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
 
 
-def write(run, recorded, folder, host_times=False, progress=lambda text: None):
+def write(run, recorded, folder, host_times=False, progress=lambda text: None, jobs=1):
     """Writes the pages, summary.md and figures/ of `run` into `folder`; what is `recorded` stands beside it, named so.
 
     Wall times of the host executor are shown only when they are asked for. Returns the path of index.html. Raises OSError
-    when a file cannot be written. `progress` is told which page is made.
+    when a file cannot be written. `progress` is told how many pages are made, by `jobs` processes.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -26,13 +28,35 @@ def write(run, recorded, folder, host_times=False, progress=lambda text: None):
     pages.append((addresses.TRUST, "trust", lambda: trust.page(run, recorded, figures)))
     environment = _environment(recorded, set(ops))
     shared = {"run": run, "links": [(addresses.of_op(name), name) for name in ops] + [(addresses.TRAINING, "training"), (addresses.TRUST, "trust")]}
-    for number, (name, template, context) in enumerate(pages, 1):
-        progress(f"page {number} of {len(pages)}")
+
+    def make(number):
+        name, template, context = pages[number]
         text = environment.get_template(f"{template}.html.j2").render(**shared, **context(), here=name)
         (folder / name).write_text(text, encoding="utf-8")
+
+    for number, _ in enumerate(_each(make, len(pages), jobs), 1):
+        progress(f"page {number} of {len(pages)}")
     (folder / "summary.md").write_text(summary_text(run, recorded), encoding="utf-8")
     shutil.copyfile(TEMPLATES / "style.css", folder / "style.css")
     return folder / addresses.LANDING
+
+
+def _each(make, count, jobs):
+    """Results of make(0) to make(count - 1) in order, in `jobs` forked processes: drawing keeps one processor busy."""
+    if jobs == 1:
+        yield from map(make, range(count))
+        return
+    # What is forked needs no pickling, which a local function does not allow.
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _keep, (make,)) as pool:
+        yield from pool.map(_make, range(count))
+
+
+def _keep(make):
+    _make.of = make
+
+
+def _make(number):
+    return _make.of(number)
 
 
 def summary_text(run, recorded):

@@ -3,6 +3,7 @@
 
 Exit codes: 0 written, 2 usage, 4 the run's data are missing or damaged, 5 the report cannot be written.
 """
+import os
 import pathlib
 
 import jinja2
@@ -28,11 +29,12 @@ def main(argv):
                         help="also show wall times of the host executor, which are no kernel speed")
     arguments = parser.parse_args(argv)
     run = load.load_run(arguments.run, arguments.run_id, lambda text: say("report", text))
+    jobs = int(os.environ.get("TIGON_JOBS") or len(os.sched_getaffinity(0)))
     progress = Progress("report")
     progress("reading what is recorded")
     recorded = Recorded.load(arguments.recorded)
     try:
-        written = page.write(run, recorded, arguments.out or run.path.parent, arguments.host_times, progress)
+        written = page.write(run, recorded, arguments.out or run.path.parent, arguments.host_times, progress, jobs)
     except (KeyError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise DataError(f"{run.path}: a record does not hold what the report shows: {error}") from error
     finally:
