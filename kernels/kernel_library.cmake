@@ -43,7 +43,7 @@ endif()
 # Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised,
 # merged or unrolled accesses would not be those that the GPU makes.
 set(TIGON_KERNEL_CHECKED_OPTIONS
-  -O2 -fsanitize=thread
+  -O1 -fsanitize=thread
   $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>
   $<$<CXX_COMPILER_ID:GNU>:-fno-store-merging>
   $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
