@@ -19,6 +19,8 @@ namespace tigon::reference::linear_cross_entropy {
 
 using linear_head::breaks_promise;
 using linear_head::finite_part;
+using linear_head::gradients_of;
+using linear_head::layer_of;
 using linear_head::logits;
 using linear_head::logits_scale;
 using linear_head::rounded_sizes;
@@ -31,7 +33,7 @@ void fill_nan(const Args& a) {
   const typename Args::Elem nan(std::numeric_limits<double>::quiet_NaN());
   for (const auto& out : {a.loss, a.lse, a.z_part, a.accuracy, a.entropy})
     if (out) array(out).setConstant(nan);
-  if constexpr (requires { a.dw; }) linear_head::fill_gradients(a, nan);
+  if constexpr (requires { a.dw; }) linear_head::fill_gradients(gradients_of(a), nan);
 }
 
 template <class P>
@@ -128,7 +130,7 @@ bool is_doubtful(const Row<S>& z, const Row<S>& z_scale, int64_t y) {
 template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
-  const Rows<S> z = logits(a), z_scale = logits_scale(a);
+  const Rows<S> z = logits(a), z_scale = logits_scale(layer_of(a));
   using std::abs;
   const auto w = cross_entropy::weighting(a, z.cols());
   const S share = cross_entropy::rows_share<S>(a, z.cols());
@@ -163,7 +165,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   using std::abs;
   using S = typename P::Elem;
   loss_scale(a);
-  const Rows<S> z = logits(a), z_scale = logits_scale(a);
+  const Rows<S> z = logits(a), z_scale = logits_scale(layer_of(a));
   const auto w = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, w).abs();
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
@@ -176,7 +178,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
     d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a, w) +
                        diagonal * z_scale.row(t) + others);
   }
-  linear_head::write_gradients_scale(a, d);
+  linear_head::write_gradients_scale(layer_of(a), gradients_of(a), d);
 }
 
 // ---- S2 -----------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ void loss_intermediate(const Args& a) {
   using std::sqrt;
   using S = typename Args::Elem;
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
+  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   const auto w = cross_entropy::weighting(a, z.cols());
   const RowGroups groups = row_groups(finite);
   cross_entropy::RowResults<S> rows(z.rows()), sums(z.rows());  // squares and 1-norms
@@ -249,7 +251,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   loss_intermediate(a);
   const auto w = array(a.w);  // [V, H]
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
+  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
@@ -277,7 +279,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     moved.d_sums.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
                                        (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
   }
-  linear_head::write_gradients_intermediate(a, moved, finite);
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
 }
 
 }  // namespace tigon::reference::linear_cross_entropy
