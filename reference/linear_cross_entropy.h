@@ -203,40 +203,24 @@ void loss_intermediate(const Args& a) {
   const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   const auto w = cross_entropy::weighting(a, z.cols());
   const RowGroups groups = row_groups(finite);
-  cross_entropy::RowResults<S> rows(z.rows()), sums(z.rows());  // squares and 1-norms
-  Row<S> flat = Row<S>::Zero(z.rows());                         // second_order() of the entropy
+  linear_head::MovedResult<S> loss(z.rows()), z_part(z.rows()), entropy(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
     const Dependence<S> logits_depend(finite.row(t));
-    const auto put = [&](Row<S>& square, Row<S>& sum, const Row<S>& gradient, const S& factor) {
-      const Row<S> factors = factor * gradient * sizes.row(t);
-      square[t] = squared_norm<S>(factors, logits_depend);
-      sum[t] = factors.abs().sum();
-    };
-    put(rows.loss, sums.loss, of.gradient, S(1));
-    put(rows.entropy, sums.entropy, of.entropy_gradient, S(1));
-    put(rows.z_part, sums.z_part, of.lse_gradient, S(2 * a.z_loss) * of.lse);
-    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * sizes.row(t), logits_depend));
-    flat[t] = second_order<S>(of.lse_gradient, sizes.row(t));
+    const Row<S> size = sizes.row(t), of_lse = of.lse_gradient * size;
+    loss.put(t, of.gradient * size, logits_depend);
+    entropy.put(t, of.entropy_gradient * size, logits_depend);
+    entropy.more[t] = second_order<S>(of.lse_gradient, size);
+    z_part.put(t, S(2 * a.z_loss) * of.lse * of_lse, logits_depend);
+    a.lse.data[t] = sqrt(squared_norm<S>(of_lse, logits_depend));
   }
-  const auto write = [&](const auto& out, const Row<S>& squares, const Row<S>& one_norms,
-                         const S& share, const Row<S>& more) {
-    if (!out) return;
-    if (a.reduction == Reduction::kNone)
-      array(out) = squares.sqrt() + more;
-    else
-      out.data[0] = (over_rows<S>(squares.transpose(), one_norms.transpose(),
-                                  Rows<S>::Ones(z.rows(), 1), groups)(0, 0) +
-                     more.sum()) *
-                    share;
-  };
-  const Row<S> none = Row<S>::Zero(z.rows());
-  write(a.loss, rows.loss, sums.loss, w.share, none);
-  write(a.z_part, rows.z_part, sums.z_part, w.plain_share, none);
-  write(a.accuracy, rows.accuracy, sums.accuracy, w.plain_share, none);
-  write(a.entropy, rows.entropy, sums.entropy, w.plain_share, flat);
+  const bool is_sum = a.reduction != Reduction::kNone;
+  linear_head::write_moved(a.loss, loss, is_sum, w.share, groups);
+  linear_head::write_moved(a.z_part, z_part, is_sum, w.plain_share, groups);
+  linear_head::write_moved(a.entropy, entropy, is_sum, w.plain_share, groups);
+  if (a.accuracy) array(a.accuracy).setZero();
 }
 
 template <class P>

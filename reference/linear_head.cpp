@@ -29,6 +29,8 @@ template Rows<double> logits_scale(const Layer<double>&);
 template Rows<double> finite_part(const Rows<double>&);
 template double second_order(const Row<double>&, const Row<double>&);
 template Rows<double> rounded_sizes(const Layer<double>&, const Rows<double>&);
+template void write_moved(const View<double, 1>&, const MovedResult<double>&, bool, const double&,
+                          const RowGroups&);
 template void write_gradients(const Layer<double>&, const Gradients<double>&, const Rows<double>&);
 template void write_gradients_scale(const Layer<double>&, const Gradients<double>&,
                                     const Rows<double>&);

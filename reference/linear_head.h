@@ -119,6 +119,34 @@ Rows<S> rounded_sizes(const Layer<S>& a, const Rows<S>& finite) {
   return (finite.square() + product.square()).sqrt();
 }
 
+// How roundings of stored logits move a result of rows: squares of 2-norms, 1-norms, and what adds
+// over rows beside them.
+template <class S>
+struct MovedResult {
+  Row<S> squares, one_norms, more;
+  explicit MovedResult(int64_t rows) { squares = one_norms = more = Row<S>::Zero(rows); }
+
+  // By these factors of the logits' deltas.
+  void put(int64_t t, const Row<S>& factors, const Dependence<S>& of) {
+    squares[t] = squared_norm<S>(factors, of);
+    one_norms[t] = factors.abs().sum();
+  }
+};
+// Its S2, or that of its sum over rows times `share`.
+template <class S>
+void write_moved(const View<S, 1>& out, const MovedResult<S>& moved, bool is_sum, const S& share,
+                 const RowGroups& groups) {
+  if (!out) return;
+  const Row<S>&squares = moved.squares, &one_norms = moved.one_norms;
+  if (!is_sum) {
+    array(out) = squares.sqrt() + moved.more;
+    return;
+  }
+  const Rows<S> one = Rows<S>::Ones(squares.size(), 1);
+  const S sum = over_rows<S>(squares.transpose(), one_norms.transpose(), one, groups)(0, 0);
+  out.data[0] = (sum + moved.more.sum()) * share;
+}
+
 // How roundings of stored values move dlogits and dx: squares of 2-norms and, of dlogits, 1-norms.
 template <class S>
 struct Moved {
@@ -152,6 +180,8 @@ extern template Rows<double> logits_scale(const Layer<double>&);
 extern template Rows<double> finite_part(const Rows<double>&);
 extern template double second_order(const Row<double>&, const Row<double>&);
 extern template Rows<double> rounded_sizes(const Layer<double>&, const Rows<double>&);
+extern template void write_moved(const View<double, 1>&, const MovedResult<double>&, bool,
+                                 const double&, const RowGroups&);
 extern template void write_gradients(const Layer<double>&, const Gradients<double>&,
                                      const Rows<double>&);
 extern template void write_gradients_scale(const Layer<double>&, const Gradients<double>&,
