@@ -59,11 +59,11 @@ std::vector<OptionSet> option_sets() {
       with_all(
           together(kInChunks,
                    {{"reduction", "none"}, {"sampling_logp", "given"}, {"importance_cap", "0.7"}})),
-      with_all(together(kByColumns, kNone)),
+      with_all(together(kByColumns, {{"reduction", "none"}, {"weight", "given"}})),
       with_all(together(kByWideColumns, {{"temperature", "0.8"}, {"weight", "given"}})),
       // More than there are; fewer than some shapes have, which must be told.
       with_all(together(kValidRows, {{"weight", "given"}, {"sampling_logp", "given"}})),
-      with_all({{"max_valid_rows", "3"}, {"reduction", "none"}}),
+      with_all({{"max_valid_rows", "3"}, {"reduction", "none"}, {"weight", "given"}}),
       together(kWithBias, kInChunks),
       {{"dw", "absent"}, {"dw_fp32", "given"}},
       together(kInChunks, {{"dx", "absent"}, {"dw", "absent"}, {"dw_accum", "given"}}),

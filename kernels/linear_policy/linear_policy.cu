@@ -12,6 +12,7 @@
 #include "kernels/linear_policy/linear_policy.h"
 
 #include "kernels/linear_head/call.h"
+#include "kernels/linear_policy/checks.h"
 #include "kernels/linear_policy/tokens.h"
 
 namespace tigon::linear_policy {
@@ -90,66 +91,6 @@ LaunchConfig thread_per_row(int64_t rows, Stream stream) {
           .stream = stream};
 }
 
-bool is_above_zero(float v) { return v > 0.0f && std::isfinite(v); }
-
-Status check_options(const Options& o) {
-  if (!log_prob::is_temperature(o.temperature))
-    return invalid("linear_policy: temperature and its inverse must be finite and above 0");
-  if (!(o.clip_low >= 0.0f) || !(o.clip_high >= 0.0f) || !(o.delta >= 0.0f))
-    return invalid("linear_policy: clip_low, clip_high and delta must be 0 or more");
-  if (!is_above_zero(o.sapo_positive) || !is_above_zero(o.sapo_negative))
-    return invalid("linear_policy: sapo_positive and sapo_negative must be finite and above 0");
-  if (!std::isfinite(o.kl_weight)) return invalid("linear_policy: kl_weight must be finite");
-  if (!(o.importance_cap > 0.0f)) return invalid("linear_policy: importance_cap must be above 0");
-  return {};
-}
-
-template <class P>
-Status check_tokens(const ForwardBackward<P>& a) {
-  const int64_t rows = a.x.shape[0];
-  const bool none = a.reduction == Reduction::kNone;
-  if (is_missing(a.target) || !has_shape(a.target, rows))
-    return invalid("linear_policy: target must be [T]");
-  if (is_missing(a.advantage) || !has_shape(a.advantage, rows))
-    return invalid("linear_policy: advantage must be [T]");
-  for (const auto* given : {&a.old_logp, &a.ref_logp, &a.sampling_logp, &a.weight})
-    if (*given && !has_shape(*given, rows))
-      return invalid("linear_policy: old_logp, ref_logp, sampling_logp and weight must be [T]");
-  if (a.sampling_logp && !a.old_logp) return invalid("linear_policy: sampling_logp needs old_logp");
-  if (a.kl_weight != 0.0f && !a.ref_logp && rows > 0)
-    return invalid("linear_policy: kl_weight needs ref_logp");
-  if (a.weight && none)
-    return invalid("linear_policy: weight is not for reduction none, whose dloss is [T]");
-  if (a.normaliser && !has_shape(a.normaliser, 1))
-    return invalid("linear_policy: normaliser must be [1]");
-  return {};
-}
-
-template <class P>
-Status check_results(const ForwardBackward<P>& a) {
-  const int64_t rows = a.x.shape[0], losses = a.reduction == Reduction::kNone ? rows : 1;
-  if (is_missing(a.loss) || !has_shape(a.loss, losses))
-    return invalid("linear_policy: loss must be [T] with reduction none, else [1]");
-  for (const auto* result : {&a.kl, &a.clipped, &a.entropy})
-    if (*result && !has_shape(*result, losses))
-      return invalid(
-          "linear_policy: kl, clipped and entropy must be [T] with reduction none, else [1]");
-  if (a.logp && !has_shape(a.logp, rows)) return invalid("linear_policy: logp must be [T]");
-  if (a.dloss && !has_shape(a.dloss, losses))
-    return invalid("linear_policy: dloss must be [T] with reduction none, else [1]");
-  return {};
-}
-
-template <class P>
-Status check(const ForwardBackward<P>& a) {
-  if (const Status s = linear_head::check(head_of(a)); !s.ok()) return s;
-  if (a.x.shape[0] > INT_MAX) return unsupported("linear_policy: T must be below 2^31");
-  if (a.w.shape[0] > INT_MAX) return unsupported("linear_policy: V must be below 2^31");
-  if (const Status s = check_options(a); !s.ok()) return s;
-  if (const Status s = check_tokens(a); !s.ok()) return s;
-  return check_results(a);
-}
-
 struct State {
   RowState* rows = nullptr;                                                      // [T]
   LossTotals* totals = nullptr;                                                  // of mean
@@ -183,27 +124,58 @@ void take_rows(ForwardBackward<P>* a, ValidRows<typename P::Elem>* rows, Scratch
 template <class P>
 using Call = linear_head::Call<ForwardBackward<P>, State>;
 
-// The engine's call behind the advantages that importance weights make, which come before rows are
-// gathered.
+// The engine's call behind what is made of inputs before rows are gathered. With reduction none the
+// weights go into the upstream gradients, and the losses are weighted at the end.
 template <class P>
 struct Weighted {
   Call<P> call;
-  float* advantage = nullptr;  // [T], where there are sampling_logp
-  size_t bytes = 0;            // of all scratch
+  float *advantage = nullptr, *dloss = nullptr;  // [T]; nullptr: as given
+  size_t bytes = 0;                              // of all scratch
 };
 
 template <class P>
+bool weighs_rows(const ForwardBackward<P>& a) {
+  return a.weight && a.reduction == Reduction::kNone;
+}
+
+template <class P>
 Weighted<P> call_of(ForwardBackward<P> a, void* scratch) {
+  const int64_t rows = a.x.shape[0];
   ScratchParts parts(scratch);
-  float* const advantage = a.sampling_logp ? parts.take<float>(a.x.shape[0]) : nullptr;
+  // Without memory an input that is given stays given: sizes depend on that.
+  const auto take = [&](bool made, View<const float, 1>* input, const float* otherwise) {
+    if (!made) return static_cast<float*>(nullptr);
+    float* const to = parts.take<float>(rows);
+    *input = view(to != nullptr ? static_cast<const float*>(to) : otherwise, rows);
+    return to;
+  };
+  float* const advantage = take(static_cast<bool>(a.sampling_logp), &a.advantage, a.advantage.data);
+  const bool weighs = weighs_rows(a);
+  float* const dloss = take(weighs, &a.dloss, a.weight.data);
+  if (weighs) a.weight = {};
   void* const rest = parts.take<float>(0);
   const size_t before = parts.bytes();
-  if (advantage != nullptr) a.advantage = view(static_cast<const float*>(advantage), a.x.shape[0]);
   a.scratch = {rest, a.scratch.bytes - std::min(before, a.scratch.bytes)};
   Weighted<P> w{linear_head::make_call<State>(a, false, rest, take_rows<P>, take_state<P>),
-                advantage};
+                advantage, dloss};
   w.bytes = before + w.call.bytes;
   return w;
+}
+
+// Before rows are gathered.
+template <class P>
+Status make_inputs(const ForwardBackward<P>& a, const Weighted<P>& w, Stream stream) {
+  const int64_t rows = a.x.shape[0];
+  if (rows == 0) return {};
+  if (w.advantage != nullptr) {
+    const Status s =
+        launch(thread_per_row(rows, stream), importance_kernel, a.advantage.data, a.old_logp.data,
+               a.sampling_logp.data, rows, a.importance_cap, w.advantage);
+    if (!s.ok()) return s;
+  }
+  if (w.dloss == nullptr) return {};
+  return launch(thread_per_row(rows, stream), weigh_kernel, a.weight.data, a.dloss.data, rows,
+                w.dloss);
 }
 
 template <class P>
@@ -314,13 +286,11 @@ Status run(const ForwardBackward<P>& a, Stream stream) {
   const Weighted<P> w = call_of(a, a.scratch.data);
   if (a.scratch.bytes < w.bytes || (w.bytes > 0 && a.scratch.data == nullptr))
     return invalid("linear_policy: scratch is smaller than workspace()");
-  if (w.advantage != nullptr && a.x.shape[0] > 0) {
-    const Status s =
-        launch(thread_per_row(a.x.shape[0], stream), importance_kernel, a.advantage.data,
-               a.old_logp.data, a.sampling_logp.data, a.x.shape[0], a.importance_cap, w.advantage);
-    if (!s.ok()) return s;
-  }
-  return linear_head::run_call(w.call, stream, run_policy<P>);
+  if (const Status s = make_inputs(a, w, stream); !s.ok()) return s;
+  if (const Status s = linear_head::run_call(w.call, stream, run_policy<P>); !s.ok()) return s;
+  if (!weighs_rows(a) || a.x.shape[0] == 0) return {};
+  return launch(thread_per_row(a.x.shape[0], stream), weigh_kernel, a.weight.data,
+                static_cast<const float*>(a.loss.data), a.x.shape[0], a.loss.data);
 }
 
 template <class P>

@@ -69,7 +69,7 @@ struct Tokens {
   View<const Accum, 1> old_logp;       // left out: logp itself, r = 1
   View<const Accum, 1> ref_logp;       // left out: no k3
   View<const Accum, 1> sampling_logp;  // of what drew the tokens, with old_logp; left out: the same
-  View<const Accum, 1> weight;         // not with reduction none; left out: 1
+  View<const Accum, 1> weight;         // left out: 1
   View<const Accum, 1> normaliser;     // what mean divides by; left out: rows that count
   View<Accum, 1> kl;                   // k3
   View<Accum, 1> clipped;              // 1 where f is constant beyond a bound on r, else 0

@@ -93,4 +93,14 @@ importance_kernel(const float* advantage, const float* old_logp, const float* sa
   store(to + row, load(advantage + row) * (weight > cap ? cap : weight));
 }
 
+// values * weight; without values the weight. 0 stays 0: that of an ignored row, whatever its
+// weight.
+TIGON_KERNEL(kThreads)
+weigh_kernel(const float* weight, const float* values, int64_t rows, float* to) {
+  const int64_t row = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (row >= rows) return;
+  const float value = load_given(values, row, 1.0f);
+  store(to + row, value != 0.0f ? value * load(weight + row) : value);
+}
+
 }  // namespace tigon::linear_policy

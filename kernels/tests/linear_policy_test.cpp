@@ -60,7 +60,6 @@ class LinearPolicy : public testing::Test {
     a.weight = row(weight);
     a.kl_weight = 0.1f;
     change(a);
-    if (a.reduction == Reduction::kNone) a.weight = {};
     const int64_t losses = a.reduction == Reduction::kNone ? kRows : 1;
     a.loss = view(loss.data(), losses);
     a.kl = view(kl.data(), losses);
@@ -95,7 +94,7 @@ class LinearPolicy : public testing::Test {
                    a = advantage_[size(t)];
       const bool clipped = a > 0 ? r > 1.2 : r < 0.8;
       const double f = -a * (clipped ? (a > 0 ? 1.2 : 0.8) : r), d = ref_[size(t)] - logp;
-      const double weight = none ? 1 : weight_[size(t)];
+      const double weight = weight_[size(t)];
       const double loss = weight * (f + 0.1 * (std::exp(d) - d - 1));
       const double c = share * weight * ((clipped ? 0 : -a * r) + 0.1 * (1 - std::exp(d)));
       EXPECT_NEAR(got.logp[size(t)], logp, 1e-4);
@@ -238,9 +237,6 @@ TEST_F(LinearPolicy, RefusesBadArguments) {
   EXPECT_TRUE(refused([&](Args& a) { a.ref_logp = {}; }));  // with kl_weight
   EXPECT_TRUE(refused([&](Args& a) { a.sampling_logp = given(kRows), a.old_logp = {}; }));
   EXPECT_TRUE(refused([&](Args& a) { a.weight = given(kRows - 1); }));
-  EXPECT_TRUE(refused([&](Args& a) {
-    a.reduction = Reduction::kNone, a.loss = a.kl = a.clipped = a.entropy = floats(kRows);
-  }));  // with weight
   for (const float bad : {-1.0f, NAN}) {
     EXPECT_TRUE(refused([&](Args& a) { a.temperature = bad; }));
     EXPECT_TRUE(refused([&](Args& a) { a.clip_low = bad; }));
