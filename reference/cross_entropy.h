@@ -250,4 +250,18 @@ void forward_backward(const ForwardBackward<P>& a) {
   backward(backward_part(a));
 }
 
+// Compiled once, in cross_entropy.cpp.
+extern template Row<double> softcapped(const Row<double>&, double);
+extern template Row<double> softcap_slope(const Row<double>&, double);
+extern template double log_sum_exp(const Row<double>&);
+extern template Row<double> probabilities(const Row<double>&, const double&);
+extern template double row_loss(const Row<double>&, const double&, int64_t, const LossOptions&,
+                                const Weighting<double>&);
+extern template Row<double> row_gradient(const Row<double>&, const double&, int64_t,
+                                         const LossOptions&, const Weighting<double>&);
+extern template double row_entropy(const Row<double>&, const double&);
+extern template void forward(const Forward<F64>&);
+extern template void backward(const Backward<F64>&);
+extern template void forward_backward(const ForwardBackward<F64>&);
+
 }  // namespace tigon::reference::cross_entropy

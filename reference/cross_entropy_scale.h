@@ -158,4 +158,17 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   forward_scale(f);
 }
 
+// Compiled once, in cross_entropy.cpp.
+extern template Row<double> finite_abs(const Row<double>&);
+extern template double lse_scale(const Row<double>&, const double&);
+extern template double row_loss_scale(const Row<double>&, const double&, int64_t,
+                                      const LossOptions&, const Weighting<double>&);
+extern template double row_entropy_scale(const Row<double>&, const double&);
+extern template Row<double> probability_scale(const Row<double>&, const double&);
+extern template Row<double> row_gradient_scale(const Row<double>&, const double&, int64_t,
+                                               const LossOptions&, const Weighting<double>&);
+extern template void forward_scale(const Forward<F64>&);
+extern template void backward_scale(const Backward<F64>&);
+extern template void forward_backward_scale(const ForwardBackward<F64>&);
+
 }  // namespace tigon::reference::cross_entropy

@@ -19,6 +19,8 @@ namespace tigon::reference::linear_cross_entropy {
 
 using linear_head::breaks_promise;
 using linear_head::finite_part;
+using linear_head::gradients_of;
+using linear_head::layer_of;
 using linear_head::logits;
 using linear_head::logits_scale;
 using linear_head::rounded_sizes;
@@ -31,7 +33,7 @@ void fill_nan(const Args& a) {
   const typename Args::Elem nan(std::numeric_limits<double>::quiet_NaN());
   for (const auto& out : {a.loss, a.lse, a.z_part, a.accuracy, a.entropy})
     if (out) array(out).setConstant(nan);
-  if constexpr (requires { a.dw; }) linear_head::fill_gradients(a, nan);
+  if constexpr (requires { a.dw; }) linear_head::fill_gradients(gradients_of(a), nan);
 }
 
 template <class P>
@@ -128,7 +130,7 @@ bool is_doubtful(const Row<S>& z, const Row<S>& z_scale, int64_t y) {
 template <class Args>
 void loss_scale(const Args& a) {
   using S = typename Args::Elem;
-  const Rows<S> z = logits(a), z_scale = logits_scale(a);
+  const Rows<S> z = logits(a), z_scale = logits_scale(layer_of(a));
   using std::abs;
   const auto w = cross_entropy::weighting(a, z.cols());
   const S share = cross_entropy::rows_share<S>(a, z.cols());
@@ -163,7 +165,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
   using std::abs;
   using S = typename P::Elem;
   loss_scale(a);
-  const Rows<S> z = logits(a), z_scale = logits_scale(a);
+  const Rows<S> z = logits(a), z_scale = logits_scale(layer_of(a));
   const auto w = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, w).abs();
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());  // S of dlogits
@@ -176,7 +178,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
     d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a, w) +
                        diagonal * z_scale.row(t) + others);
   }
-  linear_head::write_gradients_scale(a, d);
+  linear_head::write_gradients_scale(layer_of(a), gradients_of(a), d);
 }
 
 // ---- S2 -----------------------------------------------------------------------------------------
@@ -198,43 +200,27 @@ void loss_intermediate(const Args& a) {
   using std::sqrt;
   using S = typename Args::Elem;
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
+  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   const auto w = cross_entropy::weighting(a, z.cols());
   const RowGroups groups = row_groups(finite);
-  cross_entropy::RowResults<S> rows(z.rows()), sums(z.rows());  // squares and 1-norms
-  Row<S> flat = Row<S>::Zero(z.rows());                         // second_order() of the entropy
+  linear_head::MovedResult<S> loss(z.rows()), z_part(z.rows()), entropy(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
     const Dependence<S> logits_depend(finite.row(t));
-    const auto put = [&](Row<S>& square, Row<S>& sum, const Row<S>& gradient, const S& factor) {
-      const Row<S> factors = factor * gradient * sizes.row(t);
-      square[t] = squared_norm<S>(factors, logits_depend);
-      sum[t] = factors.abs().sum();
-    };
-    put(rows.loss, sums.loss, of.gradient, S(1));
-    put(rows.entropy, sums.entropy, of.entropy_gradient, S(1));
-    put(rows.z_part, sums.z_part, of.lse_gradient, S(2 * a.z_loss) * of.lse);
-    a.lse.data[t] = sqrt(squared_norm<S>(of.lse_gradient * sizes.row(t), logits_depend));
-    flat[t] = second_order<S>(of.lse_gradient, sizes.row(t));
+    const Row<S> size = sizes.row(t), of_lse = of.lse_gradient * size;
+    loss.put(t, of.gradient * size, logits_depend);
+    entropy.put(t, of.entropy_gradient * size, logits_depend);
+    entropy.more[t] = second_order<S>(of.lse_gradient, size);
+    z_part.put(t, S(2 * a.z_loss) * of.lse * of_lse, logits_depend);
+    a.lse.data[t] = sqrt(squared_norm<S>(of_lse, logits_depend));
   }
-  const auto write = [&](const auto& out, const Row<S>& squares, const Row<S>& one_norms,
-                         const S& share, const Row<S>& more) {
-    if (!out) return;
-    if (a.reduction == Reduction::kNone)
-      array(out) = squares.sqrt() + more;
-    else
-      out.data[0] = (over_rows<S>(squares.transpose(), one_norms.transpose(),
-                                  Rows<S>::Ones(z.rows(), 1), groups)(0, 0) +
-                     more.sum()) *
-                    share;
-  };
-  const Row<S> none = Row<S>::Zero(z.rows());
-  write(a.loss, rows.loss, sums.loss, w.share, none);
-  write(a.z_part, rows.z_part, sums.z_part, w.plain_share, none);
-  write(a.accuracy, rows.accuracy, sums.accuracy, w.plain_share, none);
-  write(a.entropy, rows.entropy, sums.entropy, w.plain_share, flat);
+  const bool is_sum = a.reduction != Reduction::kNone;
+  linear_head::write_moved(a.loss, loss, is_sum, w.share, groups);
+  linear_head::write_moved(a.z_part, z_part, is_sum, w.plain_share, groups);
+  linear_head::write_moved(a.entropy, entropy, is_sum, w.plain_share, groups);
+  if (a.accuracy) array(a.accuracy).setZero();
 }
 
 template <class P>
@@ -249,7 +235,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   loss_intermediate(a);
   const auto w = array(a.w);  // [V, H]
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(a, finite);
+  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
@@ -277,7 +263,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     moved.d_sums.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
                                        (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
   }
-  linear_head::write_gradients_intermediate(a, moved, finite);
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

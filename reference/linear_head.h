@@ -9,13 +9,36 @@
 
 namespace tigon::reference::linear_head {
 
-// z = x w^T + bias [T, V]
+// What every pass has of the layer, and where it writes gradients.
+template <class S>
+struct Layer {
+  View<const S, 2> x, w;
+  View<const S, 1> bias;
+};
+template <class S>
+struct Gradients {
+  View<S, 2> dx, dw, dw_fp32, dw_accum;
+  View<S, 1> dbias;
+};
 template <class Args>
-auto logits(const Args& a) {
-  using S = typename Args::Elem;
+Layer<typename Args::Elem> layer_of(const Args& a) {
+  return {a.x, a.w, a.bias};
+}
+template <class Args>
+Gradients<typename Args::Elem> gradients_of(const Args& a) {
+  return {a.dx, a.dw, a.dw_fp32, a.dw_accum, a.dbias};
+}
+
+// z = x w^T + bias [T, V]
+template <class S>
+Rows<S> logits(const Layer<S>& a) {
   Rows<S> z = times_transpose<S>(array(a.x), array(a.w));
   if (a.bias) z.rowwise() += Row<S>(array(a.bias));
   return z;
+}
+template <class Args>
+auto logits(const Args& a) {
+  return logits(layer_of(a));
 }
 
 // More rows are not ignored than the caller has promised: every result is NaN.
@@ -28,34 +51,38 @@ bool breaks_promise(const Args& a) {
 }
 
 // Calls f(tensor) for where dw goes.
-template <class Args, class F>
-void for_dw(const Args& a, const F& f) {
+template <class S, class F>
+void for_dw(const Gradients<S>& a, const F& f) {
   for (const auto& to : {a.dw, a.dw_fp32, a.dw_accum})
     if (to) f(to);
 }
 
 // dx, dw and dbias of dlogits d [T, V].
+template <class S>
+void write_gradients(const Layer<S>& a, const Gradients<S>& to, const Rows<S>& d) {
+  if (to.dx) array(to.dx) = times<S>(d, array(a.w));
+  if (to.dw_accum) array(to.dw_accum) += transpose_times<S>(d, array(a.x));
+  if (to.dw_fp32) array(to.dw_fp32) = transpose_times<S>(d, array(a.x));
+  if (to.dw) array(to.dw) = transpose_times<S>(d, array(a.x));
+  if (to.dbias) array(to.dbias) = Row<S>(d.colwise().sum());
+}
 template <class Args, class S>
 void write_gradients(const Args& a, const Rows<S>& d) {
-  if (a.dx) array(a.dx) = times<S>(d, array(a.w));
-  if (a.dw_accum) array(a.dw_accum) += transpose_times<S>(d, array(a.x));
-  if (a.dw_fp32) array(a.dw_fp32) = transpose_times<S>(d, array(a.x));
-  if (a.dw) array(a.dw) = transpose_times<S>(d, array(a.x));
-  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
+  write_gradients(layer_of(a), gradients_of(a), d);
 }
 
 // S of them, of dlogits' S.
-template <class Args, class S>
-void write_gradients_scale(const Args& a, const Rows<S>& d) {
-  if (a.dx) array(a.dx) = times<S>(d, array(a.w).abs());
-  const Rows<S> held = a.dw_accum ? Rows<S>(array(a.dw_accum).abs()) : Rows<S>();
-  for_dw(a, [&](const auto& to) { array(to) = transpose_times<S>(d, array(a.x).abs()); });
-  if (a.dw_accum) array(a.dw_accum) += held;
-  if (a.dbias) array(a.dbias) = Row<S>(d.colwise().sum());
+template <class S>
+void write_gradients_scale(const Layer<S>& a, const Gradients<S>& to, const Rows<S>& d) {
+  if (to.dx) array(to.dx) = times<S>(d, array(a.w).abs());
+  const Rows<S> held = to.dw_accum ? Rows<S>(array(to.dw_accum).abs()) : Rows<S>();
+  for_dw(to, [&](const auto& dw) { array(dw) = transpose_times<S>(d, array(a.x).abs()); });
+  if (to.dw_accum) array(to.dw_accum) += held;
+  if (to.dbias) array(to.dbias) = Row<S>(d.colwise().sum());
 }
 
-template <class Args, class S>
-void fill_gradients(const Args& a, const S& value) {
+template <class S>
+void fill_gradients(const Gradients<S>& a, const S& value) {
   for (const auto& out : {a.dx, a.dw, a.dw_fp32, a.dw_accum})
     if (out) array(out).setConstant(value);
   if (a.dbias) array(a.dbias).setConstant(value);
@@ -69,9 +96,8 @@ Rows<S> finite_part(const Rows<S>& z) {
 }
 
 // The roundings of a logit's sum, Z_j = sum |x_h w_jh| + |bias_j|.
-template <class Args>
-auto logits_scale(const Args& a) {
-  using S = typename Args::Elem;
+template <class S>
+Rows<S> logits_scale(const Layer<S>& a) {
   Rows<S> z = times_transpose<S>(array(a.x).abs(), array(a.w).abs());
   if (a.bias) z.rowwise() += Row<S>(array(a.bias).abs());
   return finite_part<S>(z);
@@ -86,11 +112,39 @@ S second_order(const Row<S>& lse_gradient, const Row<S>& sizes) {
 }
 // What the roundings of a stored logit are relative to. With a bias there may be one more, of the
 // product before it is added: cuBLASLt's on an H200.
-template <class Args, class S>
-Rows<S> rounded_sizes(const Args& a, const Rows<S>& finite) {
+template <class S>
+Rows<S> rounded_sizes(const Layer<S>& a, const Rows<S>& finite) {
   if (!a.bias) return finite;
   const Rows<S> product = finite_part<S>(finite.rowwise() - Row<S>(array(a.bias)));
   return (finite.square() + product.square()).sqrt();
+}
+
+// How roundings of stored logits move a result of rows: squares of 2-norms, 1-norms, and what adds
+// over rows beside them.
+template <class S>
+struct MovedResult {
+  Row<S> squares, one_norms, more;
+  explicit MovedResult(int64_t rows) { squares = one_norms = more = Row<S>::Zero(rows); }
+
+  // By these factors of the logits' deltas.
+  void put(int64_t t, const Row<S>& factors, const Dependence<S>& of) {
+    squares[t] = squared_norm<S>(factors, of);
+    one_norms[t] = factors.abs().sum();
+  }
+};
+// Its S2, or that of its sum over rows times `share`.
+template <class S>
+void write_moved(const View<S, 1>& out, const MovedResult<S>& moved, bool is_sum, const S& share,
+                 const RowGroups& groups) {
+  if (!out) return;
+  const Row<S>&squares = moved.squares, &one_norms = moved.one_norms;
+  if (!is_sum) {
+    array(out) = squares.sqrt() + moved.more;
+    return;
+  }
+  const Rows<S> one = Rows<S>::Ones(squares.size(), 1);
+  const S sum = over_rows<S>(squares.transpose(), one_norms.transpose(), one, groups)(0, 0);
+  out.data[0] = (sum + moved.more.sum()) * share;
 }
 
 // How roundings of stored values move dlogits and dx: squares of 2-norms and, of dlogits, 1-norms.
@@ -107,16 +161,33 @@ struct Moved {
 
 // S2 of the gradients. dw_ih moves by sum_t x_th (change of D_ti), whose rows are independent where
 // their logits `finite` are, and dbias_i likewise.
-template <class Args, class S>
-void write_gradients_intermediate(const Args& a, const Moved<S>& moved, const Rows<S>& finite) {
-  if (a.dx) array(a.dx) = moved.dx_squares.sqrt();
+template <class S>
+void write_gradients_intermediate(const Layer<S>& a, const Gradients<S>& to, const Moved<S>& moved,
+                                  const Rows<S>& finite) {
+  if (to.dx) array(to.dx) = moved.dx_squares.sqrt();
   const RowGroups groups = row_groups(finite);
   const Rows<S> x = array(a.x), one = Rows<S>::Ones(finite.rows(), 1);
-  for_dw(a, [&](const auto& to) {
-    array(to) = over_rows<S>(moved.d_squares, moved.d_sums, x, groups);
+  for_dw(to, [&](const auto& dw) {
+    array(dw) = over_rows<S>(moved.d_squares, moved.d_sums, x, groups);
   });
-  if (a.dbias)
-    array(a.dbias) = over_rows<S>(moved.d_squares, moved.d_sums, one, groups).transpose();
+  if (to.dbias)
+    array(to.dbias) = over_rows<S>(moved.d_squares, moved.d_sums, one, groups).transpose();
 }
+
+// Compiled once, in linear_head.cpp.
+extern template Rows<double> logits(const Layer<double>&);
+extern template Rows<double> logits_scale(const Layer<double>&);
+extern template Rows<double> finite_part(const Rows<double>&);
+extern template double second_order(const Row<double>&, const Row<double>&);
+extern template Rows<double> rounded_sizes(const Layer<double>&, const Rows<double>&);
+extern template void write_moved(const View<double, 1>&, const MovedResult<double>&, bool,
+                                 const double&, const RowGroups&);
+extern template void write_gradients(const Layer<double>&, const Gradients<double>&,
+                                     const Rows<double>&);
+extern template void write_gradients_scale(const Layer<double>&, const Gradients<double>&,
+                                           const Rows<double>&);
+extern template void fill_gradients(const Gradients<double>&, const double&);
+extern template void write_gradients_intermediate(const Layer<double>&, const Gradients<double>&,
+                                                  const Moved<double>&, const Rows<double>&);
 
 }  // namespace tigon::reference::linear_head

@@ -17,6 +17,8 @@ namespace tigon::reference::linear_log_prob {
 
 using linear_head::breaks_promise;
 using linear_head::finite_part;
+using linear_head::gradients_of;
+using linear_head::layer_of;
 using linear_head::logits;
 using linear_head::logits_scale;
 using linear_head::rounded_sizes;
@@ -74,7 +76,8 @@ template <class P>
 void backward(const Backward<P>& a) {
   using S = typename P::Elem;
   if (breaks_promise(a))
-    return linear_head::fill_gradients(a, S(std::numeric_limits<double>::quiet_NaN()));
+    return linear_head::fill_gradients(gradients_of(a),
+                                       S(std::numeric_limits<double>::quiet_NaN()));
   linear_head::write_gradients(a, logits_gradient(a));
 }
 
@@ -120,7 +123,7 @@ template <class P>
 void forward_scale(const Forward<P>& a) {
   using S = typename P::Elem;
   Rows<S> z = logits(a);
-  const Rows<S> z_scale = logits_scale(a);
+  const Rows<S> z_scale = logits_scale(layer_of(a));
   log_prob::forward_scale(on_logits(a, z));
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
@@ -137,13 +140,13 @@ void forward_scale(const Forward<P>& a) {
 template <class P>
 void backward_scale(const Backward<P>& a) {
   using S = typename P::Elem;
-  const Rows<S> z = logits(a), z_scale = logits_scale(a);
+  const Rows<S> z = logits(a), z_scale = logits_scale(layer_of(a));
   Rows<S> d = z;  // S of dlogits
   log_prob::backward_scale(on_logits(a, d));
   for (int64_t t = 0; t < z.rows(); ++t)
     if (a.target.data[t] != a.ignore_index)
       d.row(t) += gradient_slope<P, S>(a, t, z.row(t)) * z_scale.row(t);
-  linear_head::write_gradients_scale(a, d);
+  linear_head::write_gradients_scale(layer_of(a), gradients_of(a), d);
 }
 
 // ---- S2 -----------------------------------------------------------------------------------------
@@ -168,7 +171,7 @@ template <class P>
 void forward_intermediate(const Forward<P>& a) {
   using std::sqrt;
   using S = typename P::Elem;
-  const Rows<S> z = logits(a), finite = finite_part(z), sizes = rounded_sizes(a, finite);
+  const Rows<S> z = logits(a), finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   for (const auto& out : {a.logp, a.lse, a.entropy})
     if (out) array(out).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -190,7 +193,7 @@ template <class P>
 void backward_intermediate(const Backward<P>& a) {
   using S = typename P::Elem;
   const auto w = array(a.w);  // [V, H]
-  const Rows<S> z = logits(a), finite = finite_part(z), sizes = rounded_sizes(a, finite);
+  const Rows<S> z = logits(a), finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
   const Rows<S> d = logits_gradient(a);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
   for (int64_t t = 0; t < z.rows(); ++t) {
@@ -210,7 +213,7 @@ void backward_intermediate(const Backward<P>& a) {
     };
     moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored)) + to_dx(by_logit, depend);
   }
-  linear_head::write_gradients_intermediate(a, moved, finite);
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
 }
 
 }  // namespace tigon::reference::linear_log_prob

@@ -149,4 +149,13 @@ void backward_scale(const Backward<P>& a) {
       [&](int64_t t) { array(a.dlogits).row(t).setZero(); });
 }
 
+// Compiled once, in log_prob.cpp.
+extern template Row<double> times_log_p(const Row<double>&, const Row<double>&, const Row<double>&);
+extern template Row<double> log_p_of(const Row<double>&, const double&);
+extern template Row<double> probability_scale(const Row<double>&, const double&);
+extern template void forward(const Forward<F64>&);
+extern template void backward(const Backward<F64>&);
+extern template void forward_scale(const Forward<F64>&);
+extern template void backward_scale(const Backward<F64>&);
+
 }  // namespace tigon::reference::log_prob

@@ -23,4 +23,9 @@ Rows<S> transpose_times(const Rows<S>& a, const Rows<S>& b) {
   return (a.matrix().transpose() * b.matrix()).array();
 }
 
+// Compiled once, in linear_head.cpp.
+extern template Rows<double> times_transpose(const Rows<double>&, const Rows<double>&);
+extern template Rows<double> times(const Rows<double>&, const Rows<double>&);
+extern template Rows<double> transpose_times(const Rows<double>&, const Rows<double>&);
+
 }  // namespace tigon::reference

@@ -105,4 +105,13 @@ Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& one_norms, const Rows<S
   return all.sqrt();
 }
 
+// Compiled once, in linear_head.cpp.
+extern template bool rounded_alike(const Row<double>&);
+extern template double equals_of_one(const Row<double>&);
+extern template Row<double> squared_norms(const Rows<double>&, const Dependence<double>&);
+extern template double squared_norm(const Row<double>&, const Dependence<double>&);
+extern template RowGroups row_groups(const Rows<double>&);
+extern template Rows<double> over_rows(const Rows<double>&, const Rows<double>&,
+                                       const Rows<double>&, const RowGroups&);
+
 }  // namespace tigon::reference

@@ -4,6 +4,7 @@
 
 #include "harness/ops/implementations.h"
 #include "harness/ops/loss_plan.h"
+#include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
 

@@ -1,53 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the contracts of losses behind a linear layer share.
 #pragma once
+#include <string>
 #include <vector>
 
-#include "harness/ops/input_sets.h"
+#include "harness/ops/loss_plan.h"
 #include "harness/spec/op_spec.h"
 #include "reference/linear_head.h"
 
 namespace tigon {
 
+// ---- inputs -------------------------------------------------------------------------------------
+
 // Adds sets of w, and of x, that make special logits. The front set is the normal one.
-inline void add_linear_logits(std::vector<InputSet>* sets) {
-  const InputSet normal = sets->front();
-  const auto add = [&](const char* name, const std::vector<InputPlan>& plans) {
-    sets->push_back(replaced(normal, name, plans));
-  };
-  add("confident", {{"w", "normal"}});
-  add("shifted", {{"x", "first_column", {{"value", 4}}},
-                  {"w", "first_column", {{"value", 10}, {"scale", 0.25}}}});
-  add("far_below", {{"x", "first_column", {{"value", 4}}},
-                    {"w", "first_column", {{"value", -30}, {"scale", 0.25}}}});
-  // All logits of a row within a step of bf16: they are rounded alike.
-  add("narrow", {{"x", "first_column", {{"value", 3}, {"scale", 0.1}}},
-                 {"w", "first_column", {{"value", 10.0625}, {"scale", 0.1}}}});
-  add("last_block",
-      {{"x", "first_column", {{"value", 4}}}, {"w", "last_row", {{"value", 8}, {"scale", 0.25}}}});
-  // The target of row 0 is the last class and has nearly all the probability.
-  add("certain",
-      {{"x", "first_column", {{"value", 4}}}, {"w", "last_row", {{"value", 3}, {"scale", 0.25}}}});
-}
+void add_linear_logits(std::vector<InputSet>* sets);
 
-// U of dx = dlogits w, dw = dlogits^T x and dbias, for dlogits stored in f16, per column of what
-// multiplies them: the 2-norm, or a quarter of the 1-norm, which makes the budget's 2 eta U the
-// bound of half an eta each. With few columns the bits that are lost follow w: all dlogits of a row
-// are nearly equal. The logits' own lost bits are below the roundings of their sum.
-template <class Rows>
-auto column_norms(const Rows& a) {
-  return a.square().colwise().sum().sqrt().max(a.abs().colwise().sum() / 4).eval();
-}
+// Terms of one sign in most sums of dw: what rounds to one side adds up.
+InputSet linear_offset(const InputSet& normal, const char* upstream);
+InputSet linear_zero_weight(const InputSet& normal);
 
+// Adds sets of special rows of x and of the upstream gradients.
+void add_linear_rows(std::vector<InputSet>* sets, const std::vector<std::string>& upstream);
+
+// ---- options ------------------------------------------------------------------------------------
+
+// Chunks of eight columns; of more, the last one, at the first columns, not full; of a few rows.
+const OptionSet kByColumns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
+const OptionSet kByWideColumns = {{"split", "vocabulary"}, {"logits_bytes", "3200"}};
+const OptionSet kInChunks = {{"logits_bytes", "2600"}};
+const OptionSet kWithBias = {{"bias", "given"}, {"dbias", "given"}};
+// A bound above the valid rows of most shapes.
+const OptionSet kValidRows = {{"max_valid_rows", "1000"}, {"logits_bytes", "2600"}};
+
+// ---- properties ---------------------------------------------------------------------------------
+
+// Rows alone with the options `rows`, and left out where they are ignored; `everything`: all that
+// may be given of the pass. Where a row lies in a product, and of how many rows it is, may change
+// the order of its sums.
+std::vector<Property> linear_row_properties(std::vector<OptionSet> rows,
+                                            const OptionSet& everything,
+                                            std::vector<std::string> sums_of_rows);
+
+// Other chunks, by rows and by the vocabulary, give results near each other.
+Property chunk_size();
+Property columns();
+
+// ---- the op and its passes ----------------------------------------------------------------------
+
+// A result of a row, and one that is summed over rows.
+OutputBudget of_row();
+OutputBudget of_all_rows();
+
+// Axes, sizes, dtypes.
+OpSpec linear_op(const char* name, const char* summary);
+
+// Work of a pass that has the logits alone, and of one with gradients, whose budgets are of dx, dw,
+// dw_fp32, dw_accum and dbias.
+Pass linear_logits_pass();
+Pass linear_gradient_pass();
+
+// U of dx = dlogits w, dw = dlogits^T x and dbias, for dlogits stored in f16.
+void gradients_underflow(const reference::linear_head::Layer<double>& layer,
+                         const reference::linear_head::Gradients<double>& gradients);
 template <class Args>
-void gradients_underflow(const Args& a) {
-  const auto x = reference::array(a.x), w = reference::array(a.w);
-  if (a.dx) reference::array(a.dx).rowwise() = column_norms(w);
-  reference::linear_head::for_dw(
-      a, [&](const auto& to) { reference::array(to).rowwise() = column_norms(x); });
-  if (a.dbias)
-    reference::array(a.dbias).setConstant(
-        column_norms(reference::Rows<double>::Ones(x.rows(), 1).eval())[0]);
+void linear_underflow(const Args& a) {
+  gradients_underflow(reference::linear_head::layer_of(a), reference::linear_head::gradients_of(a));
 }
 
 }  // namespace tigon

@@ -3,10 +3,9 @@
 #include "reference/log_prob.h"
 
 #include "harness/ops/implementations.h"
-#include "harness/ops/input_sets.h"
+#include "harness/ops/loss_plan.h"
 #include "harness/ops/row_sums.h"
 #include "harness/spec/bind.h"
-#include "harness/spec/experiment.h"
 #include "harness/spec/properties.h"
 
 namespace tigon::log_prob {
@@ -15,17 +14,7 @@ namespace {
 
 std::vector<InputSet> all_inputs() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const auto with_targets = [](const char* name, std::map<std::string, double> parameters) {
-    return InputSet{name,
-                    {{"logits", "normal", {{"scale", 2}}},
-                     {"target", "targets", std::move(parameters), V},
-                     {"dlogp", "normal", {{"mean", 1.5}, {"scale", 0.5}}},
-                     {"dentropy", "normal", {{"mean", -0.8}, {"scale", 0.25}}}}};
-  };
-  std::vector<InputSet> sets = {with_targets("normal", {}),
-                                with_targets("some_ignored", {{"ignored", 0.25}}),
-                                with_targets("all_ignored", {{"ignored", 1}}),
-                                with_targets("invalid_targets", {{"invalid", 0.3}})};
+  std::vector<InputSet> sets = log_prob_input_sets(V, {{"logits", "normal", {{"scale", 2}}}});
   const InputSet normal = sets.front();
   const auto logits = [&](const char* name, const char* distribution,
                           std::map<std::string, double> parameters = {}) {
@@ -46,12 +35,6 @@ std::vector<InputSet> all_inputs() {
   add_nonfinite(&sets, {"logits"}, 1e35);  // divided by a temperature of 0.01
   add_upstream(&sets, {"dlogp", "dentropy"});
   return sets;
-}
-
-// The entropy with its gradient, beside other options.
-OptionSet with_entropy(OptionSet options = {}) {
-  options["entropy"] = options["dentropy"] = "given";
-  return options;
 }
 
 std::vector<OptionSet> all_options() {
@@ -81,32 +64,23 @@ std::vector<Property> row_properties(const std::vector<OptionSet>& options) {
           same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}})};
 }
 
-std::vector<Property> joined(std::vector<Property> all, const std::vector<Property>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
 // Near the oracle where an option meets an input set that it could break on: masked logits and NaN
 // in the entropy, logits far apart at an extreme temperature.
 std::vector<Property> judged_together(const OptionSet& entropy) {
-  const auto check = [](Experiment& e) { e.judge(e.base(), e.base_outputs()); };
   std::vector<OptionSet> options = {entropy, entropy, entropy};
   options[1]["temperature"] = "0.01";
   options[2]["temperature"] = "100";
   std::vector<Property> all;
-  for (const char* inputs : {"masked", "one_nan", "invalid_targets", "certain", "easy_and_hard"}) {
-    all.push_back(on_inputs(
-        inputs,
-        with_options(options, {std::string("entropy_of_") + inputs,
-                               "near the oracle with the entropy, at three temperatures", check})));
-    all.back().one_shape = true;
-  }
+  for (const char* inputs : {"masked", "one_nan", "invalid_targets", "certain", "easy_and_hard"})
+    all.push_back(judged(std::string("entropy_of_") + inputs,
+                         "near the oracle with the entropy, at three temperatures", inputs,
+                         options));
   return all;
 }
 
 std::vector<Property> forward_properties() {
   const std::vector<OptionSet> options = forward_options();
-  std::vector<Property> all = joined(row_properties(options), judged_together(options.back()));
+  std::vector<Property> all = joined({row_properties(options), judged_together(options.back())});
   all.push_back(
       with_options(options, scaling("temperature", {{"logits", 1}}, {}, {{"temperature", 1}})));
   all.push_back(with_options(
@@ -116,7 +90,7 @@ std::vector<Property> forward_properties() {
 
 std::vector<Property> backward_properties() {
   const std::vector<OptionSet> options = backward_options();
-  std::vector<Property> all = joined(row_properties(options), judged_together(options.back()));
+  std::vector<Property> all = joined({row_properties(options), judged_together(options.back())});
   all.push_back(with_options(
       options, scaling("temperature", {{"logits", 1}}, {{"dlogits", -1}}, {{"temperature", 1}})));
   all.push_back(with_options(options, shift_invariance({"logits", "lse"}, {.same = {"dlogits"}})));
@@ -128,9 +102,6 @@ std::vector<Property> backward_properties() {
       same_results("neutral_dentropy", {}, {.options = with_entropy(), .fill = {{"dentropy", 0}}}));
   return all;
 }
-
-// The chain rounds x / temperature, and with the entropy p, log p and their product, all in fp32.
-constexpr double kChainRoundings = 4;
 
 }  // namespace
 
@@ -169,7 +140,7 @@ OpSpec contract() {
                   {.oracle = oracle<Forward>([](auto& a) { reference::log_prob::forward(a); }),
                    .scale = oracle<Forward>([](auto& a) { reference::log_prob::forward_scale(a); }),
                    .implementations = {fused<Forward>(),
-                                       rounding(kChainRoundings, naive_chain<Forward>())},
+                                       rounding(kLogProbChainRoundings, naive_chain<Forward>())},
                    .budget = {{"logp", row}, {"lse", row}, {"entropy", row}},
                    .flops = 4 * Expr(T) * V,
                    .properties = forward_properties()}),
@@ -179,7 +150,7 @@ OpSpec contract() {
                    .scale =
                        oracle<Backward>([](auto& a) { reference::log_prob::backward_scale(a); }),
                    .implementations = {fused<Backward>(),
-                                       rounding(kChainRoundings, naive_chain<Backward>())},
+                                       rounding(kLogProbChainRoundings, naive_chain<Backward>())},
                    .budget = {{"dlogits", {.elementary = 24}}},
                    .flops = 5 * Expr(T) * V,
                    .inputs_from = "forward",

@@ -1,130 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the contracts of cross_entropy and linear_cross_entropy share.
+// What the contracts of losses share.
 #pragma once
-#include <fmt/format.h>
-
+#include <string>
 #include <vector>
 
 #include "harness/ops/input_sets.h"
-#include "harness/ops/row_sums.h"
-#include "harness/spec/bind.h"
-#include "harness/spec/experiment.h"
 #include "harness/spec/op_spec.h"
-#include "harness/spec/properties.h"
-#include "reference/naive/eager.h"
 
 namespace tigon {
 
+// ---- all losses over a vocabulary ---------------------------------------------------------------
+
+// Sets that differ in the targets, on top of the plans of the default set: normal, some_ignored,
+// all_ignored, invalid_targets.
+std::vector<InputSet> target_input_sets(const Axis& classes,
+                                        const std::vector<InputPlan>& defaults);
+
+Property of_one_shape(Property property);
+
+// Near the oracle where options meet an input set that they could break on; a middle shape.
+Property judged(std::string name, std::string statement, const char* inputs,
+                std::vector<OptionSet> options);
+
+std::vector<Property> joined(std::vector<std::vector<Property>> parts);
+
+// ---- log_prob and what has its results ----------------------------------------------------------
+
+// target_input_sets() with upstream gradients of logp and entropy.
+std::vector<InputSet> log_prob_input_sets(const Axis& classes, std::vector<InputPlan> defaults);
+
+// The entropy with its gradient, beside other options.
+OptionSet with_entropy(OptionSet options = {});
+
+// Values that the unfused chain rounds: x / temperature, and with the entropy p, log p and their
+// product, all in fp32.
+inline constexpr double kLogProbChainRoundings = 4;
+
+// ---- cross_entropy and linear_cross_entropy -----------------------------------------------------
+
 // The options, and everything that is returned beside the loss.
-inline OptionSet with_results(OptionSet options) {
-  for (const char* result : {"z_part", "accuracy", "entropy"}) options[result] = "given";
-  return options;
-}
+OptionSet with_results(OptionSet options);
 
 // Every option of LossOptions alone at a value that shows, several at once, and no upstream
 // gradient.
-inline std::vector<OptionSet> loss_option_sets() {
-  return {{},
-          {{"label_smoothing", "0.1"}},
-          {{"z_loss", "0.01"}},
-          {{"softcap", "5"}},
-          {{"ignore_index", "0"}},  // a class that occurs
-          {{"reduction", "sum"}},
-          {{"reduction", "none"}},
-          {{"dloss", "absent"}},
-          {{"reduction", "none"}, {"dloss", "absent"}},
-          {{"label_smoothing", "0.2"},
-           {"z_loss", "0.001"},
-           {"softcap", "30"},
-           {"ignore_index", "0"},
-           {"normaliser", "given"}},
-          with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
-          with_results({{"class_weight", "given"},
-                        {"label_smoothing", "0.1"},
-                        {"z_loss", "0.01"},
-                        {"softcap", "10"},
-                        {"reduction", "none"},
-                        {"ignore_index", "0"}})};
-}
+std::vector<OptionSet> loss_option_sets();
 
 // Those that take another form of the kernels (kernels/loss/forms.h).
-inline std::vector<OptionSet> loss_forms() {
-  return {{{"softcap", "5"}}, with_results({{"class_weight", "given"}, {"z_loss", "0.01"}})};
-}
+std::vector<OptionSet> loss_forms();
 
-// Sets that differ in the targets, on top of the plans of the default set. The upstream gradient is
-// never one: a kernel that forgets it must show.
-inline std::vector<InputSet> loss_input_sets(const Axis& classes, std::vector<InputPlan> defaults) {
-  defaults.push_back({"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
-  defaults.push_back({"class_weight", "normal", {{"mean", 1.5}, {"scale", 0.2}}});
-  defaults.push_back({"normaliser", "normal", {{"mean", 7}, {"scale", 0.5}}});
-  const auto with_targets = [&](const char* name, std::map<std::string, double> parameters) {
-    InputSet set{name, defaults};
-    set.plans.push_back({"target", "targets", std::move(parameters), classes});
-    return set;
-  };
-  return {with_targets("normal", {}), with_targets("some_ignored", {{"ignored", 0.25}}),
-          with_targets("all_ignored", {{"ignored", 1}}),
-          with_targets("invalid_targets", {{"invalid", 0.3}})};
-}
+// target_input_sets() with the other inputs. The upstream gradient is never one: a kernel that
+// forgets it must show.
+std::vector<InputSet> loss_input_sets(const Axis& classes, std::vector<InputPlan> defaults);
 
-// The unfused chain with what it declares: with a softcap the logits are rounded three times before
-// the exponential, which is then off by them times the logit, and the library's tanh adds its own.
-inline Implementation naive_loss(Implementation chain) {
-  const auto with_softcap = [](double then, double otherwise) {
-    return Expr(fmt::format("(softcap>0 ? {:g} : {:g})", then, otherwise),
-                [=](const Binding& b) { return b.at("softcap") > 0 ? then : otherwise; });
-  };
-  return rounding(with_softcap(40, 4), std::move(chain), with_softcap(naive::tanh_error(), 0));
-}
+// The unfused chain with what it declares.
+Implementation naive_loss(Implementation chain);
 
 // Rows whose sum a mean divides by, and classes whose sum smoothing takes, with class weights.
-inline Expr weight_terms(Axis rows, Axis classes) {
-  return {"(class_weight ? T+V : 0)", [=](const Binding& b) {
-            return b.at("class_weight") != 0 ? b.at(rows.symbol) + b.at(classes.symbol) : 0.0;
-          }};
-}
+Expr weight_terms(Axis rows, Axis classes);
 
-inline Property of_one_shape(Property property) {
-  property.one_shape = true;
-  return property;
-}
+// Promises of every pass, and of those that compute a gradient.
+std::vector<Property> loss_properties();
+std::vector<Property> loss_gradient_properties();
 
-// Promises of every pass of a loss, and of those that compute a gradient.
-inline std::vector<Property> loss_properties() {
-  const std::vector<std::string> none = {};  // another way to the same numbers
-  return {permutation("V", "target"),
-          dtype_twin(),
-          of_one_shape(same_results(
-              "neutral_class_weight", {},
-              {.options = {{"class_weight", "given"}}, .fill = {{"class_weight", 1}}}, none)),
-          of_one_shape(
-              same_results("normaliser_of_one", {.options = {{"reduction", "sum"}}},
-                           {.options = {{"normaliser", "given"}}, .fill = {{"normaliser", 1}}})),
-          same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}}),
-          same_results("neutral_softcap", {}, {.options = {{"softcap", "1000000"}}}, none),
-          same_results("neutral_smoothing", {}, {.options = {{"label_smoothing", "1e-30"}}}, none),
-          same_results("neutral_z_loss", {}, {.options = {{"z_loss", "1e-30"}}}, none)};
-}
 // What accuracy means by the largest logit.
-inline Property first_of_equals() {
-  const auto check = [](Experiment& e) { e.judge(e.base(), e.base_outputs()); };
-  return of_one_shape(on_inputs(
-      "equal_rows", with_options({{{"accuracy", "given"}, {"reduction", "none"}}},
-                                 {"first_of_equals", "of equal logits the first counts", check})));
-}
-inline std::vector<Property> loss_gradient_properties() {
-  return {
-      same_results("neutral_dloss", {.options = {{"dloss", "absent"}}}, {.fill = {{"dloss", 1}}}),
-      same_results("neutral_reduction", {.options = {{"reduction", "sum"}}, .fill = {{"dloss", 1}}},
-                   {.options = {{"reduction", "none"}}, .fill = {{"dloss", 1}}})};
-}
-
-inline std::vector<Property> joined(std::vector<std::vector<Property>> parts) {
-  std::vector<Property> all;
-  for (auto& part : parts)
-    for (Property& p : part) all.push_back(std::move(p));
-  return all;
-}
+Property first_of_equals();
 
 }  // namespace tigon

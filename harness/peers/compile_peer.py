@@ -27,6 +27,7 @@ log_prob = compiled(torch_peer.log_prob)
 cross_entropy = compiled(torch_peer.cross_entropy)
 linear_cross_entropy = compiled(torch_peer.linear_cross_entropy)
 linear_log_prob = compiled(torch_peer.linear_log_prob)
+linear_policy = compiled(torch_peer.linear_policy)
 rms_norm_saved = torch_peer.rms_norm_saved
 add_rms_norm_saved = torch_peer.add_rms_norm_saved
 layer_norm_saved = torch_peer.layer_norm_saved

@@ -88,6 +88,14 @@ def linear_log_prob(x, w, target, ignore_index, temperature):
     return log_prob(x @ w.t(), target, ignore_index, temperature)
 
 
+def linear_policy(x, w, target, advantage, old_logp, ignore_index, temperature, clip_low, clip_high):
+    """The clipped loss of TRL's GRPOTrainer, as BNPO averages it."""
+    ratio = torch.exp(linear_log_prob(x, w, target, ignore_index, temperature) - old_logp)
+    kept, counted = torch.clamp(ratio, 1 - clip_low, 1 + clip_high), target != int(ignore_index)
+    losses = -torch.min(ratio * advantage, kept * advantage) * counted
+    return (losses.sum() / counted.sum().clamp(min=1)).reshape(1)
+
+
 rope.roundings = 3
 swiglu.roundings = 1
 geglu.roundings = 1

@@ -222,10 +222,82 @@ def linear_log_prob():
         )
 
 
+def policy_objectives():
+    """Options of linear_policy, and the loss of each token as TRL's GRPOTrainer writes it."""
+
+    def clip(ratio, advantage, logp, delta=None):
+        kept = torch.clamp(ratio, 1 - as_fp32(0.2), 1 + as_fp32(0.4))
+        if delta is not None:
+            ratio = torch.clamp(ratio, max=delta)
+        return -torch.min(ratio * advantage, kept * advantage)
+
+    def cispo(ratio, advantage, logp):
+        return -torch.clamp(ratio, max=1.5).detach() * advantage * logp
+
+    def sapo(ratio, advantage, logp):
+        t = torch.where(advantage > 0, 1.0, as_fp32(1.05))
+        return -torch.sigmoid(t * (ratio - 1)) * 4 / t * advantage
+
+    bounds = {"clip_low": as_fp32(0.2), "clip_high": as_fp32(0.4)}
+    return [
+        ({"objective": 0, **bounds}, clip),
+        ({"objective": 0, **bounds, "delta": 2.0}, lambda *args: clip(*args, delta=2.0)),
+        ({"objective": 1, "clip_high": 1.5}, cispo),
+        ({"objective": 2}, sapo),
+    ]
+
+
+def normalised(losses, mask, name):
+    """The loss of sequences [B, L] and the options and inputs that give it of tokens in a row."""
+    sequences, longest = mask.shape
+    if name == "grpo":
+        lengths = mask.sum(-1, keepdim=True).clamp(min=1.0)
+        weight = (1 / (sequences * lengths)).expand(sequences, longest)
+        return ((losses * mask).sum(-1) / lengths[:, 0]).mean(), {"reduction": 1}, {"weight": weight}
+    if name == "bnpo":
+        return (losses * mask).sum() / mask.sum().clamp(min=1.0), {"reduction": 0}, {}
+    items = {"dapo": 9.0, "dr_grpo": float(sequences * (longest + 2))}[name]
+    return (losses * mask).sum() / items, {"reduction": 0}, {"normaliser": torch.tensor([items])}
+
+
+def linear_policy():
+    objectives, names = policy_objectives(), ("grpo", "bnpo", "dapo", "dr_grpo")
+    for number, ((options, objective), name) in enumerate(itertools.product(objectives, names)):
+        random = Inputs(700 + number)
+        sequences, longest, hidden, vocabulary = 2, 4, 3, 7
+        tokens, beta, temperature = sequences * longest, as_fp32(0.05), 0.5
+        x = random.normal(tokens, hidden, grad=True)
+        w = random.normal(vocabulary, hidden, grad=True)
+        bias = random.normal(vocabulary, grad=True)
+        target = random.targets(tokens, vocabulary)
+        advantage, dloss = random.normal(tokens), random.normal(1) + 0.25
+        per_class = F.log_softmax(F.linear(x, w, bias) / temperature, dim=-1)
+        logp = per_class.gather(-1, target[:, None])[:, 0]
+        old, ref, sampling = (torch.round((logp.detach() + random.normal(tokens, scale=0.5)) * 1024) / 1024 for _ in range(3))
+        losses = objective(torch.exp(logp - old), advantage, logp)
+        losses = losses * torch.clamp(torch.exp(old - sampling), max=1.25)
+        kl = torch.exp(ref - logp) - (ref - logp) - 1
+        mask = (target != IGNORED).double()
+        loss, reduction, more = normalised((losses + beta * kl).view(sequences, -1), mask.view(sequences, -1), name)
+        loss.backward(dloss[0])
+        entropy = torch.distributions.Categorical(logits=per_class).entropy()
+        count = {"grpo": 1.0, "bnpo": mask.sum()}.get(name, 0) or more["normaliser"][0]
+        further = {"temperature": temperature, "ignore_index": IGNORED, "kl_weight": beta, "importance_cap": 1.25}
+        asked = {"bias": 1, "dbias": 1, "kl": 1, "entropy": 1, "logp": 1}
+        yield case(
+            {"T": tokens, "H": hidden, "V": vocabulary},
+            {**options, **reduction, **further, **asked},
+            {"x": x, "w": w, "bias": bias, "target": target, "advantage": advantage, "old_logp": old, "ref_logp": ref,
+             "sampling_logp": sampling, "dloss": dloss, **more},
+            {"loss": loss, "kl": (kl * mask).sum() / count, "entropy": (entropy * mask).sum() / count, "logp": logp * mask,
+             "dx": x.grad, "dw": w.grad, "dbias": bias.grad},
+        )
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     folder.mkdir(parents=True, exist_ok=True)
-    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob, linear_log_prob):
+    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob, linear_log_prob, linear_policy):
         cases = ",\n".join(json.dumps(c, allow_nan=False) for c in op())
         version = torch.__version__.split("+")[0]
         text = f'{{"op": "{op.__name__}", "torch": "{version}", "cases": [\n{cases}\n]}}\n'

@@ -11,6 +11,7 @@
 #include "reference/naive/layer_norm.h"
 #include "reference/naive/linear_cross_entropy.h"
 #include "reference/naive/linear_log_prob.h"
+#include "reference/naive/linear_policy.h"
 #include "reference/naive/log_prob.h"
 #include "reference/naive/rms_norm.h"
 #include "reference/naive/rope.h"
@@ -50,6 +51,8 @@ void add_dtype(std::vector<tigon_op>* ops) {
                         ops);
   add_passes<Launchers>("naive", static_cast<linear_log_prob::Passes<P>*>(nullptr),
                         linear_log_prob::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<linear_policy::Passes<P>*>(nullptr),
+                        linear_policy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<cross_entropy::Passes<P>*>(nullptr),
                         cross_entropy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_cross_entropy::Passes<P>*>(nullptr),

@@ -7,6 +7,7 @@
 #include "reference/cross_entropy.h"
 #include "reference/linear_cross_entropy.h"
 #include "reference/linear_log_prob.h"
+#include "reference/linear_policy.h"
 #include "reference/log_prob.h"
 #include "reference/rms_norm.h"
 #include "reference/rope.h"
@@ -91,6 +92,14 @@ TEST(Golden, LinearLogProb) {
       if (c.outputs.count(saved)) c.inputs[saved] = c.outputs[saved];
     run_and_expect<linear_log_prob::Backward<F64>>(c, "linear_log_prob",
                                                    linear_log_prob::backward<F64>);
+  }
+}
+
+TEST(Golden, LinearPolicy) {
+  for (const Case& c : read_cases("linear_policy", 16)) {
+    run_and_expect<linear_policy::Forward<F64>>(c, "linear_policy", linear_policy::forward<F64>);
+    run_and_expect<linear_policy::ForwardBackward<F64>>(c, "linear_policy",
+                                                        linear_policy::forward_backward<F64>);
   }
 }
 

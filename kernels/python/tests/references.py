@@ -46,6 +46,18 @@ def _log_prob(logits: Any, target: Any, temperature: float) -> tuple[Any, Any]:
     return logp.gather(-1, (target * counted)[..., None])[..., 0] * counted, -(logp.exp() * logp).sum(-1) * counted
 
 
+def _advantage() -> Any:
+    return torch.linspace(-1, 2, 2 * 5).reshape(2, 5)
+
+
+def _policy(x: Any, w: Any) -> Any:
+    """A clipped loss of tokens that the policy itself drew: the ratio is 1, and moves."""
+    target = _target(31)
+    logp = _log_prob(x @ w.T, target, 1.0)[0]
+    loss = -(logp - logp.detach()).exp() * _advantage() * (target != IGNORED)
+    return loss.sum().reshape(1) / (target != IGNORED).sum()
+
+
 def _losses(**options: Any) -> dict[str, Problem]:
     target, rows, head = _target(31), (2, 5, 16), (31, 16)
     name = " ".join(str(v) for v in options.values())
@@ -88,5 +100,6 @@ PROBLEMS: dict[str, Problem] = {
                                lambda x, w: _log_prob(x @ w.T, _target(31), 1.0)[0], (ROWS, (31, 16))),
     "linear_log_prob entropy": Problem(lambda x, w, b: tigon.ops.linear_log_prob(x, w, _target(31), bias=b, temperature=4.0, entropy=True),
                                        lambda x, w, b: _log_prob(x @ w.T + b, _target(31), 4.0), (ROWS, (31, 16), (31,))),
+    "linear_policy": Problem(lambda x, w: tigon.ops.linear_policy(x, w, _target(31), _advantage()), _policy, (ROWS, (31, 16))),
     **_losses(), **_losses(reduction="sum"), **_losses(reduction="none"), **_losses(label_smoothing=0.1),
 }

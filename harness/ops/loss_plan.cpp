@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/ops/loss_plan.h"
+
+#include <fmt/format.h>
+
+#include "harness/ops/row_sums.h"
+#include "harness/spec/bind.h"
+#include "harness/spec/experiment.h"
+#include "harness/spec/properties.h"
+#include "reference/naive/eager.h"
+
+namespace tigon {
+
+OptionSet with_results(OptionSet options) {
+  for (const char* result : {"z_part", "accuracy", "entropy"}) options[result] = "given";
+  return options;
+}
+
+std::vector<OptionSet> loss_option_sets() {
+  return {{},
+          {{"label_smoothing", "0.1"}},
+          {{"z_loss", "0.01"}},
+          {{"softcap", "5"}},
+          {{"ignore_index", "0"}},  // a class that occurs
+          {{"reduction", "sum"}},
+          {{"reduction", "none"}},
+          {{"dloss", "absent"}},
+          {{"reduction", "none"}, {"dloss", "absent"}},
+          {{"label_smoothing", "0.2"},
+           {"z_loss", "0.001"},
+           {"softcap", "30"},
+           {"ignore_index", "0"},
+           {"normaliser", "given"}},
+          with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
+          with_results({{"class_weight", "given"},
+                        {"label_smoothing", "0.1"},
+                        {"z_loss", "0.01"},
+                        {"softcap", "10"},
+                        {"reduction", "none"},
+                        {"ignore_index", "0"}})};
+}
+
+std::vector<OptionSet> loss_forms() {
+  return {{{"softcap", "5"}}, with_results({{"class_weight", "given"}, {"z_loss", "0.01"}})};
+}
+
+std::vector<InputSet> target_input_sets(const Axis& classes,
+                                        const std::vector<InputPlan>& defaults) {
+  const auto with_targets = [&](const char* name, std::map<std::string, double> parameters) {
+    InputSet set{name, defaults};
+    set.plans.push_back({"target", "targets", std::move(parameters), classes});
+    return set;
+  };
+  return {with_targets("normal", {}), with_targets("some_ignored", {{"ignored", 0.25}}),
+          with_targets("all_ignored", {{"ignored", 1}}),
+          with_targets("invalid_targets", {{"invalid", 0.3}})};
+}
+
+std::vector<InputSet> log_prob_input_sets(const Axis& classes, std::vector<InputPlan> defaults) {
+  defaults.push_back({"dlogp", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
+  defaults.push_back({"dentropy", "normal", {{"mean", -0.8}, {"scale", 0.25}}});
+  return target_input_sets(classes, defaults);
+}
+
+OptionSet with_entropy(OptionSet options) {
+  options["entropy"] = options["dentropy"] = "given";
+  return options;
+}
+
+std::vector<InputSet> loss_input_sets(const Axis& classes, std::vector<InputPlan> defaults) {
+  defaults.push_back({"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}});
+  defaults.push_back({"class_weight", "normal", {{"mean", 1.5}, {"scale", 0.2}}});
+  defaults.push_back({"normaliser", "normal", {{"mean", 7}, {"scale", 0.5}}});
+  return target_input_sets(classes, defaults);
+}
+
+// With a softcap the logits are rounded three times before
+// the exponential, which is then off by them times the logit, and the library's tanh adds its own.
+Implementation naive_loss(Implementation chain) {
+  const auto with_softcap = [](double then, double otherwise) {
+    return Expr(fmt::format("(softcap>0 ? {:g} : {:g})", then, otherwise),
+                [=](const Binding& b) { return b.at("softcap") > 0 ? then : otherwise; });
+  };
+  return rounding(with_softcap(40, 4), std::move(chain), with_softcap(naive::tanh_error(), 0));
+}
+
+Expr weight_terms(Axis rows, Axis classes) {
+  return {"(class_weight ? T+V : 0)", [=](const Binding& b) {
+            return b.at("class_weight") != 0 ? b.at(rows.symbol) + b.at(classes.symbol) : 0.0;
+          }};
+}
+
+Property of_one_shape(Property property) {
+  property.one_shape = true;
+  return property;
+}
+
+std::vector<Property> loss_properties() {
+  const std::vector<std::string> none = {};  // another way to the same numbers
+  return {permutation("V", "target"),
+          dtype_twin(),
+          of_one_shape(same_results(
+              "neutral_class_weight", {},
+              {.options = {{"class_weight", "given"}}, .fill = {{"class_weight", 1}}}, none)),
+          of_one_shape(
+              same_results("normaliser_of_one", {.options = {{"reduction", "sum"}}},
+                           {.options = {{"normaliser", "given"}}, .fill = {{"normaliser", 1}}})),
+          same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}}),
+          same_results("neutral_softcap", {}, {.options = {{"softcap", "1000000"}}}, none),
+          same_results("neutral_smoothing", {}, {.options = {{"label_smoothing", "1e-30"}}}, none),
+          same_results("neutral_z_loss", {}, {.options = {{"z_loss", "1e-30"}}}, none)};
+}
+
+Property judged(std::string name, std::string statement, const char* inputs,
+                std::vector<OptionSet> options) {
+  const auto check = [](Experiment& e) { e.judge(e.base(), e.base_outputs()); };
+  return of_one_shape(on_inputs(
+      inputs, with_options(std::move(options), {std::move(name), std::move(statement), check})));
+}
+
+Property first_of_equals() {
+  return judged("first_of_equals", "of equal logits the first counts", "equal_rows",
+                {{{"accuracy", "given"}, {"reduction", "none"}}});
+}
+
+std::vector<Property> loss_gradient_properties() {
+  return {
+      same_results("neutral_dloss", {.options = {{"dloss", "absent"}}}, {.fill = {{"dloss", 1}}}),
+      same_results("neutral_reduction", {.options = {{"reduction", "sum"}}, .fill = {{"dloss", 1}}},
+                   {.options = {{"reduction", "none"}}, .fill = {{"dloss", 1}}})};
+}
+
+std::vector<Property> joined(std::vector<std::vector<Property>> parts) {
+  std::vector<Property> all;
+  for (auto& part : parts)
+    for (Property& p : part) all.push_back(std::move(p));
+  return all;
+}
+
+}  // namespace tigon

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// S and S2 of linear_policy: its formulas with every term replaced by its absolute value, and the
+// effect of storing logits and their gradient in the element type, as that of linear_cross_entropy.
+//
+// A budget's n is the length of all sums on the path: H + V for logp and dx, H + V + T for what is
+// summed over rows; its c0 is 24, its k_int 1 for all.
+#pragma once
+#include <cmath>
+
+#include "reference/linear_policy.h"
+
+namespace tigon::reference::linear_policy {
+
+// ---- S ------------------------------------------------------------------------------------------
+
+// How far a stored or rounded logp may be from the oracle's: the budget of linear_log_prob's.
+template <class Args, class S>
+S logp_error(const Args& a, DType type, const S& scale, const S& intermediate) {
+  const double n = double(a.x.shape[1]) + row_sum_terms(a.w.shape[0]);
+  return S((4 * std::sqrt(n) + 24) * 0x1p-24) * scale + S(4 * unit_roundoff(type)) * intermediate;
+}
+
+// What makes a budget of at least (4 + 24) 2^-24 S one of `size`.
+inline constexpr double kAnything = 0x1p24 / 28;
+
+// Beside the formulas' own roundings: log_prob's logp is off by its S, and where the ratio may be
+// on the other side of a bound, so may be what jumps there.
+template <class Args, class F>
+void for_scales(const Args& a, DType type, const F& f) {
+  using S = typename Args::Elem;
+  const auto of = log_probs(a);
+  const auto scale = log_probs(a, [](const auto& c) { linear_log_prob::forward_scale(c); });
+  const auto stored = log_probs(a, [](const auto& c) { linear_log_prob::forward_intermediate(c); });
+  for_tokens(a, of, [&](int64_t t, const Token<S>& token) {
+    const S error = logp_error(a, type, scale.logp[t], stored.logp[t]);
+    f(t, token, of, scale, token.far <= S(2) * error);
+  });
+}
+
+template <class Args>
+void losses_scale(const Args& a, DType type) {
+  using std::abs;
+  using S = typename Args::Elem;
+  Results<S> rows(a.target.shape[0]);
+  if (a.logp) array(a.logp).setZero();
+  for_scales(a, type,
+             [&](int64_t t, const Token<S>& token, const LogProbs<S>& of, const LogProbs<S>& scale,
+                 bool is_doubtful) {
+               rows.loss[t] = abs(given<S>(a.weight, t, 1)) *
+                              (token.scale + abs(token.loss_moves) * scale.logp[t]);
+               rows.kl[t] = token.kl_scale + abs(token.kl_moves) * scale.logp[t];
+               rows.clipped[t] = S(is_doubtful ? kAnything : 1.0);
+               rows.entropy[t] = scale.entropy[t] + abs(of.entropy[t]);
+               if (a.logp) a.logp.data[t] = scale.logp[t];
+             });
+  Args positive = a;
+  S n(0);
+  if (a.normaliser) {
+    n = abs(a.normaliser.data[0]);
+    positive.normaliser = view(static_cast<const S*>(&n), 1);
+  }
+  write_results(positive, rows);
+}
+
+template <class P>
+void forward_scale(const Forward<P>& a, DType type) {
+  losses_scale(a, type);
+}
+
+// dlogits_i = c (onehot - p)_i / tau, where p and c follow the logits, and c is off by more.
+template <class P>
+void forward_backward_scale(const ForwardBackward<P>& a, DType type) {
+  using std::abs;
+  using S = typename P::Elem;
+  losses_scale(a, type);
+  const Rows<S> z = linear_head::logits(a), z_scale = linear_head::logits_scale(layer_of(a));
+  Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());
+  for_scales(
+      a, type,
+      [&](int64_t t, const Token<S>& token, const LogProbs<S>& of, const LogProbs<S>&,
+          bool is_doubtful) {
+        const S tau = S(a.temperature), g = abs(factor_of(a, t)), c = g * abs(token.slope);
+        const Row<S> x = z.row(t) / tau;
+        const S lse_scale = cross_entropy::lse_scale<S>(x, of.lse[t]);
+        const auto row = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
+        const Row<S> e = row.logp.abs(), p = row.lse;  // both over tau
+        // Off by the roundings of c itself, of logp on these logits, or by all of the jump.
+        S off = g * (token.slope_scale + abs(token.slope_moves) * (lse_scale + abs(of.logp[t])));
+        if (is_doubtful) off += g * S(kAnything) * token.jump;
+        d.row(t) = e * (off + c) + c * log_prob::probability_scale<S>(x, of.lse[t]) / tau +
+                   c * p * lse_scale +
+                   c * p * (z_scale.row(t) + (row.p * z_scale.row(t)).sum()) / tau +
+                   g * abs(token.slope_moves) * e * (e * z_scale.row(t)).sum();
+      });
+  linear_head::write_gradients_scale(layer_of(a), gradients_of(a), d);
+}
+
+// ---- S2 -----------------------------------------------------------------------------------------
+
+// A logit is stored as z_j (1 + delta_j), for z_j see rounded_sizes(), and an entry of dlogits D_i
+// as D_i (1 + epsilon_i); S2 is the 2-norm of the factors of the deltas and epsilons. With p and
+// e = onehot - p, both over tau, logp moves by e_j, and dlogits by
+//   hessian = c' e e^T - c (diag(p) / tau - p p^T),  c' = dc / dlogp.
+template <class Args>
+void losses_intermediate(const Args& a) {
+  using std::abs;
+  using std::sqrt;
+  using S = typename Args::Elem;
+  const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
+                sizes = linear_head::rounded_sizes(layer_of(a), finite);
+  const RowGroups groups = row_groups(finite);
+  linear_head::MovedResult<S> loss(z.rows()), kl(z.rows()), entropy(z.rows());
+  if (a.logp) array(a.logp).setZero();
+  for_tokens(a, log_probs(a), [&](int64_t t, const Token<S>& token) {
+    const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
+    const auto depend = linear_log_prob::dependence<S>(finite.row(t));
+    const Row<S> size = sizes.row(t), of_logp = of.logp * size;
+    loss.put(t, given<S>(a.weight, t, 1) * token.loss_moves * of_logp, depend);
+    kl.put(t, token.kl_moves * of_logp, depend);
+    entropy.put(t, of.entropy * size, depend);
+    entropy.more[t] = linear_head::second_order<S>(of.p, size / S(double(a.temperature)));
+    if (a.logp) a.logp.data[t] = sqrt(squared_norm<S>(of_logp, depend));
+  });
+  const bool is_sum = a.reduction != Reduction::kNone;
+  const S share = abs(share_of(a));
+  linear_head::write_moved(a.loss, loss, is_sum, share, groups);
+  linear_head::write_moved(a.kl, kl, is_sum, share, groups);
+  linear_head::write_moved(a.entropy, entropy, is_sum, share, groups);
+  if (a.clipped) array(a.clipped).setZero();
+}
+
+template <class P>
+void forward_intermediate(const Forward<P>& a) {
+  losses_intermediate(a);
+}
+
+template <class P>
+void forward_backward_intermediate(const ForwardBackward<P>& a) {
+  using std::abs;
+  using std::sqrt;
+  using S = typename P::Elem;
+  losses_intermediate(a);
+  const auto w = array(a.w);  // [V, H]
+  const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
+                sizes = linear_head::rounded_sizes(layer_of(a), finite);
+  linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
+  for_tokens(a, log_probs(a), [&](int64_t t, const Token<S>& token) {
+    const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
+    const auto depend = linear_log_prob::dependence<S>(finite.row(t));
+    const S g = factor_of(a, t), c = g * token.slope, moves = g * token.slope_moves;
+    const Row<S> e = of.logp, p = of.lse, size = sizes.row(t).abs();
+    const Row<S> stored = (c * e).abs();
+    const auto norm = [&](const Row<S>& v) { return S(sqrt(squared_norm<S>(v * size, depend))); };
+    // By the triangle inequality.
+    const Row<S> by_logits =
+        abs(c) * p * (size / S(a.temperature) + norm(p)) + abs(moves) * e.abs() * norm(e);
+    moved.d_squares.row(t) = stored.square() + by_logits.square();
+    moved.d_sums.row(t) = stored + abs(c) * p * (size / S(a.temperature) + (p * size).sum()) +
+                          abs(moves) * e.abs() * (e.abs() * size).sum();
+    if (!a.dx) return;
+    const Row<S> ew = times<S>(e, w), pw = times<S>(p, w);  // [1, H]
+    const Rows<S> hessian_w = times<S>(moves * e.transpose(), ew) +
+                              times<S>(c * p.transpose(), pw) -
+                              w.colwise() * (c * p / S(a.temperature)).transpose();
+    moved.dx_squares.row(t) =
+        squared_norms<S>(w.colwise() * stored.transpose(), Dependence<S>(stored)) +
+        squared_norms<S>(hessian_w.colwise() * size.transpose(), depend);
+  });
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
+}
+
+}  // namespace tigon::reference::linear_policy
