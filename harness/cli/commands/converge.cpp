@@ -104,8 +104,8 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
     for (const Json* verdict : session.resumed()->all("converge_verdict"))
       if (verdict->value("config", "") == request.config)
         listener.count_record("converge_verdict", *verdict);
-    for (const Json* gradients : session.resumed()->all("converge_gradients"))
-      listener.count_record("converge_gradients", *gradients);
+    for (const char* kind : {"converge_gradients", "converge_states", "converge_repeat"})
+      for (const Json* record : session.resumed()->all(kind)) listener.count_record(kind, *record);
     return listener.tally().exit_code();
   }
   listener.expect(unit, cv::steps_of(request));
@@ -137,6 +137,7 @@ void add_converge(Command root, Program* program) {
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
                   "  ./tigon converge --experiment next_action --data studentVle.csv\n"
                   "  ./tigon converge --controls             planted faults must make it fail\n"
+                  "  ./tigon converge --seeds 40 --quick     kernels without a fault must not\n"
                   "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
                   "  ./tigon converge --parts --config 350m -a T[pow2]=[10:20] --memory 80GiB\n"
                   "Fails (exit code 1) when the two runs part by more than rounding explains. A "
@@ -166,7 +167,8 @@ void add_converge(Command root, Program* program) {
   command.option("--vocabulary", &options->vocabulary, "rows of the embedding").positive();
   Option tied = command.flag("--tied", &options->tied, "the head is the embedding");
   command.flag("--untied", &options->untied, "the head has weights of its own").excludes(tied);
-  command.flag("--quick", &options->request.quick, "the config's short run");
+  command.flag("--quick", &options->request.quick,
+               "the config's short run; of --controls and --seeds a micro model");
   command
       .option("--checkpoint-every", &options->request.checkpoint_every,
               "steps between checkpoints, which are kept beside the records (safetensors); "
@@ -176,11 +178,23 @@ void add_converge(Command root, Program* program) {
       "--experiment", &options->experiments,
       fmt::format("claims of the papers instead: {}", fmt::join(cv::experiment_names(), ", ")));
   Option controls = command.flag("--controls", &options->controls,
-                                 "faults planted in the kernels: each must make the evidence fail");
+                                 "faults planted in the kernels: each must make the evidence fail, "
+                                 "and which part of it notices");
   Option all = command.flag("--all", &options->all, "every experiment, and the controls")
                    .excludes(experiment)
                    .excludes(controls);
-  add_parts(command, &options->parts).excludes(all).excludes(experiment).excludes(controls);
+  Option seeds = command
+                     .option("--seeds", &options->seeds,
+                             "the same evidence from so many seeds without a fault: more than one "
+                             "false alarm in 40 is a failure")
+                     .positive()
+                     .excludes(all)
+                     .excludes(experiment);
+  add_parts(command, &options->parts)
+      .excludes(all)
+      .excludes(experiment)
+      .excludes(controls)
+      .excludes(seeds);
   command
       .option("--accumulate", &options->accumulate,
               "forward passes per step, whose gradients are averaged")
@@ -210,6 +224,12 @@ void add_converge(Command root, Program* program) {
                                        [&](Session& s) { return parts_stage(s, tables); });
       return;
     }
+    if (options->seeds > 0 && !options->controls) {
+      program->exit_code =
+          run_session(session_options(*program, *output, request.seed),
+                      [&](Session& s) { return seeds_stage(s, request, options->seeds); });
+      return;
+    }
     if (!names.empty() || options->controls) {
       // --all trains on --data, which is text; a log of learners is asked for by name.
       cv::ExperimentSettings settings{request.quick, request.seed, request.data};
@@ -218,8 +238,9 @@ void add_converge(Command root, Program* program) {
       settings.graph = request.graph;
       program->exit_code =
           run_session(session_options(*program, *output, request.seed), [&](Session& s) {
-            const int code =
-                options->controls || options->all ? controls_stage(s) : static_cast<int>(kExitOk);
+            int code = kExitOk;
+            if (options->controls || options->all) code = controls_stage(s, request);
+            if (options->seeds > 0) code = combined(code, seeds_stage(s, request, options->seeds));
             return combined(code, experiments_stage(s, names, settings));
           });
       return;
