@@ -9,16 +9,19 @@
 #include <bit>
 
 #include "convergence/judge.h"
+#include "convergence/pretrained.h"
 #include "convergence/same_state.h"
 #include "convergence/train.h"
 
 namespace tigon::convergence {
 namespace {
 
-constexpr int kRepeatSteps = 20;  // of the fused side
+constexpr int kRepeatSteps = 20;                                 // of the fused side
 constexpr const char* kAnyOrder = "backward adds in any order";  // of AttentionPlan::by
 
-bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+bool same_bits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
 
 // A training of one dtype.
 struct Planned {
@@ -68,8 +71,15 @@ class Trainings {
     settings.checkpoint = checkpoint_of(planned);
     settings.checkpoint_every = c_.checkpoint_every;
     settings.on_step = c_.observer.on_step;
-    RunReport report = train<P>(config_at(planned.learning_rate), ops_of(planned.side), c_.data,
-                                settings);
+    const ModelConfig config = config_at(planned.learning_rate);
+    if (!c_.exports.empty() && planned.twin == 0 && planned.side != Side::kNoise) {
+      settings.states = {planned.steps};
+      settings.on_state = [&](int, const std::vector<float>& weights) {
+        export_pretrained(c_.exports / fmt::format("{}-{}", name_of(planned.side), name_of(kType)),
+                          config, weights);
+      };
+    }
+    RunReport report = train<P>(config, ops_of(planned.side), c_.data, settings);
     report.data = c_.source;
     result_.runs.push_back(report);
     if (c_.observer.on_run) c_.observer.on_run(report);
@@ -87,9 +97,10 @@ class Trainings {
       const int spike = first_spike(r);
       if (spike < 0) break;
       planned.learning_rate /= 2;
-      c_.observer.note(fmt::format("the naive run of seed {} spikes at step {}: the pair is run "
-                                    "again at a rate of {:.3g}",
-                                    r.seed, spike + 1, planned.learning_rate));
+      c_.observer.note(
+          fmt::format("the naive run of seed {} spikes at step {}: the pair is run "
+                      "again at a rate of {:.3g}",
+                      r.seed, spike + 1, planned.learning_rate));
       naive = run(planned);
     }
     if (!naive) return std::nullopt;
@@ -131,16 +142,16 @@ class Trainings {
     s.steps = planned.steps;
     s.horizon = c_.config.steps;
     s.stop = c_.stop;
+    s.weights = &c_.weights;
     return s;
   }
 
   std::filesystem::path checkpoint_of(const Planned& p) const {
     if (c_.checkpoints.empty()) return {};
     const bool slower = p.learning_rate != c_.config.learning_rate;
-    return c_.checkpoints /
-           fmt::format("{}-{}-{}{}{}.safetensors", c_.config.name, name_of(kType), name_of(p.side),
-                       p.twin == 0 ? "" : std::to_string(p.twin),
-                       slower ? fmt::format("-rate-{:.3g}", p.learning_rate) : "");
+    return c_.checkpoints / fmt::format("{}-{}-{}{}{}.safetensors", c_.config.name, name_of(kType),
+                                        name_of(p.side), p.twin == 0 ? "" : std::to_string(p.twin),
+                                        slower ? fmt::format("-rate-{:.3g}", p.learning_rate) : "");
   }
 
   const Comparison& c_;
@@ -197,9 +208,10 @@ void check_again(const Comparison& c, const Pair& pair, const Trainings<P>& trai
                  const Ops<P>& fused, ConvergeResult& result) {
   const int steps = pair.naive->steps;
   c.observer.note(fmt::format("{} {}: both sides again, and gradients of both from the same states",
-                               c.config.name, name_of(pair.naive->dtype)));
+                              c.config.name, name_of(pair.naive->dtype)));
   std::vector<TrainingState> states;
-  const RunReport naive = trainings.again(*pair.naive, steps, state_steps(c.config, steps), &states);
+  const RunReport naive =
+      trainings.again(*pair.naive, steps, state_steps(c.config, steps), &states);
   const RunReport other = trainings.again(*pair.fused, std::min(steps, kRepeatSteps), {}, nullptr);
   if (!naive.complete || other.steps < std::min(steps, kRepeatSteps)) {
     result.interrupted = true;

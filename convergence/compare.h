@@ -24,6 +24,8 @@ struct Comparison {
   std::filesystem::path checkpoints = {};
   int checkpoint_every = 0;
   std::vector<RunReport> finished = {};
+  std::vector<float> weights = {};  // the first ones; empty: from the seed
+  std::filesystem::path exports = {};
 };
 
 // Steps of the trainings of one dtype that are shown and not finished.

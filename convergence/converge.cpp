@@ -9,6 +9,7 @@
 
 #include "convergence/compare.h"
 #include "convergence/gradients.h"
+#include "convergence/pretrained.h"
 
 namespace tigon::convergence {
 ModelConfig config_of(const ConvergeRequest& r) {
@@ -17,20 +18,24 @@ ModelConfig config_of(const ConvergeRequest& r) {
     throw ConvergeError(
         2, fmt::format("no model '{}': there are {}", r.config, fmt::join(config_names(), ", ")));
   ModelConfig c = *found;
+  if (r.sequence) c.sequence = *r.sequence;
+  if (!r.load.empty()) c = pretrained_config(r.load, c);
   if (r.quick) c.steps = c.quick_steps;
   if (r.steps != 0) c.steps = r.steps;
   if (r.tied) c.tied = *r.tied;
-  if (r.sequence) c.sequence = *r.sequence;
   if (r.batch) c.batch = *r.batch;
   if (r.vocabulary) c.vocabulary = *r.vocabulary;
   if (r.accumulate) c.accumulate = *r.accumulate;
   if (r.medusa) c.medusa = *r.medusa;
+  if (r.rate) c.learning_rate = *r.rate;
   c.frozen = c.frozen || r.frozen;
   c.recompute = c.recompute || r.recompute;
   c.graph = c.graph && r.graph;
   if (!r.dtypes.empty()) c.dtypes = r.dtypes;
   if (const std::string problem = problem_with(c); !problem.empty())
     throw ConvergeError(2, fmt::format("model {}: {}", c.name, problem));
+  if (const std::string problem = problem_with_export(c); !r.exports.empty() && !problem.empty())
+    throw ConvergeError(2, fmt::format("model {} cannot be exported: {}", c.name, problem));
   return c;
 }
 
@@ -74,9 +79,12 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
                   config.name, static_cast<double>(config.parameters()) * 1e-6, config.steps,
                   config.tokens_per_step(), corpus.source, corpus.files, data.entries(),
                   data.train_tokens(), data.held_out_tokens()));
-  const Comparison comparison{config,          data, corpus.source,       request.seed,
-                              observer,        stop, request.checkpoints, request.checkpoint_every,
-                              request.finished};
+  const std::vector<float> weights =
+      request.load.empty() ? std::vector<float>{} : pretrained_weights(request.load, config);
+  const Comparison comparison{
+      config,           data,    corpus.source,       request.seed,
+      observer,         stop,    request.checkpoints, request.checkpoint_every,
+      request.finished, weights, request.exports};
   ConvergeResult result;
   for (DType type : config.dtypes) {
     if (stopped(stop)) result.interrupted = true;

@@ -94,10 +94,16 @@ struct ConvergeRequest {
   std::optional<int> vocabulary;      // rows of the embedding
   std::optional<int> accumulate;      // forward passes per step
   std::optional<int> medusa;          // heads
-  bool frozen = false;                // only the Medusa heads are trained
-  bool recompute = false;             // layers run again in backward, on both sides
-  bool graph = true;                  // on a GPU steps are captured in a CUDA graph, on both sides
-  std::vector<std::string> fused;     // op_names() that the fused side has as kernels; empty: all
+  std::optional<double> rate;         // learning rate at its peak
+  // A folder in the layout of Hugging Face: its shape, and its weights unless it has none, in place
+  // of the config's (pretrained.h); empty: none.
+  std::filesystem::path load = {};
+  // Where the first pair's weights go when they are trained, to SIDE-DTYPE; empty: nowhere.
+  std::filesystem::path exports = {};
+  bool frozen = false;             // only the Medusa heads are trained
+  bool recompute = false;          // layers run again in backward, on both sides
+  bool graph = true;               // on a GPU steps are captured in a CUDA graph, on both sides
+  std::vector<std::string> fused;  // op_names() that the fused side has as kernels; empty: all
   // Where trainings that end early leave their state, to go on from when they are asked for again;
   // empty: nowhere.
   std::filesystem::path checkpoints;

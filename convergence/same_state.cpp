@@ -86,7 +86,8 @@ GradientError error_of(const std::vector<std::vector<float>>& g,
 
 // Empty when it is within its budgets.
 std::string problem_of(const StateParameter& p) {
-  const std::string where = fmt::format("gradient of {} from the state of step {}", p.parameter, p.step);
+  const std::string where =
+      fmt::format("gradient of {} from the state of step {}", p.parameter, p.step);
   if (!(p.fused.across <= p.budget))
     return fmt::format("{} is off by {:.3g} of its norm, {:.3g} is allowed, naive is off by {:.3g}",
                        where, p.fused.across, p.budget, p.naive.across);

@@ -21,8 +21,8 @@ struct TrainingState {
 // At the start, after warm-up and behind the last of so many steps; in that order, each once.
 std::vector<int> state_steps(const ModelConfig& config, int steps);
 
-// One state, the batches that come next, and the gradients of each that every fused side is compared
-// with.
+// One state, the batches that come next, and the gradients of each that every fused side is
+// compared with.
 struct StateReference {
   int step;
   std::vector<float> weights;

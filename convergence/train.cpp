@@ -116,17 +116,27 @@ RunReport report_of(const ModelConfig& config, DType dtype, const TokenData& dat
   return report;
 }
 
+bool given(const TrainSettings& s) { return s.weights != nullptr && !s.weights->empty(); }
+
+// FNV-1a (Fowler, Noll, Vo) over the words of the first weights.
+std::string weights_of(const TrainSettings& s) {
+  if (!given(s)) return {};
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const float w : *s.weights) hash = (hash ^ std::bit_cast<uint32_t>(w)) * 0x100000001b3u;
+  return fmt::format(" weights {:016x}", hash);
+}
+
 // What two trainings have in common when one may go on from the other's state.
 std::string identity_of(const ModelConfig& config, const TokenData& data, const RunReport& report,
                         const TrainSettings& s) {
-  return fmt::format("{} {} twin {} seed {} steps {} of {} data {:016x} {}", name_of(s.side),
+  return fmt::format("{} {} twin {} seed {} steps {} of {} data {:016x}{} {}", name_of(s.side),
                      name_of(report.dtype), s.twin, s.seed, s.steps, s.horizon, data.fingerprint(),
-                     description(config));
+                     weights_of(s), description(config));
 }
 
 template <class P>
 void set_first_weights(Model<P>& model, const ModelConfig& config, const TrainSettings& s) {
-  std::vector<float> weights = initial_weights(config, s.seed);
+  std::vector<float> weights = given(s) ? *s.weights : initial_weights(config, s.seed);
   if (s.side == Side::kNoise) add_noise(weights, dtype_of<typename P::Elem>, s.seed, s.twin);
   model.set_weights(weights);
 }

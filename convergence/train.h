@@ -31,6 +31,8 @@ struct TrainSettings {
   uint64_t seed = 1;
   int steps = 0;    // to run
   int horizon = 0;  // steps that the learning rate is spread over
+  // The first weights; null or empty: initial_weights() of the seed.
+  const std::vector<float>* weights = nullptr;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const StepReport&)> on_step;
   // Called with the master weights when so many steps are finished.

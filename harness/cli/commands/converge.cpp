@@ -80,6 +80,9 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   if (options.vocabulary > 0) request.vocabulary = options.vocabulary;
   if (options.accumulate > 0) request.accumulate = options.accumulate;
   if (options.medusa > 0) request.medusa = options.medusa;
+  if (options.rate != 0) request.rate = options.rate;
+  request.load = options.load;
+  request.exports = options.exports;
   require_known("op", request.fused, cv::op_names());
   request.token_cache = token_cache();
   checked_config(request);
@@ -97,13 +100,13 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
   cv::ConvergeRequest request = asked;
   if (std::filesystem::is_regular_file(session.records()))  // no /dev/null.checkpoints
     request.checkpoints = std::filesystem::path(session.records()).replace_extension("checkpoints");
-  request.finished = finished_runs(session, request.config);
+  const std::string name = checked_config(request).name;
+  request.finished = finished_runs(session, name);
   ConvergeListener listener(&session);
-  const std::string unit = "converge " + request.config;
+  const std::string unit = "converge " + name;
   if (session.is_sealed(unit)) {
     for (const Json* verdict : session.resumed()->all("converge_verdict"))
-      if (verdict->value("config", "") == request.config)
-        listener.count_record("converge_verdict", *verdict);
+      if (verdict->value("config", "") == name) listener.count_record("converge_verdict", *verdict);
     for (const char* kind : {"converge_gradients", "converge_states", "converge_repeat"})
       for (const Json* record : session.resumed()->all(kind)) listener.count_record(kind, *record);
     return listener.tally().exit_code();
@@ -136,6 +139,7 @@ void add_converge(Command root, Program* program) {
                   "  ./tigon converge --all                  the papers' claims, one table\n"
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
                   "  ./tigon converge --experiment next_action --data studentVle.csv\n"
+                  "  ./tigon converge --load Qwen3-0.6B --data ids.npy --rate 1e-4 --export mine\n"
                   "  ./tigon converge --controls             planted faults must make it fail\n"
                   "  ./tigon converge --seeds 40 --quick     kernels without a fault must not\n"
                   "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
@@ -157,6 +161,12 @@ void add_converge(Command root, Program* program) {
                  "default: licence texts of this system; token ids of more than 1 MiB are kept in "
                  "~/.cache/tigon/tokens; for --experiment next_action a log of "
                  "learners: act-mooc (TSV), JODIE or OULAD's studentVle (CSV)");
+  command.option("--load", &options->load,
+                 "a folder of Hugging Face: config.json, and safetensors unless weights shall come "
+                 "from the seed; Llama, Mistral, Qwen 3");
+  command.option("--export", &options->exports,
+                 "a folder for the trained weights of both sides, as transformers loads them");
+  command.option("--rate", &options->rate, "learning rate at its peak (default: the config's)");
   command.option("--tokenizer", &options->request.tokenizer,
                  "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
                  "one is trained on the data");

@@ -118,15 +118,15 @@ Json fields_of(const cv::StateReport& r) {
                           {"ratio", p.fused.error / p.naive.error},
                           {"budget", p.budget},
                           {"bias_budget", p.bias_budget}});
-  return {{"config", r.config},   {"dtype", name_of(r.dtype)},  {"reference", r.reference},
-          {"verdict", r.verdict}, {"reason", r.reason},         {"first_step", r.first_step},
+  return {{"config", r.config},      {"dtype", name_of(r.dtype)}, {"reference", r.reference},
+          {"verdict", r.verdict},    {"reason", r.reason},        {"first_step", r.first_step},
           {"parameters", parameters}};
 }
 
 Json fields_of(const cv::RepeatReport& r) {
-  return {{"config", r.config},     {"dtype", name_of(r.dtype)}, {"impl", cv::name_of(r.side)},
-          {"steps", r.steps},       {"launches", r.launches},    {"again", r.again},
-          {"verdict", r.verdict},   {"reason", r.reason},        {"first_step", r.first_step}};
+  return {{"config", r.config},   {"dtype", name_of(r.dtype)}, {"impl", cv::name_of(r.side)},
+          {"steps", r.steps},     {"launches", r.launches},    {"again", r.again},
+          {"verdict", r.verdict}, {"reason", r.reason},        {"first_step", r.first_step}};
 }
 
 Json fields_of(const cv::ClaimReport& r) {
