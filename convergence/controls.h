@@ -1,32 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negative controls: faults planted in the kernels must make a training's evidence fail.
+// Negative controls: faults planted in the kernels must make a training's evidence fail, and
+// kernels without one must not.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "convergence/evidence.h"
+
 namespace tigon::convergence {
 
 struct Control {
-  std::string fault;  // the switch in the kernels' source
+  std::string fault;  // the switch in the kernels' source, or "scaled. ..."
   std::string what;
 };
+// Those in the kernels, then scaled results, which need no switch.
 const std::vector<Control>& controls();
 
 struct ControlReport {
   Control control;
-  bool caught = false;
-  std::string dtype;   // of the evidence that failed
-  int step = 0;        // from 1, the first at which it shows; 0: none
-  std::string reason;  // what noticed it, or that nothing did
+  std::vector<PartReport> parts;
+  double seconds_s = 0;
+  // The first part that fails; nullptr: none.
+  const PartReport* caught() const;
+};
+
+// Runs the evidence on kernels without a fault, whose control is the empty one and must not be
+// caught, then on each fault. `plant` chooses the fault of this process, "" for none.
+void run_controls(const EvidenceModel& model, const std::function<void(const char*)>& plant,
+                  const std::function<void(const ControlReport&)>& sink);
+
+// The evidence on the kernels that ship, from one seed.
+struct SeedReport {
+  uint64_t seed = 0;
+  std::vector<PartReport> parts;
   double seconds_s = 0;
 };
 
-// Runs the evidence on kernels without a fault, which must pass, then on each fault, which must
-// fail: the gradients of the first steps in f32 and bf16, then the losses of 20 steps in f32.
-// `plant` chooses the fault of this process, "" for none. Without a fault the control is the empty
-// one, caught when it fails.
-void run_controls(const std::function<void(const char*)>& plant,
-                  const std::function<void(const ControlReport&)>& sink);
+// Of n seeds that share no pair; every part that fails is a false alarm. `stop` ends it
+// after the seed at hand.
+void run_seeds(const EvidenceModel& model, int n, const std::atomic<bool>& stop,
+               const std::function<void(const SeedReport&)>& sink);
 
 }  // namespace tigon::convergence

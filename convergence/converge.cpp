@@ -9,8 +9,7 @@
 
 #include "convergence/compare.h"
 #include "convergence/gradients.h"
-#include "convergence/judge.h"
-#include "convergence/train.h"
+#include "convergence/pretrained.h"
 
 namespace tigon::convergence {
 ModelConfig config_of(const ConvergeRequest& r) {
@@ -19,20 +18,24 @@ ModelConfig config_of(const ConvergeRequest& r) {
     throw ConvergeError(
         2, fmt::format("no model '{}': there are {}", r.config, fmt::join(config_names(), ", ")));
   ModelConfig c = *found;
+  if (r.sequence) c.sequence = *r.sequence;
+  if (!r.load.empty()) c = pretrained_config(r.load, c);
   if (r.quick) c.steps = c.quick_steps;
   if (r.steps != 0) c.steps = r.steps;
   if (r.tied) c.tied = *r.tied;
-  if (r.sequence) c.sequence = *r.sequence;
   if (r.batch) c.batch = *r.batch;
   if (r.vocabulary) c.vocabulary = *r.vocabulary;
   if (r.accumulate) c.accumulate = *r.accumulate;
   if (r.medusa) c.medusa = *r.medusa;
+  if (r.rate) c.learning_rate = *r.rate;
   c.frozen = c.frozen || r.frozen;
   c.recompute = c.recompute || r.recompute;
   c.graph = c.graph && r.graph;
   if (!r.dtypes.empty()) c.dtypes = r.dtypes;
   if (const std::string problem = problem_with(c); !problem.empty())
     throw ConvergeError(2, fmt::format("model {}: {}", c.name, problem));
+  if (const std::string problem = problem_with_export(c); !r.exports.empty() && !problem.empty())
+    throw ConvergeError(2, fmt::format("model {} cannot be exported: {}", c.name, problem));
   return c;
 }
 
@@ -47,65 +50,6 @@ bool stopped(const std::atomic<bool>* stop) {
   return stop != nullptr && stop->load(std::memory_order_relaxed);
 }
 
-void note(const ConvergeObserver& observer, const std::string& line) {
-  if (observer.on_note) observer.on_note(line);
-}
-
-// A training of one dtype.
-struct Planned {
-  Side side;
-  int twin, steps;
-};
-
-// In the order in which they run: naive, fused, and twins of both.
-std::vector<Planned> trainings_of(DType dtype, int steps) {
-  const bool f32 = dtype == DType::kF32;
-  std::vector<Planned> all = {{Side::kNaive, 0, steps}, {Side::kFused, 0, steps}};
-  for (int twin = 0; twin < (f32 ? kF32Twins : kBF16Twins); ++twin)
-    all.push_back({Side::kNoise, twin, f32 ? std::min(steps, kF32TwinSteps) : steps});
-  for (int twin = 1; twin <= (f32 ? 0 : kBF16FusedTwins); ++twin)
-    all.push_back({Side::kFused, twin, steps});
-  return all;
-}
-
-// The report of such a training, if it was finished before.
-template <class Training>
-const RunReport* finished_run(const std::vector<RunReport>& finished, DType dtype,
-                              const Training& s) {
-  for (const RunReport& r : finished)
-    if (r.dtype == dtype && r.side == s.side && r.twin == s.twin && r.steps == s.steps) return &r;
-  return nullptr;
-}
-
-std::filesystem::path checkpoint_of(const Comparison& c, DType dtype, const TrainSettings& s) {
-  if (c.checkpoints.empty()) return {};
-  return c.checkpoints / fmt::format("{}-{}-{}{}.safetensors", c.config.name, name_of(dtype),
-                                     name_of(s.side), s.twin == 0 ? "" : std::to_string(s.twin));
-}
-
-// Runs one side and keeps its report; false when it was stopped.
-template <class P>
-bool run_side(const Comparison& c, const Ops<P>& ops, TrainSettings settings,
-              ConvergeResult& result) {
-  constexpr DType kType = dtype_of<typename P::Elem>;
-  if (const RunReport* before = finished_run(c.finished, kType, settings)) {
-    result.runs.push_back(*before);
-    return true;
-  }
-  settings.checkpoint = checkpoint_of(c, kType, settings);
-  settings.checkpoint_every = c.checkpoint_every;
-  settings.seed = c.seed;
-  settings.horizon = c.config.steps;
-  settings.stop = c.stop;
-  settings.on_step = c.observer.on_step;
-  RunReport report = train<P>(c.config, ops, c.data, settings);
-  report.data = c.source;
-  result.runs.push_back(report);
-  if (c.observer.on_run) c.observer.on_run(report);
-  result.interrupted = result.interrupted || !report.complete;
-  return report.complete;
-}
-
 template <class P>
 void check_first_steps(const Ops<P>& fused, uint64_t seed, const ConvergeObserver& observer,
                        ConvergeResult& result) {
@@ -116,35 +60,10 @@ void check_first_steps(const Ops<P>& fused, uint64_t seed, const ConvergeObserve
 
 }  // namespace
 
-template <class P>
-void compare(const Comparison& c, const Ops<P>& naive, const Ops<P>& fused,
-             ConvergeResult& result) {
-  const size_t first = result.runs.size();
-  for (const Planned& planned : trainings_of(dtype_of<typename P::Elem>, c.config.steps)) {
-    TrainSettings settings;
-    settings.side = planned.side;
-    settings.twin = planned.twin;
-    settings.steps = planned.steps;
-    if (!run_side<P>(c, planned.side == Side::kFused ? fused : naive, settings, result)) return;
-  }
-  Trial trial{&result.runs[first], &result.runs[first + 1], {}};
-  for (size_t i = first + 2; i < result.runs.size(); ++i) {
-    const RunReport& twin = result.runs[i];
-    (twin.side == Side::kNoise ? trial.twins : trial.fused_twins).push_back(&twin);
-  }
-  result.verdicts.push_back(judge(trial));
-  if (c.observer.on_verdict) c.observer.on_verdict(result.verdicts.back());
-}
-
-template void compare<F32>(const Comparison&, const Ops<F32>&, const Ops<F32>&, ConvergeResult&);
-template void compare<BF16>(const Comparison&, const Ops<BF16>&, const Ops<BF16>&, ConvergeResult&);
-
 int steps_of(const ConvergeRequest& request) {
   const ModelConfig config = config_of(request);
   int steps = 0;
-  for (const DType dtype : config.dtypes)
-    for (const Planned& planned : trainings_of(dtype, config.steps))
-      if (!finished_run(request.finished, dtype, planned)) steps += planned.steps;
+  for (const DType dtype : config.dtypes) steps += steps_to_train(config, dtype, request.finished);
   return steps;
 }
 
@@ -154,15 +73,18 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
   const Corpus corpus = read_corpus(request.data);
   const TokenData data(corpus, config.vocabulary, config.sequence,
                        {request.tokenizer, request.padded, request.token_cache});
-  note(observer,
-       fmt::format("{}: {:.2f} million parameters, {} steps of {} tokens; {}: {} file(s), "
-                   "{} token ids, {} training and {} held-out tokens",
-                   config.name, static_cast<double>(config.parameters()) * 1e-6, config.steps,
-                   config.tokens_per_step(), corpus.source, corpus.files, data.entries(),
-                   data.train_tokens(), data.held_out_tokens()));
-  const Comparison comparison{config,          data, corpus.source,       request.seed,
-                              observer,        stop, request.checkpoints, request.checkpoint_every,
-                              request.finished};
+  observer.note(
+      fmt::format("{}: {:.2f} million parameters, {} steps of {} tokens; {}: {} file(s), "
+                  "{} token ids, {} training and {} held-out tokens",
+                  config.name, static_cast<double>(config.parameters()) * 1e-6, config.steps,
+                  config.tokens_per_step(), corpus.source, corpus.files, data.entries(),
+                  data.train_tokens(), data.held_out_tokens()));
+  const std::vector<float> weights =
+      request.load.empty() ? std::vector<float>{} : pretrained_weights(request.load, config);
+  const Comparison comparison{
+      config,           data,    corpus.source,       request.seed,
+      observer,         stop,    request.checkpoints, request.checkpoint_every,
+      request.finished, weights, request.exports};
   ConvergeResult result;
   for (DType type : config.dtypes) {
     if (stopped(stop)) result.interrupted = true;
@@ -184,7 +106,15 @@ int ConvergeResult::exit_code() const {
     return std::all_of(reports.begin(), reports.end(),
                        [](const auto& r) { return r.verdict == "passed"; });
   };
-  return passed(verdicts) && passed(gradients) && !verdicts.empty() ? 0 : 1;
+  const auto not_failed = [](const auto& reports) {
+    return std::all_of(reports.begin(), reports.end(), [](const auto& r) {
+      return r.verdict == "passed" || r.verdict == "not_run";
+    });
+  };
+  return passed(verdicts) && passed(gradients) && not_failed(states) && not_failed(repeats) &&
+                 !verdicts.empty()
+             ? 0
+             : 1;
 }
 
 }  // namespace tigon::convergence

@@ -48,9 +48,7 @@ struct ExperimentContext {
   const ConvergeObserver& observer;
   const std::atomic<bool>* stop;
   bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
-  void note(const std::string& line) const {
-    if (observer.on_note) observer.on_note(line);
-  }
+  void note(const std::string& line) const { observer.note(line); }
 };
 
 struct Experiment {

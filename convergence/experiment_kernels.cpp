@@ -9,6 +9,7 @@
 #include "convergence/experiments.h"
 #include "convergence/ops.h"
 #include "convergence/require.h"
+#include "convergence/statistics.h"
 #include "convergence/text_data.h"
 #include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/device/runtime.h"
@@ -50,8 +51,7 @@ Cost cost_of(const std::function<void()>& work) {
     timer.stop(nullptr);
     seconds.push_back(timer.seconds() / kCalls);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kSamples / 2, seconds.end());
-  cost.seconds = seconds[kSamples / 2];
+  cost.seconds = median(seconds);
   return cost;
 }
 

@@ -8,12 +8,15 @@
 #include <cmath>
 #include <span>
 
+#include "convergence/statistics.h"
+
 namespace tigon::convergence {
 namespace {
 
 constexpr double kLambda = 4.0;  // of the rounding budgets of single ops
-constexpr double kSpreadFactor = 3.0;
 constexpr size_t kWindow = 10;
+// Of a spike: than the lowest loss before, and than the median gradient.
+constexpr double kHigher = 1.1, kLonger = 3.0;
 constexpr double kLateF32Budget = 0.02;  // nats; judge.h says why
 
 using Curve = std::vector<double>;
@@ -34,27 +37,16 @@ Curve distance(const Curve& a, const Curve& b) {
   return d;
 }
 
-// The naive run and its twins.
-std::vector<const RunReport*> naive_runs(const Trial& t) {
-  std::vector<const RunReport*> runs = {t.naive};
-  runs.insert(runs.end(), t.twins.begin(), t.twins.end());
-  return runs;
-}
-
-std::vector<const RunReport*> fused_runs(const Trial& t) {
-  std::vector<const RunReport*> runs = {t.fused};
-  runs.insert(runs.end(), t.fused_twins.begin(), t.fused_twins.end());
-  return runs;
-}
-
 void judge_f32(const Trial& t, VerdictReport& v) {
   const double u = unit_roundoff(DType::kF32);
-  const Curve& loss = t.naive->loss;
-  const Curve twin = distance(loss, t.twins.front()->loss);
-  const double row = std::sqrt(static_cast<double>(t.naive->vocabulary));
-  const double mean = std::sqrt(static_cast<double>(t.naive->tokens_per_step));
+  const auto& [naive, fused] = t.pairs.front();
+  const Curve& loss = naive->loss;
+  const Curve twin = distance(loss, t.twin->loss);
+  const double row = std::sqrt(static_cast<double>(naive->vocabulary));
+  const double mean = std::sqrt(static_cast<double>(naive->tokens_per_step));
   double squares = 0;
-  v.differences = distance(loss, t.fused->loss);
+  v.differences = distance(loss, fused->loss);
+  v.held_out_difference = std::abs(fused->held_out_loss - naive->held_out_loss);
   for (size_t i = 0; i < loss.size(); ++i) {
     if (i >= twin.size()) {
       v.budgets.push_back(kLateF32Budget);
@@ -85,31 +77,53 @@ double last_quarter(const Curve& loss) {
   return sum / static_cast<double>(n);
 }
 
-// Of both groups of runs, by a number of each run.
-template <class F>
-Equivalence equivalence(const char* what, const Trial& t, F number) {
-  std::vector<double> naive, fused;
-  for (const RunReport* r : naive_runs(t)) naive.push_back(number(*r));
-  for (const RunReport* r : fused_runs(t)) fused.push_back(number(*r));
-  return two_one_sided_tests(what, naive, fused, kMargin * naive.front(), kConfidence);
+PairReport report_of(const Pair& p) {
+  PairReport r;
+  r.seed = p.naive->seed;
+  r.learning_rate = p.naive->learning_rate;
+  const double naive = last_quarter(p.naive->loss);
+  r.last_quarter = last_quarter(p.fused->loss) - naive;
+  r.last_quarter_margin = kMargin * naive;
+  r.held_out = p.fused->held_out_loss - p.naive->held_out_loss;
+  r.held_out_margin = kMargin * p.naive->held_out_loss;
+  return r;
+}
+
+// The difference by step of the pair that is farther out there.
+void add_pair(const Pair& p, VerdictReport& v) {
+  const Curve d = windowed(distance(p.naive->loss, p.fused->loss));
+  v.differences.resize(d.size(), 0.0);
+  v.budgets.resize(d.size(), 1.0);
+  for (size_t i = 0; i < d.size(); ++i) {
+    const double budget = kMargin * p.naive->loss[i];
+    if (d[i] / budget < v.differences[i] / v.budgets[i] && v.pairs.size() > 1) continue;
+    v.differences[i] = d[i];
+    v.budgets[i] = budget;
+  }
+  const PairReport& r = v.pairs.back();
+  if (v.pairs.size() > 1 &&
+      std::abs(r.held_out) / r.held_out_margin < v.held_out_difference / v.held_out_budget)
+    return;
+  v.held_out_difference = std::abs(r.held_out);
+  v.held_out_budget = r.held_out_margin;
+}
+
+Equivalence equivalence(const char* what, const std::vector<PairReport>& pairs,
+                        double PairReport::*difference, double PairReport::*margin) {
+  std::vector<double> differences;
+  for (const PairReport& p : pairs) differences.push_back(p.*difference);
+  return two_one_sided_tests(what, differences, pairs.front().*margin, kConfidence);
 }
 
 void judge_bf16(const Trial& t, VerdictReport& v) {
-  const std::vector<const RunReport*> runs = naive_runs(t);
+  for (const Pair& p : t.pairs) {
+    v.pairs.push_back(report_of(p));
+    add_pair(p, v);
+  }
   v.equivalence = {
-      equivalence("last quarter", t, [](const RunReport& r) { return last_quarter(r.loss); }),
-      equivalence("held out", t, [](const RunReport& r) { return r.held_out_loss; })};
-  Curve squares(t.naive->loss.size(), 0.0), held_out;
-  double pairs = 0;
-  for (size_t a = 0; a < runs.size(); ++a)
-    for (size_t b = 0; b < a; ++b, ++pairs) {
-      const Curve d = windowed(distance(runs[a]->loss, runs[b]->loss));
-      for (size_t i = 0; i < squares.size(); ++i) squares[i] += d[i] * d[i];
-      held_out.push_back(runs[a]->held_out_loss - runs[b]->held_out_loss);
-    }
-  v.differences = windowed(distance(t.naive->loss, t.fused->loss));
-  for (double s : squares) v.budgets.push_back(kSpreadFactor * std::sqrt(s / pairs));
-  v.held_out_budget = kSpreadFactor * root_mean_square(held_out);
+      equivalence("last quarter", v.pairs, &PairReport::last_quarter,
+                  &PairReport::last_quarter_margin),
+      equivalence("held out", v.pairs, &PairReport::held_out, &PairReport::held_out_margin)};
 }
 
 // The reason names the first step that is over; the largest share is reported beside it.
@@ -133,59 +147,97 @@ void compare_with_budgets(VerdictReport& v) {
     v.reason = fmt::format("held-out losses differ by {:.3g}, {:.3g} is allowed",
                            v.held_out_difference, v.held_out_budget);
   }
+  for (const PairReport& p : v.pairs)
+    if (v.reason.empty() && !(std::abs(p.last_quarter) <= p.last_quarter_margin))
+      v.reason = fmt::format(
+          "losses of the last quarter differ by {:.3g} in the pair of seed {}, {:.3g} is allowed",
+          p.last_quarter, p.seed, p.last_quarter_margin);
   for (const Equivalence& e : v.equivalence)
     if (v.reason.empty() && !e.shown())
       v.reason = fmt::format(
           "{} loss not shown to be equivalent: fused - naive within {:.3g} to {:.3g}, {:.3g} is "
-          "the "
-          "margin",
+          "the margin",
           e.what, e.lower, e.upper, e.margin);
   v.verdict = v.reason.empty() ? "passed" : "incorrect_numerical";
 }
 
+std::vector<const RunReport*> runs_of(const Trial& t) {
+  std::vector<const RunReport*> runs;
+  for (const Pair& p : t.pairs) runs.insert(runs.end(), {p.naive, p.fused});
+  if (t.twin != nullptr) runs.push_back(t.twin);
+  return runs;
+}
+
 bool complete(const Trial& t) {
-  const bool f32 = t.naive->dtype == DType::kF32;
-  const size_t steps = t.naive->loss.size();
-  const size_t twin_steps = f32 ? std::min<size_t>(steps, kF32TwinSteps) : steps;
-  const auto whole = [](const RunReport* r, size_t n) {
-    return r->complete && r->loss.size() == n;
-  };
-  return steps > 0 && whole(t.naive, steps) && whole(t.fused, steps) &&
-         t.twins.size() >= static_cast<size_t>(f32 ? kF32Twins : kBF16Twins) &&
-         t.fused_twins.size() >= static_cast<size_t>(f32 ? 0 : kBF16FusedTwins) &&
-         std::all_of(t.fused_twins.begin(), t.fused_twins.end(),
-                     [&](const RunReport* r) { return whole(r, steps); }) &&
-         std::all_of(t.twins.begin(), t.twins.end(),
-                     [&](const RunReport* r) { return whole(r, twin_steps); });
+  const RunReport& first = *t.pairs.front().naive;
+  const bool f32 = first.dtype == DType::kF32;
+  const size_t steps = first.loss.size();
+  const size_t pairs = static_cast<size_t>(f32 ? kF32Pairs : kBF16Pairs);
+  if (steps == 0 || t.pairs.size() < pairs || f32 != (t.twin != nullptr)) return false;
+  const std::vector<const RunReport*> runs = runs_of(t);
+  return std::all_of(runs.begin(), runs.end(), [&](const RunReport* r) {
+    const size_t want = r == t.twin ? std::min<size_t>(steps, kF32TwinSteps) : steps;
+    return r->complete && r->loss.size() == want;
+  });
 }
 
 bool finite(const Trial& t) {
-  std::vector<const RunReport*> runs = naive_runs(t);
-  for (const RunReport* r : fused_runs(t)) runs.push_back(r);
-  const bool losses =
-      std::all_of(runs.begin(), runs.end(), [](const RunReport* r) { return all_finite(r->loss); });
-  return losses && std::isfinite(t.naive->held_out_loss) && std::isfinite(t.fused->held_out_loss);
+  const std::vector<const RunReport*> runs = runs_of(t);
+  return std::all_of(runs.begin(), runs.end(), [&](const RunReport* r) {
+    return all_finite(r->loss) && (r == t.twin || std::isfinite(r->held_out_loss));
+  });
 }
 
 int first_nonfinite(const Trial& t) {
-  std::vector<const RunReport*> runs = naive_runs(t);
-  for (const RunReport* r : fused_runs(t)) runs.push_back(r);
-  for (size_t i = 0; i < t.naive->loss.size(); ++i)
-    for (const RunReport* r : runs)
+  for (size_t i = 0; i < t.pairs.front().naive->loss.size(); ++i)
+    for (const RunReport* r : runs_of(t))
       if (i < r->loss.size() && !std::isfinite(r->loss[i])) return static_cast<int>(i);
   return -1;
 }
 
+// A naive run that spikes at the lowest rate that is tried; nullptr: there is none.
+const RunReport* unstable(const Trial& t) {
+  for (const Pair& p : t.pairs)
+    if (first_spike(*p.naive) >= 0) return p.naive;
+  return nullptr;
+}
+
+void judge_finite(const Trial& t, VerdictReport& v) {
+  if (v.dtype == DType::kF32) {
+    judge_f32(t, v);
+  } else if (const RunReport* r = unstable(t)) {
+    v.verdict = "runtime_error";
+    v.reason =
+        fmt::format("no evidence: the naive run of seed {} spikes at step {} at a rate of {:.3g}",
+                    r->seed, first_spike(*r) + 1, r->learning_rate);
+    return;
+  } else {
+    judge_bf16(t, v);
+  }
+  compare_with_budgets(v);
+}
+
 }  // namespace
+
+int first_spike(const RunReport& run) {
+  double lowest = HUGE_VAL;
+  for (size_t i = 0; i < std::min(run.loss.size(), run.grad_norm.size()); ++i) {
+    const auto at = run.grad_norm.begin() + static_cast<std::ptrdiff_t>(i);
+    if (run.loss[i] > kHigher * lowest &&
+        *at > kLonger * median(std::vector(run.grad_norm.begin(), at)))
+      return static_cast<int>(i);
+    lowest = std::min(lowest, run.loss[i]);
+  }
+  return -1;
+}
 
 VerdictReport judge(const Trial& t) {
   VerdictReport v;
-  v.config = t.naive->config;
-  v.dtype = t.naive->dtype;
-  v.held_out_difference = std::abs(t.naive->held_out_loss - t.fused->held_out_loss);
-  v.memory_ratio =
-      static_cast<double>(t.fused->peak_bytes) / static_cast<double>(t.naive->peak_bytes);
-  v.speed_ratio = t.fused->tokens_per_s / t.naive->tokens_per_s;
+  const auto& [naive, fused] = t.pairs.front();
+  v.config = naive->config;
+  v.dtype = naive->dtype;
+  v.memory_ratio = static_cast<double>(fused->peak_bytes) / static_cast<double>(naive->peak_bytes);
+  v.speed_ratio = fused->tokens_per_s / naive->tokens_per_s;
   if (!complete(t)) {
     v.verdict = "not_run";
     v.reason = "a run ended early";
@@ -196,8 +248,7 @@ VerdictReport judge(const Trial& t) {
                    ? "a held-out loss is not finite"
                    : fmt::format("a loss is not finite at step {}", v.first_step_over + 1);
   } else {
-    v.dtype == DType::kF32 ? judge_f32(t, v) : judge_bf16(t, v);
-    compare_with_budgets(v);
+    judge_finite(t, v);
   }
   return v;
 }

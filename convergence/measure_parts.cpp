@@ -10,6 +10,7 @@
 #include "convergence/converge.h"
 #include "convergence/experiment.h"
 #include "convergence/maxlen.h"
+#include "convergence/statistics.h"
 #include "convergence/train.h"
 
 namespace tigon::convergence {
@@ -26,13 +27,6 @@ int busiest_phase(const ArenaPlan& arena) {
   const auto less = [](const auto& a, const auto& b) { return a.sum() < b.sum(); };
   return static_cast<int>(std::max_element(arena.phases.begin(), arena.phases.end(), less) -
                           arena.phases.begin());
-}
-
-template <class T, class Less>
-T middle_of(std::vector<T> all, const Less& less) {
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-  std::nth_element(all.begin(), middle, all.end(), less);
-  return *middle;
 }
 
 template <class P>
@@ -79,14 +73,14 @@ class Trial {
       model.step(batches, {0, 0.0}, &meter);
       measured.push_back(meter.read());
     }
-    const StepParts step = middle_of(
+    const StepParts step = median(
         measured, [](const StepParts& a, const StepParts& b) { return a.step_s < b.step_s; });
     report.attention = Model<P>::attention_of(config);
     report.products = model.products_alone();
     report.seconds = step.seconds;
     report.step_s = step.step_s;
     report.tokens_per_s =
-        static_cast<double>(config.tokens_per_step()) / middle_of(wall, std::less<>());
+        static_cast<double>(config.tokens_per_step()) / median(wall, std::less<>());
     report.intermediates = step.intermediates;
     report.peak_bytes = step.high_water - before;
     report.peak = peak_of(Model<P>::plan_arena(config, ops_), step.at_high_water,

@@ -168,12 +168,10 @@ class ReferenceModel {
   static Values<S> linear(const Values<S>& w, int64_t weight, int64_t out, const Values<S>& x,
                           int64_t in) {
     Values<S> y;
-    for (size_t row = 0; row < x.size(); row += at(in))
-      for (int64_t o = 0; o < out; ++o) {
-        S sum = 0;
-        for (int64_t j = 0; j < in; ++j) sum += x[row + at(j)] * w[at(weight + o * in + j)];
-        y.push_back(sum);
-      }
+    for (size_t row = 0; row < x.size(); row += at(in)) {
+      const Values<S> part = dots(&x[row], &w[at(weight)], at(out), at(in));
+      y.insert(y.end(), part.begin(), part.end());
+    }
     return y;
   }
 

@@ -103,14 +103,22 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
   try {
     const Json header = Json::parse(text);
     if (header.contains(kMetadata)) metadata_ = header.at(kMetadata).get<Metadata>();
+    // Files need not name them in their order; an empty one begins where the next one does.
+    std::multimap<std::pair<int64_t, int64_t>, TensorEntry> by_place;
     for (const auto& [name, tensor] : header.items()) {
       if (name == kMetadata) continue;
       const auto offsets = tensor.at("data_offsets").get<std::vector<int64_t>>();
-      if (offsets.size() != 2 || offsets[0] != end || offsets[1] < end)
-        fail(fmt::format("the bytes of {} do not follow those before", name));
-      end = offsets[1];
-      entries_.push_back({name, tensor.at("dtype").get<std::string>(),
-                          tensor.at("shape").get<std::vector<int64_t>>(), offsets[1] - offsets[0]});
+      if (offsets.size() != 2 || offsets[1] < offsets[0])
+        fail(fmt::format("{} has no place", name));
+      by_place.insert({{offsets[0], offsets[1]},
+                       {name, tensor.at("dtype").get<std::string>(),
+                        tensor.at("shape").get<std::vector<int64_t>>(), offsets[1] - offsets[0]}});
+    }
+    for (auto& [place, entry] : by_place) {
+      if (place.first != end)
+        fail(fmt::format("the bytes of {} do not follow those before", entry.name));
+      end += entry.bytes;
+      entries_.push_back(std::move(entry));
     }
   } catch (const Json::Error&) {
     fail("its header is not what it should be");

@@ -134,6 +134,20 @@ Tokenizer build(const fs::path& path, const std::map<std::string, int32_t>& voca
   return Tokenizer(std::move(parts));
 }
 
+// What would split words in another way than GPT-2's rule, or change the text before; else nothing.
+std::string other_rule(const Json& json) {
+  const auto set = [&](const char* part) {
+    return json.contains(part) && json[part].kind() != Json::Kind::kNull;
+  };
+  if (set("normalizer")) return "a normalizer";
+  if (json.at("model").value("ignore_merges", false)) return "merges that are not always applied";
+  if (!set("pre_tokenizer")) return {};
+  const Json& rule = json["pre_tokenizer"];
+  const std::string type = rule.value("type", "");
+  if (type != "ByteLevel") return fmt::format("a pre-tokenizer of type {}", type);
+  return rule.value("use_regex", true) ? "" : "a pre-tokenizer that does not split";
+}
+
 Tokenizer load_json(const fs::path& path) {
   const Json json = read_json(path);
   try {
@@ -141,6 +155,10 @@ Tokenizer load_json(const fs::path& path) {
     if (model.value("type", "BPE") != "BPE")
       refuse(path, fmt::format("a tokenizer of type {}; byte-pair encoding (BPE) can be used",
                                model["type"].get<std::string>()));
+    if (const std::string rule = other_rule(json); !rule.empty())
+      refuse(path, fmt::format("has {}, and here words are split by GPT-2's rule: encode the text "
+                               "with Hugging Face's tokenizers and give --data the ids (.npy)",
+                               rule));
     auto vocabulary = model.at("vocab").get<std::map<std::string, int32_t>>();
     if (json.contains("added_tokens"))
       for (const Json& token : json["added_tokens"])

@@ -10,9 +10,10 @@
 namespace tigon::convergence {
 
 // `path`: a tokenizer.json, a vocab.json with merges.txt beside it, or a folder with either. Only
-// byte-level vocabularies (GPT-2, Llama 3, Qwen); words are split by GPT-2's rule, in which a byte
-// outside of ASCII counts as a letter, so ids may differ from the library's while the text that
-// they stand for is the same. Throws ConvergeError(2) that says what would be right.
+// byte-level vocabularies whose words are split by GPT-2's rule, in which a byte outside of ASCII
+// counts as a letter, so ids may differ from the library's while the text that they stand for is
+// the same. Another rule (Llama 3, Qwen) or a normalizer is refused. Throws ConvergeError(2) that
+// says what would be right.
 Tokenizer load_tokenizer(const std::filesystem::path& path);
 
 // The files that load_tokenizer() may read for that path; none for an empty one.

@@ -12,6 +12,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "convergence/statistics.h"
 #include "convergence/threads.h"
 
 namespace tigon::convergence {
@@ -29,13 +30,6 @@ float bell(uint64_t bits) {
                      static_cast<double>(bits >> 32 & 0xffff) + static_cast<double>(bits >> 48);
   const double centred = sum / 65536.0 - 2.0 + 2.0 / 65536.0;
   return static_cast<float>(centred * std::numbers::sqrt3);
-}
-
-double median(std::vector<double> v) {
-  if (v.empty()) return 0.0;
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return *middle;
 }
 
 double mean_of_last_tenth(const std::vector<double>& v) {
@@ -111,6 +105,7 @@ RunReport report_of(const ModelConfig& config, DType dtype, const TokenData& dat
   report.dtype = dtype;
   report.side = settings.side;
   report.twin = settings.twin;
+  report.learning_rate = config.learning_rate;
   report.parameters = config.parameters();
   report.vocabulary = config.vocabulary;
   report.tokenizer_entries = data.entries();
@@ -121,20 +116,35 @@ RunReport report_of(const ModelConfig& config, DType dtype, const TokenData& dat
   return report;
 }
 
+bool given(const TrainSettings& s) { return s.weights != nullptr && !s.weights->empty(); }
+
+// FNV-1a (Fowler, Noll, Vo) over the words of the first weights.
+std::string weights_of(const TrainSettings& s) {
+  if (!given(s)) return {};
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const float w : *s.weights) hash = (hash ^ std::bit_cast<uint32_t>(w)) * 0x100000001b3u;
+  return fmt::format(" weights {:016x}", hash);
+}
+
 // What two trainings have in common when one may go on from the other's state.
 std::string identity_of(const ModelConfig& config, const TokenData& data, const RunReport& report,
                         const TrainSettings& s) {
-  return fmt::format("{} {} twin {} seed {} steps {} of {} data {:016x} {}", name_of(s.side),
+  return fmt::format("{} {} twin {} seed {} steps {} of {} data {:016x}{} {}", name_of(s.side),
                      name_of(report.dtype), s.twin, s.seed, s.steps, s.horizon, data.fingerprint(),
-                     description(config));
+                     weights_of(s), description(config));
 }
 
 template <class P>
 void set_first_weights(Model<P>& model, const ModelConfig& config, const TrainSettings& s) {
-  std::vector<float> weights = initial_weights(config, s.seed);
-  if (s.side == Side::kNoise || s.twin > 0)
-    add_noise(weights, dtype_of<typename P::Elem>, s.seed, s.twin);
+  std::vector<float> weights = given(s) ? *s.weights : initial_weights(config, s.seed);
+  if (s.side == Side::kNoise) add_noise(weights, dtype_of<typename P::Elem>, s.seed, s.twin);
   model.set_weights(weights);
+}
+
+template <class P>
+void show_state(const Model<P>& model, const TrainSettings& s, int step) {
+  if (std::find(s.states.begin(), s.states.end(), step) != s.states.end())
+    s.on_state(step, model.weights());
 }
 
 // The file of a training's state, if it has one.
@@ -191,6 +201,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
     const Saved<P> saved(settings, identity_of(config, data, report, settings), model);
     report.loss = saved.restore();
     report.steps = static_cast<int>(report.loss.size());
+    show_state(model, settings, report.steps);
     while (report.steps < settings.steps && !asked_to_stop(settings)) {
       const int step = report.steps++;
       std::vector<Batch> batches;
@@ -202,6 +213,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
           model.step(batches, {step, learning_rate(config, step, settings.horizon)});
       seconds.push_back(seconds_since(step_start));
       report.loss.push_back(result.loss);
+      report.grad_norm.push_back(result.grad_norm);
       report.peak_bytes = static_cast<int64_t>(device_memory_stats().high_water - before);
       if (settings.on_step)
         settings.on_step({report.dtype, settings.side, settings.twin, step, settings.steps,
@@ -209,6 +221,7 @@ RunReport train(const ModelConfig& config, const Ops<P>& ops, const TokenData& d
                           static_cast<double>(report.tokens_per_step) / seconds.back(),
                           report.peak_bytes});
       saved.after_step(report.loss);
+      show_state(model, settings, report.steps);
     }
     report.planned_bytes = model.planned_bytes();
     report.attention = Model<P>::attention_of(config);

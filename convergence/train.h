@@ -27,12 +27,17 @@ double learning_rate(const ModelConfig& config, int64_t step, int64_t steps);
 
 struct TrainSettings {
   Side side = Side::kNaive;
-  int twin = 0;
+  int twin = 0;  // of the report, and which of the noise side's first weights
   uint64_t seed = 1;
   int steps = 0;    // to run
   int horizon = 0;  // steps that the learning rate is spread over
+  // The first weights; null or empty: initial_weights() of the seed.
+  const std::vector<float>* weights = nullptr;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const StepReport&)> on_step;
+  // Called with the master weights when so many steps are finished.
+  std::vector<int> states = {};
+  std::function<void(int step, std::vector<float> weights)> on_state = {};
   // A training that ends early leaves its state in this file, and goes on from it when it is there;
   // empty: neither.
   std::filesystem::path checkpoint;

@@ -6,18 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "convergence/statistics.h"
+
 namespace tigon::convergence::next_action {
 namespace {
-
-// 97.5 % quantile of Student's t: two terms of its expansion in 1 / degrees (Abramowitz and Stegun
-// 26.7.5), good to 0.3 % from 8 degrees on; too wide below.
-double t_quantile(double degrees) {
-  constexpr double z = 1.959963984540054;
-  const double z3 = z * z * z, z5 = z3 * z * z;
-  const double t =
-      z + (z3 + z) / (4 * degrees) + (5 * z5 + 16 * z3 + 3 * z) / (96 * degrees * degrees);
-  return degrees < 8 ? std::max(t, 12.71 / std::sqrt(degrees)) : t;
-}
 
 // sum(hits) / sum(sizes), with an interval over the clusters.
 Estimate ratio(const std::vector<double>& hits, const std::vector<double>& sizes) {
@@ -31,7 +23,7 @@ Estimate ratio(const std::vector<double>& hits, const std::vector<double>& sizes
     square += (hits[i] - value * sizes[i]) * (hits[i] - value * sizes[i]);
   const auto clusters = static_cast<double>(hits.size());
   const double half = clusters < 2 ? std::numeric_limits<double>::infinity()
-                                   : t_quantile(clusters - 1) *
+                                   : student_t(0.975, static_cast<int>(hits.size()) - 1) *
                                          std::sqrt(clusters / (clusters - 1) * square) / size;
   return {value, value - half, value + half};
 }

@@ -12,6 +12,8 @@
 #include "convergence/compare.h"
 #include "convergence/gradients.h"
 #include "convergence/judge.h"
+#include "convergence/micro.h"
+#include "convergence/same_state.h"
 #include "convergence/tests/faults.h"
 #include "convergence/train.h"
 #ifndef TIGON_CUDA
@@ -68,20 +70,25 @@ TrainSettings settings_of(Side side, int twin, int steps) {
 }
 
 template <class P>
-RunReport run(const Ops<P>& ops, Side side, int twin = 0) {
+constexpr bool kIsF32 = std::is_same_v<P, F32>;
+
+template <class P>
+RunReport run(const Ops<P>& ops, Side side, int pair = 0) {
   const ModelConfig config = small_config();
-  TrainSettings settings = settings_of(side, twin, config.steps);
-  if (std::is_same_v<P, F32> && side == Side::kNoise) settings.steps = kF32TwinSteps;
+  TrainSettings settings = settings_of(side, pair, config.steps);
+  settings.seed += static_cast<uint64_t>(pair);
+  if (side == Side::kNoise) settings.steps = kF32TwinSteps;
   return train<P>(config, ops, small_data(), settings);
 }
 
-// The naive run and its twins, once for all tests.
+// The naive run of each pair, and f32's twin, once for all tests.
 template <class P>
 const std::vector<RunReport>& naive_runs() {
   static const std::vector<RunReport> runs = [] {
-    std::vector<RunReport> all = {run<P>(naive_ops<P>(), Side::kNaive)};
-    const int twins = std::is_same_v<P, F32> ? kF32Twins : kBF16Twins;
-    for (int i = 0; i < twins; ++i) all.push_back(run<P>(naive_ops<P>(), Side::kNoise, i));
+    std::vector<RunReport> all;
+    for (int i = 0; i < (kIsF32<P> ? kF32Pairs : kBF16Pairs); ++i)
+      all.push_back(run<P>(naive_ops<P>(), Side::kNaive, i));
+    if (kIsF32<P>) all.push_back(run<P>(naive_ops<P>(), Side::kNoise));
     return all;
   }();
   return runs;
@@ -91,11 +98,11 @@ template <class P>
 VerdictReport verdict_of(const Ops<P>& fused) {
   const std::vector<RunReport>& naive = naive_runs<P>();
   std::vector<RunReport> runs;
-  const int twins = std::is_same_v<P, F32> ? 0 : kBF16FusedTwins;
-  for (int i = 0; i <= twins; ++i) runs.push_back(run<P>(fused, Side::kFused, i));
-  Trial trial{&naive[0], &runs[0], {}};
-  for (size_t i = 1; i < naive.size(); ++i) trial.twins.push_back(&naive[i]);
-  for (size_t i = 1; i < runs.size(); ++i) trial.fused_twins.push_back(&runs[i]);
+  for (int i = 0; i < (kIsF32<P> ? kF32Pairs : kBF16Pairs); ++i)
+    runs.push_back(run<P>(fused, Side::kFused, i));
+  Trial trial;
+  for (size_t i = 0; i < runs.size(); ++i) trial.pairs.push_back({&naive[i], &runs[i]});
+  if (kIsF32<P>) trial.twin = &naive.back();
   return judge(trial);
 }
 
@@ -118,7 +125,10 @@ TEST(Compare, NaiveAndFusedAgreeInBF16) {
     EXPECT_TRUE(e.shown()) << e.what;
     EXPECT_GT(e.margin, 0) << e.what;
     EXPECT_LT(e.lower, e.upper) << e.what;
+    EXPECT_LE(e.noticed, e.margin) << e.what;
   }
+  EXPECT_EQ(v.pairs.size(), 5u);
+  EXPECT_EQ(v.pairs[4].seed, v.pairs[0].seed + 4);
 }
 
 // The losses fall from ln 512 = 6.24 towards the text's entropy.
@@ -214,6 +224,27 @@ TEST(Train, NoiseIsOneUnitInTheLastPlace) {
   }
 }
 
+// A gradient that is one percent too long, at every state, and none at first.
+TEST(States, AOnePercentErrorIsOver) {
+  const ModelConfig config = micro_config(false);
+  const TokenData data = micro_data(config);
+  for (const int step : {0, 5}) {
+    std::vector<TrainingState> states;
+    TrainSettings s = settings_of(Side::kNaive, 0, 5);
+    s.states = {step};
+    s.on_state = [&](int at, std::vector<float> w) { states.push_back({at, std::move(w)}); };
+    train<BF16>(config, naive_ops<BF16>(), data, s);
+    ASSERT_EQ(states.size(), 1u);
+    const StateReference at = reference_at<BF16>(config, data, 1, states[0]);
+    StateReport right, longer;
+    compare_state<BF16>(config, fused_ops<BF16>(), at, right);
+    EXPECT_EQ(right.verdict, "passed") << right.reason;
+    compare_state<BF16>(config, ScaledOps<BF16>::loss_dx<1010>(), at, longer);
+    EXPECT_EQ(longer.verdict, "incorrect_numerical");
+    EXPECT_EQ(longer.first_step, step);
+  }
+}
+
 template <class P>
 void expect_gradients_within_budget(uint64_t seed) {
   GradientOracle oracle;
@@ -250,12 +281,24 @@ RunReport made_up_run(DType type, double offset) {
   return r;
 }
 
+// Five times the same pair, or one of f32.
+VerdictReport judged_pair(const RunReport& naive, const RunReport& fused, const RunReport& twin,
+                          const RunReport* other = nullptr) {
+  Trial t;
+  const bool f32 = naive.dtype == DType::kF32;
+  for (int i = 0; i < (f32 ? kF32Pairs : kBF16Pairs); ++i) t.pairs.push_back({&naive, &fused});
+  if (other != nullptr) t.pairs.back().fused = other;
+  if (f32) t.twin = &twin;
+  return judge(t);
+}
+
 TEST(Judge, FailsClosed) {
   for (DType type : {DType::kF32, DType::kBF16}) {
     const RunReport naive = made_up_run(type, 0), close = made_up_run(type, 1e-6);
-    const RunReport one = made_up_run(type, 1e-6), two = made_up_run(type, -1e-6);
+    const RunReport twin = made_up_run(type, -1e-6);
+    // Whichever of the pairs it is.
     const auto verdict_of = [&](const RunReport& fused) {
-      return judge({&naive, &fused, {&one, &two, &one, &two, &one}, {&one, &two}}).verdict;
+      return judged_pair(naive, type == DType::kF32 ? fused : close, twin, &fused).verdict;
     };
     EXPECT_EQ(verdict_of(close), "passed");
     RunReport bad = close;
@@ -270,21 +313,35 @@ TEST(Judge, FailsClosed) {
     bad = close;
     bad.complete = false;
     EXPECT_EQ(verdict_of(bad), "not_run");
-    EXPECT_EQ(judge({&naive, &close, {}}).verdict, "not_run");
+    EXPECT_EQ(judge({{{&naive, &close}}, type == DType::kF32 ? nullptr : &twin}).verdict,
+              "not_run");
   }
 }
 
-// Naive runs that spread widely hide any difference: the spread passes, equivalence does not.
+// Pairs that spread widely, each within the margin, show nothing.
 TEST(Judge, AWideSpreadIsNoEquivalence) {
-  const auto moved = [](double by) {
-    RunReport r = made_up_run(DType::kBF16, 0);
-    for (double& x : r.loss) x += by;
-    return r;
-  };
-  const RunReport naive = moved(0), fused = moved(0.1), a = moved(0.3), b = moved(-0.3);
-  const VerdictReport v = judge({&naive, &fused, {&a, &b, &a, &b, &a}, {&a, &b}});
+  const RunReport naive = made_up_run(DType::kBF16, 0);
+  RunReport above = naive, below = naive;
+  for (double& x : above.loss) x *= 1.004;
+  for (double& x : below.loss) x *= 0.996;
+  const Pair high{&naive, &above}, low{&naive, &below};
+  const VerdictReport v = judge({{high, high, high, high, low}});
   EXPECT_EQ(v.verdict, "incorrect_numerical");
   EXPECT_NE(v.reason.find("not shown to be equivalent"), std::string::npos) << v.reason;
+}
+
+// A spike is named, and no difference is judged behind it.
+TEST(Judge, ASpikedPairIsNoEvidence) {
+  RunReport naive = made_up_run(DType::kBF16, 0);
+  naive.grad_norm.assign(naive.loss.size(), 1.0);
+  EXPECT_EQ(first_spike(naive), -1);
+  naive.loss[12] *= 1.15;
+  EXPECT_EQ(first_spike(naive), -1) << "harder text";
+  naive.grad_norm[12] = 4.0;
+  EXPECT_EQ(first_spike(naive), 12);
+  const VerdictReport v = judged_pair(naive, naive, naive);
+  EXPECT_EQ(v.verdict, "runtime_error");
+  EXPECT_NE(v.reason.find("spikes at step 13"), std::string::npos) << v.reason;
 }
 
 TEST(Converge, RefusesWhatItCannotTrain) {
@@ -311,6 +368,39 @@ TEST(Converge, RefusesWhatItCannotTrain) {
   r = {};
   r.batch = 0;
   EXPECT_EQ(code_of(r), 2);
+}
+
+// Names the naive run of one pair that spiked, and runs the pair again at half the rate.
+TEST(Converge, ASpikedPairIsRunAgainAtALowerRate) {
+  ModelConfig config = small_config();
+  config.steps = 12;
+  config.learning_rate = 3;
+  std::vector<std::string> notes;
+  std::atomic<bool> stop = false;
+  ConvergeObserver observer;
+  observer.on_note = [&](const std::string& note) { notes.push_back(note); };
+  observer.on_run = [&](const RunReport& r) { stop = r.learning_rate == 1.5; };
+  ConvergeResult result;
+  compare_curves<BF16>({config, small_data(), "", 1, observer, &stop}, naive_ops<BF16>(),
+                       fused_ops<BF16>(), result);
+  ASSERT_FALSE(notes.empty());
+  EXPECT_NE(notes[0].find("the naive run of seed 1 spikes at step"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("at a rate of 1.5"), std::string::npos) << notes[0];
+  EXPECT_EQ(result.runs[1].side, Side::kNaive);
+  EXPECT_EQ(result.runs[1].learning_rate, 1.5);
+}
+
+TEST(Converge, BothSidesAreRunAgainAndHaveTheSameBits) {
+  ModelConfig config = small_config();
+  config.steps = 4;
+  const ConvergeObserver silent;
+  ConvergeResult result;
+  compare<F32>({config, small_data(), "", 1, silent}, naive_ops<F32>(), fused_ops<F32>(), result);
+  ASSERT_EQ(result.repeats.size(), 2u);
+  for (const RepeatReport& r : result.repeats) EXPECT_EQ(r.verdict, "passed") << r.reason;
+  ASSERT_EQ(result.states.size(), 1u);
+  EXPECT_EQ(result.states[0].verdict, "passed") << result.states[0].reason;
+  EXPECT_EQ(result.states[0].reference, "double");
 }
 
 TEST(Converge, ItTakesTheStepsThatWereSaid) {

@@ -97,6 +97,24 @@ TEST_F(Data, TokenizersThatCannotBeUsedAreRefused) {
             "byte-level");
 }
 
+// Words that are split by another rule give other ids.
+TEST_F(Data, ATokenizerWithAnotherRuleForWordsIsRefused) {
+  const auto with = [&](const char* part, const Json& value) {
+    Json json = Json::parse(tokenizer_json(small_vocabulary()));
+    json[part] = value;
+    return write("a.json", json.dump());
+  };
+  EXPECT_EQ(load_tokenizer(with("pre_tokenizer", {{"type", "ByteLevel"}})).size(), 262);
+  EXPECT_EQ(load_tokenizer(with("normalizer", nullptr)).size(), 262);
+  for (const auto& [part, value, text] : std::vector<std::tuple<const char*, Json, const char*>>{
+           {"pre_tokenizer", {{"type", "Sequence"}}, "a pre-tokenizer of type Sequence"},
+           {"pre_tokenizer", {{"type", "ByteLevel"}, {"use_regex", false}}, "does not split"},
+           {"normalizer", {{"type", "NFC"}}, "a normalizer"}}) {
+    const fs::path file = with(part, value);
+    expect_in(refusal([&] { load_tokenizer(file); }), text);
+  }
+}
+
 std::string examples(int count) {
   std::string text;
   for (int i = 0; i < count; ++i)

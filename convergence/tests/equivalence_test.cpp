@@ -7,6 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "convergence/statistics.h"
+
 namespace tigon::convergence {
 namespace {
 
@@ -21,39 +23,53 @@ TEST(StudentT, QuantilesAreThoseOfTheTables) {
 }
 
 TEST(Equivalence, IntervalIsTheOneOfTheTextbook) {
-  // Means 2 and 3, pooled variance (2 + 2) / 4 = 1, error sqrt(2 / 3), t(0.95, 4) = 2.1318.
-  const Equivalence e = two_one_sided_tests("x", {1, 2, 3}, {2, 3, 4}, 3.0, 0.95);
-  EXPECT_NEAR(e.difference, 1.0, 1e-12);
-  EXPECT_NEAR(e.upper, 1.0 + 2.1318 * std::sqrt(2.0 / 3), 1e-4);
-  EXPECT_NEAR(e.lower, 1.0 - 2.1318 * std::sqrt(2.0 / 3), 1e-4);
+  // Mean 2, variance (4 + 0 + 4) / 2 = 4, error sqrt(4 / 3), t(0.95, 2) = 2.9200.
+  const double error = std::sqrt(4.0 / 3);
+  const Equivalence e = two_one_sided_tests("x", {0, 2, 4}, 6.0, 0.95);
+  EXPECT_NEAR(e.difference, 2.0, 1e-12);
+  EXPECT_NEAR(e.upper, 2.0 + 2.9200 * error, 1e-4);
+  EXPECT_NEAR(e.lower, 2.0 - 2.9200 * error, 1e-4);
+  // 1.2816 sqrt(1 + 2.92^2 / 4) - 2.92 (1 - 1 / 8)
+  EXPECT_NEAR(e.noticed, 6.0 - 0.28688 * error, 1e-3);
   EXPECT_TRUE(e.shown());
-  EXPECT_FALSE(two_one_sided_tests("x", {1, 2, 3}, {2, 3, 4}, 2.7, 0.95).shown());
+  EXPECT_FALSE(two_one_sided_tests("x", {0, 2, 4}, 5.3, 0.95).shown());
 }
 
 // No difference seen is not equivalence shown.
 TEST(Equivalence, AWideSpreadShowsNothing) {
-  EXPECT_FALSE(two_one_sided_tests("x", {1, 9, 5}, {5, 1, 9}, 1.0, 0.95).shown());
-  EXPECT_TRUE(two_one_sided_tests("x", {5, 5.1, 4.9}, {5, 5.1, 4.9}, 1.0, 0.95).shown());
+  EXPECT_FALSE(two_one_sided_tests("x", {4, -4, 0}, 1.0, 0.95).shown());
+  EXPECT_TRUE(two_one_sided_tests("x", {0.1, -0.1, 0}, 1.0, 0.95).shown());
 }
 
 TEST(Equivalence, WhatIsNotFiniteIsNotShown) {
-  EXPECT_FALSE(two_one_sided_tests("x", {1, 1, std::nan("")}, {1}, 1.0, 0.95).shown());
-  EXPECT_FALSE(two_one_sided_tests("x", {1, 1, 1}, {HUGE_VAL}, 1.0, 0.95).shown());
+  EXPECT_FALSE(two_one_sided_tests("x", {0, 0, std::nan("")}, 1.0, 0.95).shown());
+  EXPECT_FALSE(two_one_sided_tests("x", {0, 0, HUGE_VAL}, 1.0, 0.95).shown());
 }
 
-// Groups that differ by just the margin pass in 5 of 100 trials.
-TEST(Equivalence, FalseProofsAreAsRareAsPromised) {
+// How many of the trials are not shown equivalent when the pairs differ by so much.
+double share_not_shown(double shift) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
   constexpr int kTrials = 4000;
   int shown = 0;
   for (int i = 0; i < kTrials; ++i) {
-    std::vector<double> a(6), b(3);
-    for (double& x : a) x = normal(random);
-    for (double& x : b) x = normal(random) + 4.0;
-    shown += two_one_sided_tests("x", a, b, 4.0, 0.95).shown();
+    std::vector<double> d(5);
+    for (double& x : d) x = normal(random) + shift;
+    shown += two_one_sided_tests("x", d, 4.0, 0.95).shown();
   }
-  EXPECT_NEAR(shown / static_cast<double>(kTrials), 0.05, 0.012);
+  return 1 - shown / static_cast<double>(kTrials);
+}
+
+// Pairs that differ by just the margin pass in 5 of 100 trials.
+TEST(Equivalence, FalseProofsAreAsRareAsPromised) {
+  EXPECT_NEAR(share_not_shown(4.0), 0.95, 0.012);
+}
+
+TEST(Equivalence, TheShiftThatIsNoticedInNineOfTenIs) {
+  // Differences whose mean has the deviation of five normal numbers' mean.
+  const double a = std::sqrt(2.0);
+  const Equivalence e = two_one_sided_tests("x", {a, -a, 0, 0, 0}, 4.0, 0.95);
+  EXPECT_NEAR(share_not_shown(e.noticed), 0.9, 0.02);
 }
 
 }  // namespace

@@ -4,29 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "convergence/ops.h"
-#include "kernels/device/runtime.h"
+#include "convergence/scaled_ops.h"
 
 namespace tigon::convergence {
-
-// Changes n elements of device memory: f(values).
-template <class T, class F>
-void edit(T* data, int64_t n, F&& f) {
-  std::vector<T> values(static_cast<size_t>(n));
-  const size_t bytes = values.size() * sizeof(T);
-  device_synchronize();
-  device_download(values.data(), data, bytes);
-  f(values);
-  device_upload(data, values.data(), bytes);
-  device_synchronize();
-}
-
-template <class T>
-void scale(T* data, int64_t n, double factor) {
-  edit(data, n, [&](std::vector<T>& v) {
-    for (T& x : v) x = T(static_cast<double>(x) * factor);
-  });
-}
 
 template <class P>
 struct Faults {

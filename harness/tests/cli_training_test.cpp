@@ -76,7 +76,8 @@ TEST(TigonProgram, memory_that_runs_out_is_a_row_of_the_table) {
 
 TEST(TigonProgram, every_negative_control_is_caught_at_a_step) {
   const TemporaryFolder folder;
-  const ProgramRun run = run_tigon({"converge", "--controls", "--out", folder.path().string()});
+  const ProgramRun run =
+      run_tigon({"converge", "--controls", "--quick", "--out", folder.path().string()});
   if (run.out.find("no program tigon-controls") != std::string::npos ||
       run.err.find("no program tigon-controls") != std::string::npos)
     GTEST_SKIP() << run.err;

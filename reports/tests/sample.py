@@ -79,18 +79,31 @@ def host_run():
     verdict = {"record": "converge_verdict", "config": "tiny", "dtype": "bf16", "verdict": "passed", "reason": "",
                "largest_difference": 0.002, "budget": 0.01, "differences": [0.0, 0.002], "budgets": [0.001, 0.01],
                "equivalence": [{"what": "held out", "difference": 0.001, "lower": -0.01, "upper": 0.012, "margin": 0.1,
-                                "confidence": 0.95, "shown": True}]}
+                                "confidence": 0.95, "noticed": 0.09, "shown": True}],
+               "pairs": [{"seed": 3, "learning_rate": 0.0015, "last_quarter": 0.001, "last_quarter_margin": 0.03,
+                          "held_out": 0.002, "held_out_margin": 0.03}]}
     gradients = {"record": "converge_gradients", "config": "micro", "dtype": "bf16", "verdict": "passed", "reason": "",
                  "first_step": 0, "parameters": [
                      {"step": 1, "parameter": "head", "error": 0.004, "budget": 0.02},
                      {"step": 1, "parameter": "layers.0.qkv", "error": 0.006, "budget": 0.02}]}
     control = {"record": "mutant", "mutant": "rope.sin_sign", "group": "training", "what": "turned the other way",
-               "outcome": "caught", "reason": "gradient of head is off", "step": 2, "dtype": "f32"}
+               "outcome": "caught", "reason": "gradient of head is off", "step": 2, "training": "tiny, 30 steps",
+               "parts": [{"part": "states bf16", "verdict": "incorrect_numerical", "step": 2, "reason": "gradient of head is off"},
+                         {"part": "curves bf16", "verdict": "passed", "step": 0, "reason": ""}]}
+    error = {"error": 0.006, "across": 0.005, "along": 0.001, "cosine": 0.99999, "bias": 0.0004}
+    states = {"record": "converge_states", "config": "tiny", "dtype": "bf16", "reference": "f32, naive, on the same device",
+              "verdict": "passed", "reason": "", "first_step": -1, "parameters": [
+                  {"step": 10, "parameter": name, "naive": error, "fused": {**error, "across": across}, "ratio": 1.0,
+                   "budget": 0.01, "bias_budget": 0.005} for name, across in (("embedding", 0.005), ("layers.1.o", 0.007))]}
+    repeat = {"record": "converge_repeat", "config": "tiny", "dtype": "bf16", "impl": "fused", "steps": 20,
+              "launches": "host executor", "again": "host executor", "verdict": "passed", "reason": "", "first_step": -1}
+    seed = {"record": "converge_seed", "config": "tiny", "steps": 30, "seed": 101, "executor": "fast", "seconds_s": 1.0,
+            "parts": [{"part": "curves bf16", "verdict": "incorrect_numerical", "step": 7, "reason": "losses differ by 0.1"}]}
     return [header(), check(), check(impl="naive", error=0.9), check(dtype="f32", error=0.1), trace(),
             bench("fused", 64, 1024, 0.01, "fast", "wall"), memory("naive", 64, 1024, 1 << 20),
             memory("naive", 64, 2048, 1 << 21), memory("fused", 64, 1024, 256), memory("fused", 64, 2048, 256),
             converge("naive", [8.3, 7.1]), converge("fused", [8.3, 7.102]), verdict,
-            {**converge("fused", [8.3, 7.2]), "twin": 1}, gradients, control,
+            {**converge("fused", [8.3, 7.2]), "twin": 1}, gradients, states, repeat, seed, control,
             claim("throughput", "not measured here", reason="no GPU here"), claim("memory", "holds", 0.61, "-61%"),
             {"record": "end", "passed": 3, "failed": 0, "skipped": 0, "exit_code": 0, "seconds_s": 9,
              "interrupted": False}]

@@ -126,8 +126,12 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.report(), (0, ""))
         section = self.section("training.html", "convergence")
         controls = section.split("Negative controls")[1].split("</table>")[0]
-        for text in ("1 of 1 did", "rope.sin_sign", '<td class="n">2</td>'):
+        for text in ("1 of 1 did", "rope.sin_sign", '<td class="n">2</td><td class="n">–</td>', "tiny, 30 steps (host executor)"):
             self.assertIn(text, controls)
+        for text in ("What escapes curves bf16: rope.sin_sign", "1 of 1 seeds gave an alarm", "Seed 101, curves bf16: losses differ by 0.1",
+                     "<td>layers.1.o</td>", "<td>the same</td>", "A shift of 0.09", '<td class="n">0.00150</td>'):
+            self.assertIn(text, section)
+        self.assertNotIn("What escapes states bf16", section)
         self.assertIn("layers.0.qkv", section)  # the worst parameter of its step
         self.assertNotIn("<td>head</td>", section)
         self.assertIn("confidence 95", section)

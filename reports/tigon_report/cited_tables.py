@@ -112,7 +112,10 @@ def _mutant_results(run):
             groups[group][1] += 1
     what = {"kernel": "faults planted in kernels caught", "comparator": "broken rules of the judge caught",
             "cheat": "cheating plug-ins caught", "training": "faults planted under a training noticed"}
-    return [_counted(*counts, what[group]) for group, counts in groups.items()]
+    texts = [_counted(*counts, what[group]) for group, counts in groups.items()]
+    if seeds := tables.seeds(run):
+        texts.append(f"evidence of {len(seeds['records'])} trainings without a fault ({seeds['training']}): {seeds['seeds']} false alarms")
+    return texts
 
 
 def _soak_results(run):
@@ -203,6 +206,20 @@ def parts_table(runs, words):
     return table([f"{chosen['fused']['config']}, {units.axes_text(axes)}", "naive:", "fused:"], lines)
 
 
+def controls_table(runs, words):
+    """What each part of a training's evidence notices of the planted faults, and what escapes it."""
+    found = [(run, controls) for run in runs if (controls := tables.controls(run)) and controls["names"]]
+    if not found:
+        raise ValueError("no controls with parts in these records")
+    lines = []
+    for run, controls in found:
+        count = len(controls["rows"])
+        for name, faults in tables.escapes(controls):
+            where = controls["rows"][0]["training"] + ("" if run.on_gpu else ", host executor")
+            lines.append([name, where, f"{count - len(faults)} of {count}", ", ".join(faults) or "nothing"])
+    return table(["part", "under", "noticed:", "what escapes it"], lines)
+
+
 # Name -> function(runs, words before the records) -> text. ValueError: the records do not have it.
 TABLES = {"peers": peers_table, "baseline": baseline_table, "judge": judge_table, "claims": claims_table,
-          "next_action": next_action_table, "parts": parts_table}
+          "next_action": next_action_table, "parts": parts_table, "controls": controls_table}

@@ -279,7 +279,7 @@ def convergence_figure(figures, config, dtype, entry):
     def drawing(panels, theme):
         for index, twin in enumerate(entry["twins"]):
             panels[0].plot(range(1, len(twin["loss"]) + 1), twin["loss"], color=colour(theme, "noise"), linestyle=":",
-                           linewidth=1, label=None if index else f"{len(entry['twins'])} runs, weights moved by one ulp")
+                           linewidth=1, label=None if index else f"{len(entry['twins'])} runs of other pairs or moved weights")
         for impl, run in runs.items():
             panels[0].plot(range(1, len(run["loss"]) + 1), run["loss"], color=colour(theme, impl), label=impl,
                            linestyle="--" if impl == "naive" else "-", linewidth=2 if impl == "fused" else 1.4)

@@ -212,7 +212,7 @@ def convergence(run):
         else:
             entry["runs"][record["impl"]] = record
     for record in run.of("converge_verdict"):
-        entry_of(record)["verdict"] = {"equivalence": [], **record}  # older runs were not tested for it
+        entry_of(record)["verdict"] = {"equivalence": [], "pairs": [], **record}  # older runs have neither
     for entry in entries.values():
         entry["outcome"] = entry["verdict"]["verdict"] if entry["verdict"] else "not finished"
         for field in ("attention", "launches"):
@@ -233,9 +233,49 @@ def gradients(run):
     return rows
 
 
+def states(run):
+    """Per dtype: the verdict of the gradients from the same states, and of each state the worst parameter and the longest ratio."""
+    rows = []
+    for record in run.of("converge_states"):
+        worst = {}
+        for parameter in record["parameters"]:
+            across = parameter["fused"]["across"]
+            share = float("inf") if across is None else across / parameter["budget"]
+            if share >= worst.get(parameter["step"], (-1,))[0]:
+                worst[parameter["step"]] = (share, parameter)
+        rows.append({**record, "worst": [{**parameter, "share": share} for _, (share, parameter) in sorted(worst.items())]})
+    return rows
+
+
+def is_alarm(part):
+    return part["verdict"] not in ("passed", "not_run")
+
+
+def seeds(run):
+    """The evidence on kernels without a fault: how many seeds gave it, and every part that failed."""
+    records = run.of("converge_seed")
+    if not records:
+        return None
+    alarms = [{"seed": record["seed"], **part} for record in records for part in record["parts"] if is_alarm(part)]
+    return {"records": records, "alarms": alarms, "seeds": len({alarm["seed"] for alarm in alarms}),
+            "training": f"{records[0]['config']}, {records[0]['steps']} steps"}
+
+
 def controls(run):
-    """Faults planted in kernels that a training ran on, and the step at which its evidence failed."""
-    return [{"step": 0, "dtype": "", **record} for record in run.of("mutant") if record["group"] == "training"]
+    """Faults planted under a training, the step at which each part of its evidence noticed them, or the step of old records."""
+    rows = [{"step": 0, "dtype": "", "parts": [], "training": "", **record}
+            for record in run.of("mutant") if record["group"] == "training"]
+    names = list(dict.fromkeys(part["part"] for row in rows for part in row["parts"]))
+    for row in rows:
+        found = {part["part"]: part["step"] for part in row["parts"] if is_alarm(part)}
+        row["noticed"] = [found.get(name, "") for name in names]
+    return {"rows": rows, "names": names} if rows else None
+
+
+def escapes(controls):
+    """(part, the faults that it does not notice) of every part."""
+    return [(name, [row["mutant"] for row in controls["rows"] if row["noticed"][index] == ""])
+            for index, name in enumerate(controls["names"])]
 
 
 def environment(run):

@@ -4,7 +4,8 @@ from . import figures as draw
 from . import load, next_action, step_parts, tables
 from .recorded import by_file
 
-KINDS = ("converge", "converge_verdict", "converge_gradients", "converge_parts", "claim", "next_action")
+KINDS = ("converge", "converge_verdict", "converge_gradients", "converge_states", "converge_seed", "converge_parts", "claim",
+         "next_action")
 
 
 def page(run, recorded, folder, host_times):
@@ -24,6 +25,7 @@ def section(run, figures, host_times):
     """What the templates show of the trainings of one run; times of the host executor only when they are asked for."""
     claims, steps = run.of("claim"), next_action.of(run)
     times = run.on_gpu or host_times
+    controls = tables.controls(run)
     return {
         "run": run, "times": times,
         "convergence": [{"config": config, "dtype": dtype, **entry, "figure": draw.convergence_figure(figures, config, dtype, entry)}
@@ -31,5 +33,6 @@ def section(run, figures, host_times):
         "step_parts": step_parts.section(figures, run, times),
         "claims": claims, "claims_figure": draw.claims_figure(figures, claims),
         "next_action": steps and {**steps, "figure": next_action.figure(figures, steps["predictors"])},
-        "gradients": tables.gradients(run), "controls": tables.controls(run),
+        "gradients": tables.gradients(run), "states": tables.states(run), "repeats": run.of("converge_repeat"),
+        "seeds": tables.seeds(run), "controls": controls, "escapes": tables.escapes(controls) if controls else [],
     }

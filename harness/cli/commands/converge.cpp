@@ -80,6 +80,9 @@ cv::ConvergeRequest checked_request(const ConvergeOptions& options) {
   if (options.vocabulary > 0) request.vocabulary = options.vocabulary;
   if (options.accumulate > 0) request.accumulate = options.accumulate;
   if (options.medusa > 0) request.medusa = options.medusa;
+  if (options.rate != 0) request.rate = options.rate;
+  request.load = options.load;
+  request.exports = options.exports;
   require_known("op", request.fused, cv::op_names());
   request.token_cache = token_cache();
   checked_config(request);
@@ -97,15 +100,15 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
   cv::ConvergeRequest request = asked;
   if (std::filesystem::is_regular_file(session.records()))  // no /dev/null.checkpoints
     request.checkpoints = std::filesystem::path(session.records()).replace_extension("checkpoints");
-  request.finished = finished_runs(session, request.config);
+  const std::string name = checked_config(request).name;
+  request.finished = finished_runs(session, name);
   ConvergeListener listener(&session);
-  const std::string unit = "converge " + request.config;
+  const std::string unit = "converge " + name;
   if (session.is_sealed(unit)) {
     for (const Json* verdict : session.resumed()->all("converge_verdict"))
-      if (verdict->value("config", "") == request.config)
-        listener.count_record("converge_verdict", *verdict);
-    for (const Json* gradients : session.resumed()->all("converge_gradients"))
-      listener.count_record("converge_gradients", *gradients);
+      if (verdict->value("config", "") == name) listener.count_record("converge_verdict", *verdict);
+    for (const char* kind : {"converge_gradients", "converge_states", "converge_repeat"})
+      for (const Json* record : session.resumed()->all(kind)) listener.count_record(kind, *record);
     return listener.tally().exit_code();
   }
   listener.expect(unit, cv::steps_of(request));
@@ -136,7 +139,9 @@ void add_converge(Command root, Program* program) {
                   "  ./tigon converge --all                  the papers' claims, one table\n"
                   "  ./tigon converge --experiment rms_norm,cross_entropy\n"
                   "  ./tigon converge --experiment next_action --data studentVle.csv\n"
+                  "  ./tigon converge --load Qwen3-0.6B --data ids.npy --rate 1e-4 --export mine\n"
                   "  ./tigon converge --controls             planted faults must make it fail\n"
+                  "  ./tigon converge --seeds 40 --quick     kernels without a fault must not\n"
                   "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
                   "  ./tigon converge --parts --config 350m -a T[pow2]=[10:20] --memory 80GiB\n"
                   "Fails (exit code 1) when the two runs part by more than rounding explains. A "
@@ -156,6 +161,12 @@ void add_converge(Command root, Program* program) {
                  "default: licence texts of this system; token ids of more than 1 MiB are kept in "
                  "~/.cache/tigon/tokens; for --experiment next_action a log of "
                  "learners: act-mooc (TSV), JODIE or OULAD's studentVle (CSV)");
+  command.option("--load", &options->load,
+                 "a folder of Hugging Face: config.json, and safetensors unless weights shall come "
+                 "from the seed; Llama, Mistral, Qwen 3");
+  command.option("--export", &options->exports,
+                 "a folder for the trained weights of both sides, as transformers loads them");
+  command.option("--rate", &options->rate, "learning rate at its peak (default: the config's)");
   command.option("--tokenizer", &options->request.tokenizer,
                  "tokenizer.json of Hugging Face, or vocab.json beside merges.txt; default: "
                  "one is trained on the data");
@@ -166,7 +177,8 @@ void add_converge(Command root, Program* program) {
   command.option("--vocabulary", &options->vocabulary, "rows of the embedding").positive();
   Option tied = command.flag("--tied", &options->tied, "the head is the embedding");
   command.flag("--untied", &options->untied, "the head has weights of its own").excludes(tied);
-  command.flag("--quick", &options->request.quick, "the config's short run");
+  command.flag("--quick", &options->request.quick,
+               "the config's short run; of --controls and --seeds a micro model");
   command
       .option("--checkpoint-every", &options->request.checkpoint_every,
               "steps between checkpoints, which are kept beside the records (safetensors); "
@@ -176,11 +188,23 @@ void add_converge(Command root, Program* program) {
       "--experiment", &options->experiments,
       fmt::format("claims of the papers instead: {}", fmt::join(cv::experiment_names(), ", ")));
   Option controls = command.flag("--controls", &options->controls,
-                                 "faults planted in the kernels: each must make the evidence fail");
+                                 "faults planted in the kernels: each must make the evidence fail, "
+                                 "and which part of it notices");
   Option all = command.flag("--all", &options->all, "every experiment, and the controls")
                    .excludes(experiment)
                    .excludes(controls);
-  add_parts(command, &options->parts).excludes(all).excludes(experiment).excludes(controls);
+  Option seeds = command
+                     .option("--seeds", &options->seeds,
+                             "the same evidence from so many seeds without a fault: more than one "
+                             "false alarm in 40 is a failure")
+                     .positive()
+                     .excludes(all)
+                     .excludes(experiment);
+  add_parts(command, &options->parts)
+      .excludes(all)
+      .excludes(experiment)
+      .excludes(controls)
+      .excludes(seeds);
   command
       .option("--accumulate", &options->accumulate,
               "forward passes per step, whose gradients are averaged")
@@ -210,6 +234,12 @@ void add_converge(Command root, Program* program) {
                                        [&](Session& s) { return parts_stage(s, tables); });
       return;
     }
+    if (options->seeds > 0 && !options->controls) {
+      program->exit_code =
+          run_session(session_options(*program, *output, request.seed),
+                      [&](Session& s) { return seeds_stage(s, request, options->seeds); });
+      return;
+    }
     if (!names.empty() || options->controls) {
       // --all trains on --data, which is text; a log of learners is asked for by name.
       cv::ExperimentSettings settings{request.quick, request.seed, request.data};
@@ -218,8 +248,9 @@ void add_converge(Command root, Program* program) {
       settings.graph = request.graph;
       program->exit_code =
           run_session(session_options(*program, *output, request.seed), [&](Session& s) {
-            const int code =
-                options->controls || options->all ? controls_stage(s) : static_cast<int>(kExitOk);
+            int code = kExitOk;
+            if (options->controls || options->all) code = controls_stage(s, request);
+            if (options->seeds > 0) code = combined(code, seeds_stage(s, request, options->seeds));
             return combined(code, experiments_stage(s, names, settings));
           });
       return;

@@ -16,7 +16,10 @@ struct ConvergeOptions {
   std::vector<std::string> experiments;  // of the papers' claims, in place of the training
   bool all = false;                      // all of them, and the controls
   bool controls = false;                 // the negative controls
+  int seeds = 0;                         // of the evidence on the kernels that ship; 0: none
   PartsOptions parts;                    // one step by part, in place of the training
+  double rate = 0;                       // 0: the config's, as of what follows
+  std::string load, exports;             // folders of models of Hugging Face
   int sequence = 0, batch = 0, vocabulary = 0, accumulate = 0, medusa = 0;  // 0: the config's
 };
 

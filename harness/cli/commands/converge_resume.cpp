@@ -22,6 +22,7 @@ std::optional<cv::RunReport> report_of(const Json& r, cv::Side side) {
   report.dtype = *parse_dtype(r.at("dtype").get<std::string>());
   report.side = side;
   report.twin = r.at("twin");
+  report.learning_rate = r.value("learning_rate", 0.0);
   report.steps = r.at("steps");
   report.complete = true;
   report.parameters = r.at("parameters");
@@ -30,6 +31,8 @@ std::optional<cv::RunReport> report_of(const Json& r, cv::Side side) {
   report.tokens_per_step = r.at("tokens_per_step");
   report.data = r.at("data");
   for (const Json& loss : r.at("loss")) report.loss.push_back(number(loss));
+  for (const Json& norm : r.value("grad_norm", Json::array()))
+    report.grad_norm.push_back(number(norm));
   report.final_loss = number(r.at("final_loss"));
   report.held_out_loss = number(r.at("held_out_loss"));
   report.peak_bytes = r.at("peak_bytes");

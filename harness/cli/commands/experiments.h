@@ -16,6 +16,9 @@ int experiments_stage(Session& session, const std::vector<std::string>& names,
 
 // The negative controls, and whether their program was built: throws MissingData.
 void require_controls_program();
-int controls_stage(Session& session);
+int controls_stage(Session& session, const convergence::ConvergeRequest& request);
+
+// The same evidence on kernels without a fault, from so many seeds.
+int seeds_stage(Session& session, const convergence::ConvergeRequest& request, int seeds);
 
 }  // namespace tigon::cli

@@ -33,18 +33,22 @@ class ConvergeListener {
   const Tally& tally() const { return tally_; }
   const std::vector<Json>& claims() const { return claims_; }
   const std::vector<Json>& parts() const { return parts_; }
+  int alarms() const { return alarms_; }  // false ones, over the seeds
   void count(Verdict verdict);
   // What a record of this kind counts, in a run that goes on, too.
   void count_record(const std::string& kind, const Json& fields);
 
  private:
   void step(const Json& fields, const Json& line);
+  void count_seed(const Json& fields);
   void record(const std::string& kind, const Json& fields, const Json& line);
   Progress& bar();
 
   Session* session_;
   std::unique_ptr<Progress> progress_;
-  bool of_all_ = false;   // trainings, else of the one at hand
+  bool of_all_ = false;  // trainings, else of the one at hand
+  bool begun_ = false;   // what comes before their first step
+  int seeds_ = 0, alarms_ = 0;
   std::string training_;  // the one at hand
   std::string error_;
   int error_code_ = 0;
