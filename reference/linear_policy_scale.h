@@ -23,18 +23,40 @@ S logp_error(const Args& a, DType type, const S& scale, const S& intermediate) {
 // What makes a budget of at least (4 + 24) 2^-24 S one of `size`.
 inline constexpr double kAnything = 0x1p24 / 28;
 
-// Beside the formulas' own roundings: log_prob's logp is off by its S, and where the ratio may be
-// on the other side of a bound, so may be what jumps there.
+// The token with the fastest that its loss, slope and k3 move while logp does by up to `error`:
+// across a bound of the ratio, or along an exponential, that is not what they do at logp itself.
+template <class Args, class S>
+Token<S> token_near(const Args& a, int64_t t, const S& logp, const S& error) {
+  using std::abs;
+  const auto widen = [](S& moves, const S& other) {
+    moves = abs(moves);
+    if (abs(other) > moves) moves = abs(other);
+  };
+  Token<S> of = token_of<Args, S>(a, t, logp);
+  for (int step = -4; step <= 4; ++step) {
+    const Token<S> other = token_of<Args, S>(a, t, S(logp + error * S(step / 4.0)));
+    widen(of.loss_moves, other.loss_moves);
+    widen(of.slope_moves, other.slope_moves);
+    widen(of.kl_moves, other.kl_moves);
+    widen(of.jump, other.jump);
+  }
+  return of;
+}
+
+// Calls f(t, token, log-probabilities, their S, whether the ratio may be on the other side of a
+// bound, and so what jumps there) of every row that is not ignored.
 template <class Args, class F>
-void for_scales(const Args& a, DType type, const F& f) {
+void for_tokens_near(const Args& a, DType type, const F& f) {
   using S = typename Args::Elem;
   const auto of = log_probs(a);
   const auto scale = log_probs(a, [](const auto& c) { linear_log_prob::forward_scale(c); });
   const auto stored = log_probs(a, [](const auto& c) { linear_log_prob::forward_intermediate(c); });
-  for_tokens(a, of, [&](int64_t t, const Token<S>& token) {
-    const S error = logp_error(a, type, scale.logp[t], stored.logp[t]);
-    f(t, token, of, scale, token.far <= S(2) * error);
-  });
+  for (int64_t t = 0; t < a.target.shape[0]; ++t) {
+    if (a.target.data[t] == a.ignore_index) continue;
+    const S error = S(4) * logp_error(a, type, scale.logp[t], stored.logp[t]);
+    const Token<S> token = token_near(a, t, S(of.logp[t]), error);
+    f(t, token, of, scale, token.far <= error);
+  }
 }
 
 template <class Args>
@@ -43,16 +65,16 @@ void losses_scale(const Args& a, DType type) {
   using S = typename Args::Elem;
   Results<S> rows(a.target.shape[0]);
   if (a.logp) array(a.logp).setZero();
-  for_scales(a, type,
-             [&](int64_t t, const Token<S>& token, const LogProbs<S>& of, const LogProbs<S>& scale,
-                 bool is_doubtful) {
-               rows.loss[t] = abs(given<S>(a.weight, t, 1)) *
-                              (token.scale + abs(token.loss_moves) * scale.logp[t]);
-               rows.kl[t] = token.kl_scale + abs(token.kl_moves) * scale.logp[t];
-               rows.clipped[t] = S(is_doubtful ? kAnything : 1.0);
-               rows.entropy[t] = scale.entropy[t] + abs(of.entropy[t]);
-               if (a.logp) a.logp.data[t] = scale.logp[t];
-             });
+  for_tokens_near(a, type,
+                  [&](int64_t t, const Token<S>& token, const LogProbs<S>& of,
+                      const LogProbs<S>& scale, bool is_doubtful) {
+                    rows.loss[t] = abs(given<S>(a.weight, t, 1)) *
+                                   (token.scale + abs(token.loss_moves) * scale.logp[t]);
+                    rows.kl[t] = token.kl_scale + abs(token.kl_moves) * scale.logp[t];
+                    rows.clipped[t] = S(is_doubtful ? kAnything : 1.0);
+                    rows.entropy[t] = scale.entropy[t] + abs(of.entropy[t]);
+                    if (a.logp) a.logp.data[t] = scale.logp[t];
+                  });
   Args positive = a;
   S n(0);
   if (a.normaliser) {
@@ -75,7 +97,7 @@ void forward_backward_scale(const ForwardBackward<P>& a, DType type) {
   losses_scale(a, type);
   const Rows<S> z = linear_head::logits(a), z_scale = linear_head::logits_scale(layer_of(a));
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());
-  for_scales(
+  for_tokens_near(
       a, type,
       [&](int64_t t, const Token<S>& token, const LogProbs<S>& of, const LogProbs<S>&,
           bool is_doubtful) {
@@ -102,7 +124,7 @@ void forward_backward_scale(const ForwardBackward<P>& a, DType type) {
 // e = onehot - p, both over tau, logp moves by e_j, and dlogits by
 //   hessian = c' e e^T - c (diag(p) / tau - p p^T),  c' = dc / dlogp.
 template <class Args>
-void losses_intermediate(const Args& a) {
+void losses_intermediate(const Args& a, DType type) {
   using std::abs;
   using std::sqrt;
   using S = typename Args::Elem;
@@ -111,7 +133,7 @@ void losses_intermediate(const Args& a) {
   const RowGroups groups = row_groups(finite);
   linear_head::MovedResult<S> loss(z.rows()), kl(z.rows()), entropy(z.rows());
   if (a.logp) array(a.logp).setZero();
-  for_tokens(a, log_probs(a), [&](int64_t t, const Token<S>& token) {
+  for_tokens_near(a, type, [&](int64_t t, const Token<S>& token, const auto&, const auto&, bool) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
     const auto depend = linear_log_prob::dependence<S>(finite.row(t));
     const Row<S> size = sizes.row(t), of_logp = of.logp * size;
@@ -130,21 +152,21 @@ void losses_intermediate(const Args& a) {
 }
 
 template <class P>
-void forward_intermediate(const Forward<P>& a) {
-  losses_intermediate(a);
+void forward_intermediate(const Forward<P>& a, DType type) {
+  losses_intermediate(a, type);
 }
 
 template <class P>
-void forward_backward_intermediate(const ForwardBackward<P>& a) {
+void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
   using std::abs;
   using std::sqrt;
   using S = typename P::Elem;
-  losses_intermediate(a);
+  losses_intermediate(a, type);
   const auto w = array(a.w);  // [V, H]
   const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
                 sizes = linear_head::rounded_sizes(layer_of(a), finite);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
-  for_tokens(a, log_probs(a), [&](int64_t t, const Token<S>& token) {
+  for_tokens_near(a, type, [&](int64_t t, const Token<S>& token, const auto&, const auto&, bool) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
     const auto depend = linear_log_prob::dependence<S>(finite.row(t));
     const S g = factor_of(a, t), c = g * token.slope, moves = g * token.slope_moves;
@@ -158,13 +180,14 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     moved.d_sums.row(t) = stored + abs(c) * p * (size / S(a.temperature) + (p * size).sum()) +
                           abs(moves) * e.abs() * (e.abs() * size).sum();
     if (!a.dx) return;
-    const Row<S> ew = times<S>(e, w), pw = times<S>(p, w);  // [1, H]
-    const Rows<S> hessian_w = times<S>(moves * e.transpose(), ew) +
-                              times<S>(c * p.transpose(), pw) -
+    // Apart, too: with two classes they can cancel, and then the second order shows.
+    const Rows<S> curvature = times<S>(c * p.transpose(), times<S>(p, w)) -
                               w.colwise() * (c * p / S(a.temperature)).transpose();
+    const Row<S> by_p = squared_norms<S>(curvature.colwise() * size.transpose(), depend).sqrt();
+    const Row<S> by_slope = abs(moves) * norm(e) * times<S>(e, w).abs();
     moved.dx_squares.row(t) =
         squared_norms<S>(w.colwise() * stored.transpose(), Dependence<S>(stored)) +
-        squared_norms<S>(hessian_w.colwise() * size.transpose(), depend);
+        (by_p + by_slope).square();
   });
   linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
 }
