@@ -24,6 +24,10 @@ struct Claim {
   std::string source;
 };
 
+// Where a finding's number is from: a run here, a plan of memory, or a run on data of a generator.
+inline constexpr const char *kMeasured = "measured", *kPlanned = "planned",
+                            *kMadeUp = "made-up data";
+
 // What an experiment found of one claim.
 struct Finding {
   double value = std::numeric_limits<double>::quiet_NaN();  // in the claim's quantity
@@ -32,6 +36,7 @@ struct Finding {
   std::string reason = {};  // why it was not measured, or what else there is to know
   // Where it is not the value against the claim's number that decides.
   std::string verdict = {};
+  const char* from = kMeasured;  // or kPlanned, kMadeUp
 };
 
 struct ExperimentSettings {
@@ -65,7 +70,7 @@ struct ClaimReport {
   Finding finding;
   std::string on;  // the GPU's name; of a CPU behind "host executor: "
   // "holds", "does not hold", "not measured here"; "other data" when the published number is of
-  // data that are not here.
+  // data that are not here. What was measured on a CPU, on a small model, decides nothing.
   std::string verdict;
 };
 

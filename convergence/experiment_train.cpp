@@ -200,6 +200,7 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   const Finding throughput = on_gpu() ? timed_steps(cut_of_8b(24, graph), 5).throughput : no_gpu();
   const Finding small =
       measured_memory(on_gpu() ? cut_of_8b(8, graph) : small_8b(context.settings.quick));
+  memory.from = kPlanned;
   memory.reason = fmt::format("a cut of {} in {}", show(Quantity::kSaved, small.value), small.size);
   return {throughput, memory};
 }
@@ -241,6 +242,7 @@ std::vector<Finding> run_frontier(const ExperimentContext& context) {
     return fits(small, side, n, bytes) && !fits(small, side, n + n / 8, bytes);
   };
   const bool sure = confirmed(Side::kNaive, found.naive) && confirmed(Side::kFused, found.fused);
+  context_length.from = kPlanned;
   if (!sure) context_length.value = std::nan("");
   context_length.reason =
       fmt::format("in {} of memory, {} layers, V={}: naive {}, fused {} tokens, {} by runs",

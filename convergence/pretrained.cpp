@@ -132,8 +132,10 @@ std::string problem_with_fields(const Json& json, const std::string& type, int s
     if (!json.contains(name) || json[name].kind() != Json::Kind::kObject) continue;
     const auto kind = field<std::string>(json[name], "rope_type",
                                          field<std::string>(json[name], "type", "default"));
-    if (kind != "default") return fmt::format("rotary angles are scaled ({}), here they are not", kind);
-    if (field(json[name], "partial_rotary_factor", 1.0) != 1.0) return "only part of a head is rotated";
+    if (kind != "default")
+      return fmt::format("rotary angles are scaled ({}), here they are not", kind);
+    if (field(json[name], "partial_rotary_factor", 1.0) != 1.0)
+      return "only part of a head is rotated";
   }
   return {};
 }
@@ -221,7 +223,8 @@ void export_pretrained(const fs::path& folder, const ModelConfig& c,
     out.write(&weights[static_cast<size_t>(t.offset)],
               static_cast<size_t>(t.size()) * sizeof(float));
   out.commit();
-  const Json json = {{"architectures", std::vector<std::string>{c.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM"}},
+  const Json json = {{"architectures", std::vector<std::string>{c.qk_norm ? "Qwen3ForCausalLM"
+                                                                          : "LlamaForCausalLM"}},
                      {"model_type", c.qk_norm ? "qwen3" : "llama"},
                      {"hidden_act", "silu"},
                      {"hidden_size", c.hidden},
@@ -239,7 +242,8 @@ void export_pretrained(const fs::path& folder, const ModelConfig& c,
                      {"tie_word_embeddings", c.tied},
                      {"torch_dtype", "float32"}};
   std::ofstream file(folder / kConfig);
-  if (!(file << json.dump() << "\n")) throw ConvergeError(5, "cannot write " + (folder / kConfig).string());
+  if (!(file << json.dump() << "\n"))
+    throw ConvergeError(5, "cannot write " + (folder / kConfig).string());
 }
 
 }  // namespace tigon::convergence

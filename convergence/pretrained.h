@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models in the layout of Hugging Face: a folder with config.json and safetensors, in one file or in
-// several with model.safetensors.index.json.
+// Models in the layout of Hugging Face: a folder with config.json and safetensors, in one file or
+// in several with model.safetensors.index.json.
 #pragma once
 #include <filesystem>
 #include <vector>

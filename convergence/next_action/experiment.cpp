@@ -194,8 +194,11 @@ std::vector<Finding> run_next_action(const ExperimentContext& context) {
     above_syllabus = gap_found(run.told_gap(r->n_gram, r->syllabus, Wanted::kWider), data);
   const Finding above_n_gram = gap_found(run.told_gap(r->lstm, r->n_gram, Wanted::kWider), data);
   run.told_gap(r->transformer, r->lstm, Wanted::kAtLeast);
-  return {share_of(r->syllabus), share_of(r->n_gram), share_of(r->lstm), above_syllabus,
-          above_n_gram};
+  std::vector<Finding> all = {share_of(r->syllabus), share_of(r->n_gram), share_of(r->lstm),
+                              above_syllabus, above_n_gram};
+  for (Finding& f : all)
+    if (context.settings.actions.empty()) f.from = kMadeUp;
+  return all;
 }
 
 }  // namespace tigon::convergence

@@ -57,7 +57,8 @@ TEST_F(Pretrained, AShapeAloneHasNoWeights) {
 
 TEST_F(Pretrained, HalfPrecisionIsRead) {
   const ModelConfig c = micro_config(true);
-  const uint16_t f16[] = {0x3c00, 0xc000, 0x0001, 0x7bff}, bf16[] = {0x3f80, 0xc000, 0x0001, 0x7f7f};
+  const uint16_t f16[] = {0x3c00, 0xc000, 0x0001, 0x7bff},
+                 bf16[] = {0x3f80, 0xc000, 0x0001, 0x7f7f};
   const float want_f16[] = {1, -2, 0x1p-24f, 65504}, want_bf16[] = {1, -2, 0x1p-133f, 0x1.fep127f};
   for (const bool half : {true, false}) {
     export_pretrained(folder_, c, initial_weights(c, 4));
@@ -101,7 +102,8 @@ TEST_F(Pretrained, ModelsOfOtherKindsAreRefusedByName) {
            {R"({"model_type": "gpt2"})", "'gpt2'"},
            {R"({"model_type": "llama", "attention_bias": true})", "no biases"},
            {R"({"model_type": "llama", "hidden_act": "gelu"})", "hidden_act is gelu"},
-           {R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3"}})", "scaled (llama3)"},
+           {R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3"}})",
+            "scaled (llama3)"},
            {R"({"model_type": "mistral", "sliding_window": 64})", "attention sees 64"},
            {R"({"model_type": "llama"})", "hidden_size"},
            {"[", "is not JSON"}})

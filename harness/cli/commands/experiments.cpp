@@ -55,15 +55,15 @@ Color color_of(const std::string& verdict) {
 
 void print_table(const std::vector<Json>& claims) {
   if (claims.empty()) return;
-  fmt::print("\n{:<14} {:<48} {:>8} {:>9}  {:<18} {}\n", "experiment", "claim", "claimed",
-             "measured", "verdict", "on");
+  fmt::print("\n{:<14} {:<48} {:>8} {:>9}  {:<12} {:<18} {}\n", "experiment", "claim", "claimed",
+             "found", "from", "verdict", "on");
   std::map<std::string, int> counts;
   for (const Json& r : claims) {
     const auto text = [&](const char* key) { return r.value(key, ""); };
     const std::string verdict = text("verdict");
     ++counts[verdict];
-    fmt::print("{:<14} {:<48} {:>8} {:>9}  {} {}\n", text("experiment"), text("claim"),
-               text("paper"), text("measured"),
+    fmt::print("{:<14} {:<48} {:>8} {:>9}  {:<12} {} {}\n", text("experiment"), text("claim"),
+               text("paper"), text("measured"), text("from"),
                colored(fmt::format("{:<18}", verdict), color_of(verdict)), text("on"));
   }
   fmt::print("claims: {} hold, {} do not, {} not measured here, {} of other data\n",

@@ -138,6 +138,7 @@ Json fields_of(const cv::ClaimReport& r) {
           {"source", r.claim.source},
           {"value", r.finding.value},
           {"measured", cv::show(r.claim.quantity, r.finding.value)},
+          {"from", r.finding.from},
           {"basis", r.finding.basis},
           {"size", r.finding.size},
           {"on", r.on},
