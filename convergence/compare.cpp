@@ -210,8 +210,8 @@ void check_again(const Comparison& c, const Pair& pair, const Trainings<P>& trai
   c.observer.note(fmt::format("{} {}: both sides again, and gradients of both from the same states",
                               c.config.name, name_of(pair.naive->dtype)));
   std::vector<TrainingState> states;
-  const RunReport naive =
-      trainings.again(*pair.naive, steps, state_steps(c.config, steps), &states);
+  const std::vector<int> points = c.quick ? std::vector{steps} : state_steps(c.config, steps);
+  const RunReport naive = trainings.again(*pair.naive, steps, points, &states);
   const RunReport other = trainings.again(*pair.fused, std::min(steps, kRepeatSteps), {}, nullptr);
   if (!naive.complete || other.steps < std::min(steps, kRepeatSteps)) {
     result.interrupted = true;

@@ -26,6 +26,7 @@ struct Comparison {
   std::vector<RunReport> finished = {};
   std::vector<float> weights = {};  // the first ones; empty: from the seed
   std::filesystem::path exports = {};
+  bool quick = false;  // gradients are compared at the last state only
 };
 
 // Steps of the trainings of one dtype that are shown and not finished.

@@ -84,7 +84,7 @@ ConvergeResult converge(const ConvergeRequest& request, const ConvergeObserver& 
   const Comparison comparison{
       config,           data,    corpus.source,       request.seed,
       observer,         stop,    request.checkpoints, request.checkpoint_every,
-      request.finished, weights, request.exports};
+      request.finished, weights, request.exports,     request.quick};
   ConvergeResult result;
   for (DType type : config.dtypes) {
     if (stopped(stop)) result.interrupted = true;

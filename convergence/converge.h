@@ -82,11 +82,12 @@ struct ConvergeRequest {
   std::string config = "tiny";  // one of config_names()
   std::vector<DType> dtypes;    // of f32 and bf16; empty: the config's
   int steps = 0;                // 0: the config's
-  bool quick = false;           // the config's short run; an explicit `steps` wins
-  uint64_t seed = 1;            // of weights, batches and noise
-  std::string data;       // text, a folder, JSONL or token ids; empty: licence texts of the system
-  std::string tokenizer;  // a byte-pair file; empty: trained on the data
-  bool padded = false;    // each example of a JSONL file in a row of its own
+  bool quick =
+      false;          // the config's short run, gradients at its end only; an explicit `steps` wins
+  uint64_t seed = 1;  // of weights, batches and noise
+  std::string data;   // text, a folder, JSONL or token ids; empty: licence texts of the system
+  std::string tokenizer;              // a byte-pair file; empty: trained on the data
+  bool padded = false;                // each example of a JSONL file in a row of its own
   std::filesystem::path token_cache;  // a folder (DataOptions::cache); empty: none
   std::optional<bool> tied;           // the head is the embedding; not set: the config's
   std::optional<int> sequence;        // tokens of one sequence

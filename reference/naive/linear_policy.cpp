@@ -93,7 +93,8 @@ struct Rows {
 };
 template <class Args>
 Rows rows_of(const Tokens& t, const Args& a, const Tensor& logp) {
-  const Tensor zero = t.mul(logp, 0.0f);
+  // 0, and NaN where the target is no class: cuDNN's minimum takes the number beside a NaN.
+  const Tensor zero = t.mul(t.exp(logp), 0.0f);
   const Tensor ratio = a.old_logp ? t.exp(t.sub(logp, as_column(a.old_logp))) : t.add(zero, 1.0f);
   Tensor advantage = as_column(a.advantage);
   if (a.sampling_logp) {
@@ -101,6 +102,7 @@ Rows rows_of(const Tokens& t, const Args& a, const Tensor& logp) {
     advantage = t.mul(advantage, t.at_most(t.exp(apart), a.importance_cap));
   }
   Losses losses = losses_of(t, a, logp, ratio, advantage);
+  losses = {t.add(losses.value, zero), t.add(losses.slope, zero)};
   Tensor kl = zero;
   if (a.ref_logp) {
     const Tensor d = t.sub(as_column(a.ref_logp), logp), grown = t.add(t.exp(d), -1.0f);

@@ -177,8 +177,10 @@ void add_converge(Command root, Program* program) {
   command.option("--vocabulary", &options->vocabulary, "rows of the embedding").positive();
   Option tied = command.flag("--tied", &options->tied, "the head is the embedding");
   command.flag("--untied", &options->untied, "the head has weights of its own").excludes(tied);
-  command.flag("--quick", &options->request.quick,
-               "the config's short run; of --controls and --seeds a micro model");
+  command.flag(
+      "--quick", &options->request.quick,
+      "the config's short run, gradients at its last state only; of --controls and --seeds a micro "
+      "model");
   command
       .option("--checkpoint-every", &options->request.checkpoint_every,
               "steps between checkpoints, which are kept beside the records (safetensors); "
