@@ -22,6 +22,7 @@ namespace {
 
 constexpr const char* kLargeConfig = "350m";
 constexpr const char* kMainType = "bf16";
+constexpr int kRunSteps = 20;  // of each training of a run in which each promise is shown once
 // What people would use instead. A GPU's bench has those that are installed beside ours.
 const std::vector<std::string> kPeers = {"torch", "compile", "liger", "quack"};
 
@@ -186,6 +187,8 @@ void prepare(RunOptions* options) {
   options->check.part = !options->full;
   if (!options->full) options->bench.size = SweepSize::kQuick;
   options->converge.request.quick = !options->full;
+  if (!options->full && options->converge.request.steps == 0)
+    options->converge.request.steps = kRunSteps;
 }
 
 }  // namespace
