@@ -74,7 +74,12 @@ std::vector<OptionSet> option_sets() {
 }
 
 // What meets every input set, beside the defaults.
-std::vector<OptionSet> forms() { return {with_all(together(kByColumns, kWithBias))}; }
+std::vector<OptionSet> forms() {
+  const OptionSet all_rows_weigh = {
+      {"reduction", "none"}, {"weight", "given"}, {"sampling_logp", "given"}};
+  return {with_all(together(kByColumns, kWithBias)),
+          with_all(together(kValidRows, together(all_rows_weigh, kWithBias)))};
+}
 
 // `everything`: all that the pass has.
 std::vector<Property> row_properties(const OptionSet& everything,
