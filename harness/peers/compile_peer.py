@@ -34,7 +34,3 @@ layer_norm_saved = torch_peer.layer_norm_saved
 log_prob_saved = torch_peer.log_prob_saved
 linear_log_prob_saved = torch_peer.linear_log_prob_saved
 cross_entropy_saved = torch_peer.cross_entropy_saved
-
-# The compiler builds its runtime and starts its processes at the first use: while the peer is imported, not in a case.
-if torch.cuda.is_available():
-    torch.compile(torch.neg)(torch.zeros(1, device="cuda"))

@@ -22,8 +22,7 @@ namespace {
 
 constexpr const char* kLargeConfig = "350m";
 constexpr const char* kMainType = "bf16";
-constexpr double kRunCellS = 0.25;  // of timing, on a GPU
-constexpr int kRunSteps = 20;       // of each training of a run in which each promise is shown once
+constexpr int kRunSteps = 20;  // of each training of a run in which each promise is shown once
 // What people would use instead. A GPU's bench has those that are installed beside ours.
 const std::vector<std::string> kPeers = {"torch", "compile", "liger", "quack"};
 
@@ -153,8 +152,7 @@ int bench_of(Session& session, const RunOptions& options, const std::vector<std:
   if (default_executor() == "cuda") print_peers(names, options.verbose);
   bench.peers = fmt::format("{}", fmt::join(names, ","));
   bench.quick_peers = !options.full;
-  if (!options.full) bench.bases = Bases::kCold;  // the one of the charts
-  if (!options.full && default_executor() == "cuda") bench.seconds_per_cell = kRunCellS;
+  if (!options.full) bench.bases = Bases::kCold;      // the one of the charts
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
   return bench_stage(session, bench);
 }
