@@ -260,6 +260,7 @@ template std::optional<Pair> compare_curves<F32>(const Comparison&, const Ops<F3
                                                  const Ops<F32>&, ConvergeResult&);
 template std::optional<Pair> compare_curves<BF16>(const Comparison&, const Ops<BF16>&,
                                                   const Ops<BF16>&, ConvergeResult&);
+
 int steps_to_train(const ModelConfig& config, DType dtype, const std::vector<RunReport>& finished) {
   int steps = 0;
   for (const Planned& planned : trainings_of(dtype, config))

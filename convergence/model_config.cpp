@@ -23,7 +23,7 @@ const char* name_of(Activation a) {
 ModelConfig tiny() {
   ModelConfig c;
   c.name = "tiny";
-  c.learning_rate = 1e-3;  // at 3e-3 a rounding grows to more than 0.5% of the loss in 30 steps
+  c.learning_rate = 1e-3;  // stable: curves of a pair stay within the margin of their verdict
   return c;
 }
 

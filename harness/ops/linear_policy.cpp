@@ -75,10 +75,10 @@ std::vector<OptionSet> option_sets() {
 
 // What meets every input set, beside the defaults.
 std::vector<OptionSet> forms() {
-  const OptionSet all_rows_weigh = {
+  const OptionSet weighed = {
       {"reduction", "none"}, {"weight", "given"}, {"sampling_logp", "given"}};
   return {with_all(together(kByColumns, kWithBias)),
-          with_all(together(kValidRows, together(all_rows_weigh, kWithBias)))};
+          with_all(together(kValidRows, together(weighed, kWithBias)))};
 }
 
 // `everything`: all that the pass has.
