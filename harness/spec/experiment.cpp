@@ -65,6 +65,11 @@ void expect_all_same(const HostTensors& got, const HostTensors& want, const std:
     expect_same(name, got.at(name), tensor, got_when, want_when);
 }
 
+std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b.at(i);
+  return a;
+}
+
 void expect_close(const std::string& name, const HostTensor& got, const HostTensor& want,
                   const std::vector<double>& allowed, const std::string& got_when,
                   const std::string& want_when) {

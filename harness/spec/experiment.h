@@ -113,6 +113,8 @@ void expect_same(const std::string& name, const HostTensor& got, const HostTenso
 // For every output of `want`.
 void expect_all_same(const HostTensors& got, const HostTensors& want, const std::string& got_when,
                      const std::string& want_when);
+// Of two results each of which may be wrong by its own budget.
+std::vector<double> sum(std::vector<double> a, const std::vector<double>& b);
 // No element differs by more than its entry of `allowed`.
 void expect_close(const std::string& name, const HostTensor& got, const HostTensor& want,
                   const std::vector<double>& allowed, const std::string& got_when,

@@ -48,11 +48,6 @@ void renumber(const std::vector<size_t>& order, HostTensor* target) {
     if (c >= 0 && c < static_cast<double>(order.size())) c = number[static_cast<size_t>(c)];
 }
 
-std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
-  for (size_t i = 0; i < a.size(); ++i) a[i] += b.at(i);
-  return a;
-}
-
 }  // namespace
 
 Property permutation(std::string axis, std::string target) {

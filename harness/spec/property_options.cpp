@@ -37,12 +37,6 @@ std::string text_of(const Variant& v) {
   return text.empty() ? "as the case is" : text;
 }
 
-// Both may be wrong by their own budget.
-std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
-  for (size_t i = 0; i < a.size(); ++i) a[i] += b.at(i);
-  return a;
-}
-
 }  // namespace
 
 Property same_results(std::string name, Variant one, Variant other,
