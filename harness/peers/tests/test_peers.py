@@ -113,9 +113,15 @@ class BenchTest(unittest.TestCase):
         self.assertIn(bench["reason"], said)
 
     @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
-    def test_what_a_peer_raises_is_its_first_line(self):
+    def test_a_call_that_a_library_refuses_is_unsupported_in_its_words(self):
         bench, _ = self.refused("--op", "layer_norm", "--pass", "forward", "--peers", "fake")
-        self.assertEqual((bench["verdict"], bench["reason"]), ("runtime_error", "raised ValueError: no norms today"))
+        self.assertEqual((bench["verdict"], bench["reason"]), ("unsupported", "raised ValueError: no norms today"))
+
+    @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
+    def test_a_mistake_in_a_peers_file_is_an_error(self):
+        bench, _ = self.refused("--op", "log_prob", "--pass", "forward", "--peers", "fake")
+        self.assertEqual((bench["verdict"], bench["reason"]),
+                         ("runtime_error", "raised NameError: name 'entropy' is not defined"))
 
     @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
     def test_what_a_peer_has_not(self):

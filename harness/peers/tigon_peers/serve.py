@@ -14,6 +14,9 @@ import tigon_worker
 
 from . import backends, calls, known, timing
 
+# What libraries raise for a call that they do not take. Others are mistakes of the peer's file.
+REFUSALS = (AssertionError, NotImplementedError, RuntimeError, ValueError)
+
 
 def load(name):
     """(module, backend) of a peer. Raises what its import raises."""
@@ -46,11 +49,15 @@ class Peer:
             return {"verdict": "incorrect_shape", "reason": str(error)}
         except Exception as error:  # whatever a library raises
             self.is_broken = self.backend.is_broken()
-            verdict = "oom" if "OutOfMemory" in type(error).__name__ else "runtime_error"
-            return {"verdict": verdict, "reason": f"raised {timing.first_line(error)}"}
+            return {"verdict": self.verdict_of(error), "reason": f"raised {timing.first_line(error)}"}
         finally:
             if not self.is_broken:
                 self.backend.release()
+
+    def verdict_of(self, error):
+        if "OutOfMemory" in type(error).__name__:
+            return "oom"
+        return "unsupported" if isinstance(error, REFUSALS) and not self.is_broken else "runtime_error"
 
     def map(self, size):
         if size > self.mapped:
