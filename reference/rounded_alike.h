@@ -23,15 +23,16 @@ bool rounded_alike(const Row<S>& z) {
   return spread < step * step;
 }
 
-// How many other than 0 are equal to one, itself included, on average.
+// How many other than 0 are equal to one, itself included, on average; equal up to this share.
 template <class S>
-S equals_of_one(const Row<S>& z) {
+S equals_of_one(const Row<S>& z, double share = 0) {
+  using std::abs;
   std::vector<S> sorted(z.begin(), z.end());
   std::sort(sorted.begin(), sorted.end());
   S pairs(0);
   int64_t values = 0;
   for (auto first = sorted.begin(), last = first; first != sorted.end(); first = last) {
-    last = std::upper_bound(first, sorted.end(), *first);
+    last = std::upper_bound(first, sorted.end(), S(*first + abs(*first) * S(share)));
     if (*first == S(0)) continue;
     pairs += S(double(last - first)) * S(double(last - first));
     values += last - first;
@@ -87,8 +88,20 @@ RowGroups row_groups(const Rows<S>& z) {
   return groups;
 }
 
+// Of each of n changes [T, n], how many rows are equal to one: so near to it that even f16 rounds
+// both alike.
+template <class S>
+Row<S> equal_rows(const Rows<S>& changes) {
+  Row<S> equals(changes.cols());
+  for (int64_t i = 0; i < changes.cols(); ++i)
+    equals[i] = equals_of_one<S>(changes.col(i).transpose(), 0x1p-12);
+  return equals;
+}
+
 // S2 of sum_t factor_t (change_t) [n, m] over rows with these squares and 1-norms [T, n] of their
 // changes and factors [T, m]. Rows alike add up, as one row's S2 or, where that is less, as its
+// roundings at their worst. So do changes that are equal though their rows are not, as those of
+// sure predictions: m times as many of them as values make S2 sqrt(m) times as large, up to the
 // roundings at their worst.
 template <class S>
 Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& one_norms, const Rows<S>& factors,
@@ -102,14 +115,19 @@ Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& one_norms, const Rows<S
     const Rows<S> sums = transpose_times<S>(worst, factors(rows, Eigen::all).abs());
     all += apart(rows).max(sums.square());
   }
-  return all.sqrt();
+  const Row<S> equals = equal_rows<S>(one_norms);
+  if (!(equals > S(1)).any()) return all.sqrt();
+  const Rows<S> worst = transpose_times<S>(one_norms, factors.abs()) / S(4);
+  const Rows<S> equal = all.colwise() * equals.transpose();
+  return all.max(equal.min(worst.square())).sqrt();
 }
 
 // Compiled once, in linear_head.cpp.
 extern template bool rounded_alike(const Row<double>&);
-extern template double equals_of_one(const Row<double>&);
+extern template double equals_of_one(const Row<double>&, double);
 extern template Row<double> squared_norms(const Rows<double>&, const Dependence<double>&);
 extern template double squared_norm(const Row<double>&, const Dependence<double>&);
+extern template Row<double> equal_rows(const Rows<double>&);
 extern template RowGroups row_groups(const Rows<double>&);
 extern template Rows<double> over_rows(const Rows<double>&, const Rows<double>&,
                                        const Rows<double>&, const RowGroups&);
