@@ -134,7 +134,7 @@ Json bench_fields(const Case& c, const Timing& timing, size_t sets, const Ceilin
                   const std::optional<YardstickTime>& yardstick) {
   const Summary s = summarize(timing.samples);
   const double bytes = minimum_bytes(c), flop = flops_of(c);
-  const Roofline r = roofline_of(s.median, bytes, flop, c.dtype, ceilings);
+  const Roofline r = roofline_of(s.median, bytes, flop, least_flops_of(c), c.dtype, ceilings);
   const bool impossible = timing.verdict == "passed" && !r.impossible.empty();
   Json fields = bench_head(c, timing.basis.c_str());
   fields.update({{"median_s", s.median},

@@ -31,7 +31,7 @@ std::string beats(double share, const char* ceiling) {
 
 }  // namespace
 
-Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,
+Roofline roofline_of(double seconds, double bytes, double flop, double least_flop, DType dtype,
                      const Ceilings& ceilings) {
   Roofline r;
   r.bandwidth = bytes / seconds;
@@ -41,10 +41,11 @@ Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,
   r.share_of_copy = r.bandwidth / ceiling(ceilings, "copy");
   r.share_of_gemm = r.flop_rate / gemm;
   r.memory_bound = !(flop / gemm > bytes / stream);
+  const double least_share_of_gemm = least_flop / seconds / gemm;
   if (r.bandwidth / stream > kMostShareOfCeiling)
     r.impossible = beats(r.bandwidth / stream, "fastest stream");
-  else if (r.share_of_gemm > kMostShareOfGemm)
-    r.impossible = beats(r.share_of_gemm, "GEMM rate");
+  else if (least_share_of_gemm > kMostShareOfGemm)
+    r.impossible = beats(least_share_of_gemm, "GEMM rate");
   return r;
 }
 

@@ -23,7 +23,8 @@ inline constexpr double kMostShareOfCeiling = 1.05;
 // zero run faster than the GEMM measured on random operands.
 inline constexpr double kMostShareOfGemm = 1.25;
 
-Roofline roofline_of(double seconds, double bytes, double flop, DType dtype,
+// bytes and flop: of the formula; least_flop: what cannot be left out.
+Roofline roofline_of(double seconds, double bytes, double flop, double least_flop, DType dtype,
                      const Ceilings& ceilings);
 
 }  // namespace tigon

@@ -125,6 +125,7 @@ Pass backward_pass() {
   pass.underflow = oracle<Backward>([](auto& a) { linear_underflow(a); });
   pass.implementations = {fused<Backward>(),
                           rounding(kLogProbChainRoundings, naive_chain<Backward>())};
+  pass.least_flops = 4 * Expr(T) * H * V;  // with logits that forward kept
   pass.inputs_from = "forward";
   pass.upstream = "dlogp";
   pass.properties = joined({row_properties(kBackwardEntropy, {"dw"}),

@@ -106,10 +106,11 @@ struct Explanation {
 // Runs the case once in the checking executor and counts its memory traffic. Host builds only.
 TraceResult run_trace(const Case& c, double timeout_s = 0);
 
-// Least bytes of a case (the contract's, or each input and output once) and its floating-point
-// operations.
+// Least bytes of a case (the contract's, or each input and output once), its floating-point
+// operations, and those that no library can leave out.
 double minimum_bytes(const Case& c);
 double flops_of(const Case& c);
+double least_flops_of(const Case& c);
 // The matrix products of the pass that the case's outputs need, in the contract's order.
 struct ProductSize {
   int64_t m = 0, n = 0, k = 0;

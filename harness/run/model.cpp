@@ -49,6 +49,11 @@ double flops_of(const Case& c) {
   return known.pass->flops(known.binding);
 }
 
+double least_flops_of(const Case& c) {
+  const Known known = look_up(c);
+  return known.pass->least_flops.value_or(known.pass->flops)(known.binding);
+}
+
 std::vector<ProductSize> products_of(const Case& c) {
   const Known known = look_up(c);
   const auto size = [&](const Expr& e) { return static_cast<int64_t>(e(known.binding)); };

@@ -179,6 +179,8 @@ struct Pass {
   std::vector<Implementation> implementations;
   std::map<std::string, OutputBudget> budget;  // by output tensor
   Expr flops;                                  // floating-point operations of the formula
+  // Fewer, where a library may use what another pass has kept: no time beats these.
+  std::optional<Expr> least_flops = {};
   // Least bytes, where they are not "each input and output once"; may use "elem".
   std::optional<Expr> bytes = {};
   // Timed alone as the yardstick of its speed; empty: a copy of the least bytes is.
