@@ -54,14 +54,22 @@ std::vector<Cell> pairwise_cells(const ChosenPass& chosen, const CheckRequest& r
   return cells;
 }
 
+// The op has one pass for what this one does and its gradients.
+bool is_part_of_another(const ChosenPass& chosen) {
+  const auto has_both = [](const Pass& pass) { return pass.name == "forward_backward"; };
+  return !has_both(*chosen.pass) && std::ranges::any_of(chosen.op->passes, has_both);
+}
+
 // Every combination of sizes and types, as far as `size` asks for.
 std::vector<Cell> grid_cells(const ChosenPass& chosen, const CheckRequest& request, SweepSize size,
                              bool host) {
   std::vector<Cell> cells;
+  const bool quick = size == SweepSize::kQuick || size == SweepSize::kTraining;
+  if (size == SweepSize::kTraining && is_part_of_another(chosen)) return cells;
   for (const DType dtype : chosen_dtypes(chosen.op->policies, request)) {
     const bool main_type = !request.dtypes.empty() || dtype == DType::kBF16;
-    if (size == SweepSize::kQuick && !main_type) continue;
-    const bool middle = size == SweepSize::kQuick || (size == SweepSize::kDefault && !main_type);
+    if (quick && !main_type) continue;
+    const bool middle = quick || (size == SweepSize::kDefault && !main_type);
     for (const Shape& shape : shapes_of(*chosen.op, request, host, middle))
       if (auto cell = cell_of(chosen, dtype, shape, request)) cells.push_back(std::move(*cell));
   }

@@ -8,7 +8,7 @@
 
 namespace tigon {
 
-enum class SweepSize { kQuick, kDefault, kFull, kPairwise };
+enum class SweepSize { kTraining, kQuick, kDefault, kFull, kPairwise };
 
 // One shape of one pass in one type, and the implementations that are measured side by side.
 struct Cell {
@@ -19,6 +19,7 @@ struct Cell {
 // The cells of a request (its ops, passes, implementations, dtypes, axes, filter, cases, shard;
 // tier, executor and jobs do not matter). `host`: the small shapes of AxisPlan::host_sweep.
 //   kQuick    bf16, the middle of every sweep
+//   kTraining of those, the passes of a training step: of an op with forward_backward that alone
 //   kDefault  every combination in bf16 (or the types that are asked for), the middle in the others
 //   kFull     every combination in every type
 //   kPairwise few in which every two sizes, and every size and type, meet

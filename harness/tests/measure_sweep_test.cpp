@@ -26,6 +26,17 @@ TEST(Sweep, quick_is_one_cell_per_pass_and_full_has_every_combination) {
             shapes * op.passes.size() * op.policies.size());
 }
 
+TEST(Sweep, of_a_training_step_is_the_pass_that_makes_gradients_too) {
+  const auto passes_of = [](const char* op) {
+    std::vector<std::string> passes;
+    for (const Cell& cell : sweep_cells(request_for(op), SweepSize::kTraining, true))
+      passes.push_back(cell.c.pass);
+    return passes;
+  };
+  EXPECT_EQ(passes_of("cross_entropy"), std::vector<std::string>{"forward_backward"});
+  EXPECT_EQ(passes_of("swiglu"), (std::vector<std::string>{"forward", "backward"}));
+}
+
 TEST(Sweep, values_that_are_given_replace_the_contracts) {
   CheckRequest request = request_for("swiglu");
   request.axes = {{"T", {5, 6}}, {"F", {7}}};

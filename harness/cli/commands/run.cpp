@@ -185,7 +185,7 @@ void prepare(RunOptions* options) {
     request_of(*select);
   }
   options->check.part = !options->full;
-  if (!options->full) options->bench.size = SweepSize::kQuick;
+  if (!options->full) options->bench.size = SweepSize::kTraining;
   options->converge.request.quick = !options->full;
   if (!options->full && options->converge.request.steps == 0)
     options->converge.request.steps = kRunSteps;
