@@ -119,13 +119,15 @@ void forward_scale(const Forward<P>& a) {
 // this constant (u/4) that the instruction for 2^x needs. With n = 1 and c0 = 24 the budget
 // (4 sqrt(n) + c0) u S is then (28 + 4.25 |z| + 2.25 |lse|) u p. Where exp underflows in fp32, p is
 // off by up to 2^-126, and where the exponent is off by more than 1, p is anything up to 1, with
-// the roundings of its products.
+// the roundings of its products and of storing it: that of the oracle's value, which may be 0, is
+// none.
 template <class S>
 Row<S> probability_scale(const Row<S>& z, const S& lse) {
   using std::abs;
-  constexpr double kExpected = 4 + 24, kUnderflow = 0x1p-106, kUnit = 0x1p24;  // 1 / u
+  constexpr double kExpected = 4 + 24, kUnderflow = 0x1p-106, kUnit = 0x1p24,  // 1 / u
+      kStored = 1 + 0x1p-8;                                                    // in bf16
   const Row<S> exponent = S(4.25) * finite_abs(z) + S(2.25) * abs(lse);
-  const Row<S> unknown = Row<S>::Constant(z.size(), S((kUnit + kExpected) / kExpected));
+  const Row<S> unknown = Row<S>::Constant(z.size(), S((kStored * kUnit + kExpected) / kExpected));
   return probabilities(log_p_of(z, lse), S(0)) * (S(1) + exponent / S(kExpected)) + S(kUnderflow) +
          (exponent > S(kUnit)).select(unknown, Row<S>::Zero(z.size()));
 }
