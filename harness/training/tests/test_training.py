@@ -22,6 +22,7 @@ class CaseTest(unittest.TestCase):
         given = case.parse("tiny,batch=2,checkpointing,length=64")
         self.assertEqual((given.tokens, str(given)), (128, "tiny,batch=2,length=64,checkpointing"))
         self.assertEqual(case.parse(str(given)), given)
+        self.assertEqual(case.parse("tiny,only=eager/tigon").only, ("eager", "tigon"))
 
     def test_wrong_texts(self):
         for text, message in (("nosuch", "no model nosuch"), ("tiny,batch=0", "'batch=0'"), ("tiny,layers=2", "'layers=2'"), ("tiny,batch", "'batch'")):
@@ -73,6 +74,15 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(sum(p.numel() for p in one.model.parameters()), 0)
         self.assertEqual(one.turn(0, 0, 3)["loss"], first)
         self.assertLess(max(abs(a - b) for a, b in zip(one.turn(1, 0, 3)["loss"], first)), 5e-3)
+
+
+class WordsTest(unittest.TestCase):
+    def test_wrong_arguments(self):
+        for words, message in ((["nosuch"], "no model nosuch"), (["tiny", "--variants", "eager,fast"], "no variant fast"),
+                               (["tiny", "--rounds", "0"], "1 or more"), (["tiny,only=liger", "--variants", "eager"], "liger is none of --variants")):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                program.arguments(words)
+            self.assertIn(message, said.getvalue())
 
 
 class VariantsTest(unittest.TestCase):

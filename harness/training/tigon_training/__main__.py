@@ -25,7 +25,7 @@ Exit codes: 0 every variant ran, 1 one failed (out of memory and what is not ins
 def arguments(argv):
     p = argparse.ArgumentParser(prog="python3 -m tigon_training", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
                                 description="Trains Hugging Face models in turns: as they are, with torch.compile, Liger, Tigon.")
-    p.add_argument("cases", nargs="+", metavar="CASE", help="MODEL[,batch=8][,length=4096][,checkpointing]")
+    p.add_argument("cases", nargs="+", metavar="CASE", help="MODEL[,batch=8][,length=4096][,checkpointing][,only=VARIANT/...]")
     p.add_argument("--variants", default="eager,compile,liger,tigon,tigon_cheap", help=f"of {', '.join(VARIANTS)}")
     p.add_argument("--rounds", type=int, default=3, help="turns of each variant")
     p.add_argument("--warmup", type=int, default=3, help="steps of a turn before those that are timed")
@@ -39,8 +39,10 @@ def arguments(argv):
     except ValueError as error:
         p.error(str(error))
     options.variants = options.variants.split(",")
-    if unknown := [name for name in options.variants if name not in VARIANTS]:
+    if unknown := [name for name in (*options.variants, *(name for case in options.cases for name in case.only)) if name not in VARIANTS]:
         p.error(f"there is no variant {unknown[0]}; there are {', '.join(VARIANTS)}")
+    if left := [name for case in options.cases for name in case.only if name not in options.variants]:
+        p.error(f"{left[0]} is none of --variants")
     if min(options.rounds, options.steps) < 1 or options.warmup < 0:
         p.error("--rounds and --steps must be 1 or more, --warmup 0 or more")
     return options

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is trained: MODEL[,batch=8][,length=4096][,checkpointing]."""
+"""What is trained: MODEL[,batch=8][,length=4096][,checkpointing][,only=VARIANT/VARIANT]."""
 import dataclasses
 
 from .shapes import SHAPES
@@ -12,6 +12,7 @@ class Case:
     batch: int = 8
     length: int = 4096
     checkpointing: bool = False
+    only: tuple[str, ...] = ()  # the variants that train it; none: all
 
     def __str__(self):
         return f"{self.model},batch={self.batch},length={self.length}{',checkpointing' if self.checkpointing else ''}"
@@ -32,8 +33,10 @@ def parse(text):
         name, equals, value = word.partition("=")
         if word == "checkpointing":
             settings[word] = True
+        elif equals and name == "only":
+            settings[name] = tuple(value.split("/"))
         elif equals and name in ("batch", "length") and value.isdigit() and int(value) > 0:
             settings[name] = int(value)
         else:
-            raise ValueError(f"'{word}' is not batch=N, length=N or checkpointing")
+            raise ValueError(f"'{word}' is not batch=N, length=N, checkpointing or only=VARIANT/VARIANT")
     return Case(model, **settings)

@@ -49,9 +49,10 @@ def in_turns(processes, cases, rounds, request, profile_of=lambda case, variant:
     """Yields (case, variant, round, answer). In each round another variant is first; one that fails is not asked again for that case."""
     for case in cases:
         failed = set()
+        theirs = [process for process in processes if not case.only or process.variant in case.only]
         for number in range(rounds):
-            first = number % len(processes)
-            for process in processes[first:] + processes[:first]:
+            first = number % len(theirs)
+            for process in theirs[first:] + theirs[:first]:
                 if process.variant in failed:
                     continue
                 profile = profile_of(case, process.variant) if number == rounds - 1 else None
