@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ._gradients import Plan, Source, plan_of
+from ._in_place import InPlace
 from ._torch import Operator, is_of_activations
 
 Arguments = tuple[Any, ...]
@@ -39,6 +40,7 @@ class _KeepsArguments:
     def __init__(self, plan: Plan):
         self.plan = plan
         self._count = len(plan.forward.arguments)
+        self._in_place = InPlace(plan.backward, [i for i, s in enumerate(plan.sources) if s.kind != "upstream"])
 
     def forward(self, ctx: Any, arguments: Arguments) -> Arguments:
         results = self.plan.forward(*arguments)
@@ -59,12 +61,14 @@ class _KeepsArguments:
         needed = ctx.needs_input_grad
         if not any(needed) or all(upstream[i] is None for i in self.plan.differentiable):
             return (None,) * len(needed)
-        kept = iter(ctx.saved_tensors)
+        saved = list(ctx.saved_tensors)
+        run = self._in_place if self._in_place.are_free(saved) else self.plan.backward
+        kept = iter(saved)
         tensors = [self._upstream(ctx, tensor.optional, source, upstream) if source.kind == "upstream" else next(kept)
                    for tensor, source in zip(self.plan.backward.said.arguments, self.plan.sources)]
         options = [ctx.options.get(o.name, o.number(o.default)) for o in self.plan.backward.said.options]
         want = [self.plan.want(needed)] if self.plan.backward.said.wanted else []
-        return self.gradients(ctx, self.plan.backward(*tensors, *options, *want))
+        return self.gradients(ctx, run(*tensors, *options, *want))
 
     def _upstream(self, ctx: Any, optional: bool, source: Source, upstream: Arguments) -> Any:
         given = upstream[source.index]
