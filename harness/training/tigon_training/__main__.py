@@ -10,6 +10,7 @@ from tigon_report import recorder, training_steps
 from tigon_trees.build import commit_of
 
 from .case import parse
+from .shapes import attention_of
 from .trained import LEARNING_RATE
 from .turns import Process, in_turns
 from .variants import VARIANTS
@@ -49,9 +50,9 @@ def arguments(argv):
 
 
 def _record(options, on_gpu, case, variant, number, answer):
-    return {"model": case.model, "variant": variant, "batch": case.batch, "length": case.length, "checkpointing": case.checkpointing, "round": number,
-            "dtype": "bf16", "executor": "cuda" if on_gpu else "fast", "optimizer": "AdamW", "learning_rate": LEARNING_RATE, "attention": "sdpa",
-            "warmup": options.warmup, "tokens_per_step": case.tokens, "parameters": answer.get("parameters"), "loss": answer.get("loss", []),
+    return {"model": case.model, "variant": variant, "batch": case.batch, "length": case.length, "checkpointing": case.checkpointing,
+            "round": number, "dtype": "bf16", "executor": "cuda" if on_gpu else "fast", "optimizer": "AdamW", "learning_rate": LEARNING_RATE,
+            "attention": attention_of(case.model), "warmup": options.warmup, "tokens_per_step": case.tokens, "parameters": answer.get("parameters"), "loss": answer.get("loss", []),
             "seconds_s": answer.get("seconds_s", []), "peak_bytes": answer.get("peak_bytes"), "reserved_bytes": answer.get("reserved_bytes"),
             "what": answer.get("what", ""), "verdict": answer["verdict"], "reason": answer["reason"]}
 

@@ -15,6 +15,13 @@ SHAPES = {
                              "num_key_value_heads": 2}),
 }
 
+EAGER_ATTENTION = {"gemma2-2b"}  # whose softcap torch's attention does not have
+
+
+def attention_of(name):
+    """What transformers is asked for."""
+    return "eager" if name in EAGER_ATTENTION else "sdpa"
+
 
 def config_of(name, length):
     """The config of a shape for sequences of some length."""

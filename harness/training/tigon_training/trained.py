@@ -9,7 +9,7 @@ import time
 
 import torch
 
-from .shapes import config_of
+from .shapes import attention_of, config_of
 from .variants import VARIANTS
 
 LEARNING_RATE = 1e-4
@@ -26,7 +26,7 @@ class Trained:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         config = config_of(case.model, case.length)
         with self.device:
-            self.model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").train()
+            self.model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation=attention_of(case.model)).train()
         if case.checkpointing:
             self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         self.vocabulary = config.vocab_size
