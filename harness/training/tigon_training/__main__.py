@@ -52,9 +52,10 @@ def arguments(argv):
 def _record(options, on_gpu, case, variant, number, answer):
     return {"model": case.model, "variant": variant, "batch": case.batch, "length": case.length, "checkpointing": case.checkpointing,
             "round": number, "dtype": "bf16", "executor": "cuda" if on_gpu else "fast", "optimizer": "AdamW", "learning_rate": LEARNING_RATE,
-            "attention": attention_of(case.model), "warmup": options.warmup, "tokens_per_step": case.tokens, "parameters": answer.get("parameters"), "loss": answer.get("loss", []),
-            "seconds_s": answer.get("seconds_s", []), "peak_bytes": answer.get("peak_bytes"), "reserved_bytes": answer.get("reserved_bytes"),
-            "what": answer.get("what", ""), "verdict": answer["verdict"], "reason": answer["reason"]}
+            "attention": attention_of(case.model), "warmup": options.warmup, "tokens_per_step": case.tokens,
+            "parameters": answer.get("parameters"), "loss": answer.get("loss", []), "seconds_s": answer.get("seconds_s", []),
+            "peak_bytes": answer.get("peak_bytes"), "reserved_bytes": answer.get("reserved_bytes"), "what": answer.get("what", ""),
+            "verdict": answer["verdict"], "reason": answer["reason"]}
 
 
 def main(argv):
