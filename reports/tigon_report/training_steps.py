@@ -118,5 +118,5 @@ def _cells(row, ours, base):
         return [row["verdict"], "–", "–", "–", "–"]
     known = ours.get("verdict") == "passed"
     apart = losses_apart(row, base) if base.get("verdict") == "passed" and base is not row else spread(row) if base is row else None
-    return [_speed(row), f"{ours['tokens_per_s'] / row['tokens_per_s']:.3f}" if known else "–", units.binary_bytes(row["peak_bytes"]),
+    return [_speed(row).replace(" tokens/s", ""), f"{ours['tokens_per_s'] / row['tokens_per_s']:.3f}" if known else "–", units.binary_bytes(row["peak_bytes"]),
             f"{row['peak_bytes'] / ours['peak_bytes']:.3f}" if known else "–", "–" if apart is None else f"{apart:.1e}"]
