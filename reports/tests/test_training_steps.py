@@ -7,7 +7,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from tigon_report import cited_tables, training_steps  # noqa: E402
+from tigon_report import cited_tables, training_chart, training_steps  # noqa: E402
 
 
 def turn(variant, seconds, number=0, **more):
@@ -41,6 +41,18 @@ class TrainingStepsTest(unittest.TestCase):
         self.assertEqual([row[3:] for row in rows[2:]], [["4.000", "2.00 GiB", "1.000", "5.0e-03"], ["2.000", "3.00 GiB", "1.500", "4.5e-02"],
                                                          ["1.000", "2.00 GiB", "1.000", "5.0e-03"], ["–"] * 4])
         self.assertEqual(rows[5][2], "out of memory")
+
+    def test_the_chart(self):
+        run = types.SimpleNamespace(of=lambda kind: [turn("eager", 2.0), turn("eager", 2.0, 1), turn("tigon", 1.0), turn("tigon", 1.0, 1),
+                                                     turn("liger", 0.8, seconds_s=[0.8], peak_bytes=3 * 2**30), out_of_memory("compile"),
+                                                     turn("eager", 1.0, batch=1)])
+        rows = training_chart.data_of([run])
+        self.assertEqual(rows, [{"case": "m, B=2, T=100", "points": [
+            {"impl": "eager", "ratio": 2.0, "low": 1.992, "high": 2.008, "memory": 1.0},
+            {"impl": "liger", "ratio": 0.798, "low": None, "high": None, "memory": 1.5}]}])
+        self.assertEqual(training_chart.alt_of(rows), "Time and memory of a training step over those with Tigon, 1 cases: Hugging Face, Liger")
+        with self.assertRaisesRegex(ValueError, "no training steps beside Tigon's"):
+            training_chart.data_of([types.SimpleNamespace(of=lambda kind: [turn("tigon", 1.0)])])
 
     def test_times_of_a_processor_are_no_speed(self):
         self.assertNotIn("tokens/s", training_steps.text([turn("tigon", 1.0, executor="fast")]))
