@@ -50,7 +50,7 @@ class TrainingStepsTest(unittest.TestCase):
         self.assertEqual(rows, [{"case": "m, B=2, T=100", "points": [
             {"impl": "eager", "ratio": 2.0, "low": 1.992, "high": 2.008, "memory": 1.0},
             {"impl": "liger", "ratio": 0.798, "low": None, "high": None, "memory": 1.5}]}])
-        self.assertEqual(training_chart.alt_of(rows), "Time and memory of a training step over those with Tigon, 1 cases: Hugging Face, Liger")
+        self.assertEqual(training_chart.alt_of(rows), "Time and memory over those with Tigon in 1 cases: Hugging Face, Liger")
         with self.assertRaisesRegex(ValueError, "no training steps beside Tigon's"):
             training_chart.data_of([types.SimpleNamespace(of=lambda kind: [turn("tigon", 1.0)])])
 

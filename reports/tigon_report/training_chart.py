@@ -4,6 +4,7 @@ from . import statistics, training_steps
 
 # A variant is drawn as what it is in the chart of kernels.
 DRAWN_AS = {"eager": "torch", "compile": "compile", "liger": "liger", "tigon_cheap": "fused"}
+NAMES = {"eager": "Hugging Face", "compile": "torch.compile", "liger": "Liger", "tigon_cheap": "Tigon with recompute"}
 
 
 def data_of(runs):
@@ -31,7 +32,7 @@ def _shown(rows):
 
 
 def alt_of(rows):
-    return f"Time and memory of a training step over those with Tigon, {len(rows)} cases: {', '.join(training_steps.NAMES[name] for name in _shown(rows))}"
+    return f"Time and memory over those with Tigon in {len(rows)} cases: {', '.join(NAMES[name] for name in _shown(rows))}"
 
 
 def figure(folder, name, rows):
@@ -43,7 +44,7 @@ def figure(folder, name, rows):
             mine = [(at, point) for at, row in enumerate(rows) for point in row["points"] if point["impl"] == impl]
             ends = [[abs(point[key] - (point[end] or point[key])) for _, point in mine] for end in ("low", "high")] if key == "ratio" else None
             ax.errorbar([point[key] for _, point in mine], [at for at, _ in mine], xerr=ends, fmt=figures.MARKERS[DRAWN_AS[impl]], markersize=6,
-                        linewidth=1.2, color=figures.colour(theme, DRAWN_AS[impl]), label=training_steps.NAMES[impl])
+                        linewidth=1.2, color=figures.colour(theme, DRAWN_AS[impl]), label=NAMES[impl])
         ax.axvline(1, color=theme["limit"], linewidth=1.4)
         ax.set_ylim(len(rows) - 0.5, -0.5)
 
