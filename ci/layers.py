@@ -46,6 +46,7 @@ ALLOWED = {
     "harness/trees": set(),
     "harness/lines": set(),
     "harness/scaffold": set(),
+    "harness/training": {"kernels/python", "harness/trees", "reports"},
     "reports": set(),
     "ci": {"reports", "harness/trees"},
 }

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 
-from tigon_report import command
+from tigon_report import command, recorder
 from tigon_report.errors import DataError, InfrastructureError, UsageError
 from tigon_trees import build
 
-from . import bits, cells, decide, history, pairs, recorder, saved, sides, simulate, static, suite
+from . import bits, cells, decide, history, pairs, saved, sides, simulate, static, suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
@@ -190,7 +190,7 @@ def main(argv):
             like = next(iter(getattr(runner, "headers", {}).values()), None)
             run_folder = options.out or ROOT / "results" / recorder.new_run_id()
             return recorder.Recorder(options.json or pathlib.Path(run_folder) / "records.jsonl",
-                                    ["./tigon", "gate", *argv], ROOT, like)
+                                    ["./tigon", "gate", *argv], build.commit_of(ROOT), like)
 
         deadline = begun + budget if budget else None
         if options.aa:

@@ -13,10 +13,10 @@ import tempfile
 
 from tigon_report import records
 from tigon_report.errors import DataError, InfrastructureError, UsageError
+from tigon_report.recorder import Recorder, new_run_id
 from tigon_trees import build
 
 from . import first_algorithm, saved, sides
-from .recorder import Recorder, new_run_id
 
 SHOWN = 10  # cases of a kind that are printed; all are recorded
 
@@ -71,7 +71,7 @@ def run(options, root, device, command, say):
     for line in findings(compared):
         print(line)
     recorder = Recorder(options.json or pathlib.Path(options.out or root / "results" / new_run_id()) / "records.jsonl",
-                        command, root, both[1].header, options.seed)
+                        command, build.commit_of(root), both[1].header, options.seed)
     counts = record(recorder, groups, both, options, code)
     recorder.end(*counts, code)
     print(f"results: {recorder.path}")

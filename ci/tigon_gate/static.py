@@ -6,11 +6,11 @@ import dataclasses
 import os
 import pathlib
 
-from tigon_report import records
+from tigon_report import recorder, records
 from tigon_report.errors import InfrastructureError, UsageError
 from tigon_trees import build, kernel_facts, sources
 
-from . import accepted, host_facts, recorder, sides, static_compare
+from . import accepted, host_facts, sides, static_compare
 
 
 @dataclasses.dataclass
@@ -238,7 +238,7 @@ def host_cause(root, base, op):
 
 def record(options, root, items, code, base_commit):
     folder = options.out or root / "results" / recorder.new_run_id()
-    writer = recorder.Recorder(options.json or pathlib.Path(folder) / "records.jsonl", ["./tigon", "gate", "--static"], root)
+    writer = recorder.Recorder(options.json or pathlib.Path(folder) / "records.jsonl", ["./tigon", "gate", "--static"], build.commit_of(root))
     for item in items:
         numbers = {k: v for k, v in item.numbers.items() if isinstance(v, (int, float))}
         base = item.base and {k: v for k, v in item.base.items() if isinstance(v, (int, float))}

@@ -4,14 +4,11 @@ import contextlib
 import io
 import json
 import subprocess
-import sys
 import unittest
 
 from command_test import HERE, CommandTest, full_run
-from tigon_report import records, seal, slim
+from tigon_report import recorder, records, seal, slim
 
-sys.path[:0] = [str(HERE.parents[1] / "ci"), str(HERE.parents[1] / "harness/trees")]
-from tigon_gate import recorder  # noqa: E402
 
 RECORDED = HERE.parent / "recorded"
 NOT_IN_THIS_HISTORY = {("judge/2026-11-22-h200-soak.jsonl", "98590100af99320baa6b3d0caa70a33fe4029424")}  # its README has why
@@ -67,7 +64,7 @@ class WritersTest(CommandTest):
             self.assertEqual(unsealed(self.folder / "out"), [], name)
 
     def test_gate(self):
-        gate = recorder.Recorder(self.folder / "out/gate.jsonl", ["./tigon", "gate"], self.folder)
+        gate = recorder.Recorder(self.folder / "out/gate.jsonl", ["./tigon", "gate"], (None, False))
         gate.end(1, 0, 0, 0)
         self.assertEqual(unsealed(self.folder / "out"), [])
         self.assertEqual(len(list(records.read_file(self.folder / "out/gate.jsonl"))), 2)

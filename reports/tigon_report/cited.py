@@ -6,7 +6,7 @@ import re
 import shlex
 import textwrap
 
-from . import cited_chart, first_use, load
+from . import cited_chart, first_use, load, training_chart
 from .cited_tables import TABLES, table
 from .command import EXIT_NOTHING, EXIT_OK, EXIT_WRONG, Parser, say
 from .errors import DataError, UsageError
@@ -15,6 +15,7 @@ from .kernel_age import Kernels
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- figures: ", "<!-- end figures -->"
 BLOCK = re.compile(rf"^{BEGIN}(?P<words>[^>]+?) -->\n(?P<text>.*?)^{END}$", re.M | re.S)
+CHARTS = {"chart": cited_chart, "training_chart": training_chart}
 UNRECORDED = "<!-- no record -->"
 CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*|`[^`\n]*`|<!--.*?-->", re.M | re.S)
 UNITS = r"ns|us|µs|ms|s|seconds?|min|minutes?|h|hours?|times|[KMGT]i?B|[KMGT]B/s|TFLOP/s"
@@ -49,13 +50,14 @@ class Block:
         if not runs:
             raise ValueError("names no record")
         generator = self.words[0] if self.words else ""
-        if generator == "chart":
-            self.chart = (kernels.root / self.words[1], cited_chart.data_of(runs))
-            body = cited_chart.markup(self._from_page(self.words[1]), self.chart[1])
+        if generator in CHARTS:
+            chart = CHARTS[generator]
+            self.chart = (kernels.root / self.words[1], chart.data_of(runs), chart.figure)
+            body = cited_chart.markup(self._from_page(self.words[1]), chart.alt_of(self.chart[1]))
         elif generator in TABLES:
             body = TABLES[generator](runs, self.words[1:])
         else:
-            raise ValueError(f"no generator of that name; there are chart, first_use, {', '.join(TABLES)}")
+            raise ValueError(f"no generator of that name; there are {', '.join(dict.fromkeys(['chart', 'first_use', *TABLES, *CHARTS]))}")
         self.text = f"{body}\n{self._source()}\n"
 
     def _first_use(self, paths):

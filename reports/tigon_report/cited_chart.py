@@ -46,11 +46,11 @@ def data_in(file):
     return json.loads(found[1]) if found else None
 
 
-def draw(stem, rows):
-    """Draws the light and the dark chart of a page."""
+def draw(stem, rows, drawn):
+    """Draws the light and the dark chart of a page: `drawn` is the function that does."""
     from . import figures  # with matplotlib, which a check does without
 
-    figure(figures.Figures(stem.parent), stem.name, rows)
+    drawn(figures.Figures(stem.parent), stem.name, rows)
     for file in files(stem):
         text = file.read_text(encoding="utf-8")
         file.write_text(f"{text.rstrip()}\n<!-- data: {json.dumps(rows)} -->\n", encoding="utf-8")
@@ -114,8 +114,8 @@ def _shown(rows):
     return [impl for impl in NAMES if impl in have] + sorted(have - set(NAMES))
 
 
-def markup(stem, rows):
+def markup(stem, alt):
     """The chart in a page, where `stem` is its path from the page's folder."""
     light, dark = files(stem)
     return (f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark.as_posix()}">\n'
-            f'<img alt="{alt_of(rows)}" src="{light.as_posix()}"></picture>\n')
+            f'<img alt="{alt}" src="{light.as_posix()}"></picture>\n')

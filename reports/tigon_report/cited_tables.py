@@ -3,7 +3,7 @@
 import collections
 import math
 
-from . import gates, load, next_action, peers, step_parts, tables, units
+from . import gates, load, next_action, peers, step_parts, tables, training_steps, units
 
 NAMES = {"torch": "eager PyTorch", "compile": "torch.compile", "liger": "Liger", "liger_cutedsl": "Liger CuTe DSL",
                "liger_hopper": "Liger Hopper", "quack": "QuACK", "quack_base": "QuACK base", "cce": "cut-cross-entropy",
@@ -220,6 +220,13 @@ def controls_table(runs, words):
     return table(["part", "under", "noticed:", "what escapes it"], lines)
 
 
+def training_table(runs, words):
+    """Training steps of Hugging Face models; of what is unpatched, the spread of its own rounds in place of a distance."""
+    heads = ["model", "variant", "tokens/s:", "Tigon's over it:", "peak memory:", "over Tigon's:", "losses apart:"]
+    return table(heads, training_steps.table_rows(runs))
+
+
 # Name -> function(runs, words before the records) -> text. ValueError: the records do not have it.
 TABLES = {"peers": peers_table, "baseline": baseline_table, "judge": judge_table, "claims": claims_table,
-          "next_action": next_action_table, "parts": parts_table, "controls": controls_table}
+          "next_action": next_action_table, "parts": parts_table, "controls": controls_table,
+          "training": training_table}

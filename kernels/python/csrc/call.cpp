@@ -37,8 +37,8 @@ class Call {
     add_scratch();
     void* stream = guard ? current_cuda_stream(device_.index) : nullptr;
     refuse_unless_ok(library_.run(op_, &call_, stream));
-    for (size_t k = 0; k < pass_.results.size(); ++k)
-      stack[k] = stack_value::from(results_[k].release());
+    for (size_t k = 0, at = 0; k < pass_.results.size(); ++k)
+      if (pass_.results[k].over < 0) stack[at++] = stack_value::from(results_[k].release());
   }
 
  private:
@@ -79,6 +79,7 @@ class Call {
       fail(plan(i).name + " is on another device than " + plan(pass_.arguments[0]).name);
     if (view_of(i)) return;
     held_[i] = packed_copy(held_[i]);
+    is_copied_[i] = true;
     view_of(i);
   }
 
@@ -91,6 +92,12 @@ class Call {
 
   void make_result(const Result& result, Tensor* made) {
     const int i = result.tensor;
+    if (result.over >= 0) {
+      if (is_copied_[result.over])
+        fail(plan(result.over).name + " has gaps, so nothing can be written over it");
+      tensors_[i] = tensors_[result.over];
+      return;
+    }
     if (result.copy_of >= 0) {
       *made = packed_copy(held_[result.copy_of]);
     } else if (result.wanted_bit >= 0 && (want_ >> result.wanted_bit & 1) == 0) {
@@ -164,6 +171,7 @@ class Call {
   Device device_ = {};
   int64_t want_ = 0;
   Tensor held_[kMostTensors];  // arguments
+  bool is_copied_[kMostTensors] = {};
   Tensor results_[kMostTensors];
   Tensor scratch_;
   tigon_tensor tensors_[kMostTensors] = {};

@@ -33,8 +33,10 @@ TensorPlan tensor_of(const Json& json) {
                     json.at("strided").is_true(),
                     {},
                     false,
+                    {},
                     {}};
   for (const Json& size : json.at("shape").items) tensor.shape.push_back(size.text);
+  for (const Json& input : json.at("may_alias").items) tensor.may_alias.push_back(input.text);
   return tensor;
 }
 
@@ -129,21 +131,45 @@ std::string Pass::schema() const {
   for (size_t k = 0; k < arguments.size(); ++k)
     if (!tensors[static_cast<size_t>(arguments[k])].is_optional) required = k + 1;
   std::string takes, gives;
+  char changed = 'a';
   const auto add = [](std::string* list, const std::string& item) {
     *list += (list->empty() ? "" : ", ") + item;
   };
   for (size_t k = 0; k < arguments.size(); ++k) {
     const TensorPlan& t = tensors[static_cast<size_t>(arguments[k])];
-    add(&takes, std::string(t.is_optional ? "Tensor? " : "Tensor ") + t.name +
-                    (k >= required ? "=None" : ""));
+    const bool is_changed = std::any_of(results.begin(), results.end(),
+                                        [&](const Result& r) { return r.over == arguments[k]; });
+    const std::string set = is_changed ? std::string("(") + changed++ + "!)" : "";
+    add(&takes,
+        "Tensor" + set + (t.is_optional ? "? " : " ") + t.name + (k >= required ? "=None" : ""));
   }
   for (const OptionPlan& o : options)
     add(&takes, (o.is_float ? "float " : "int ") + o.name + "=" + o.default_text);
   if (has_want) add(&takes, "int want=0");
-  for (const Result& r : results)
+  for (const Result& r : results) {
+    if (r.over >= 0) continue;
     add(&gives,
         "Tensor " + tensors[static_cast<size_t>(r.tensor)].name + (r.copy_of >= 0 ? "_out" : ""));
+  }
   return name + "(" + takes + ") -> (" + gives + ")";
+}
+
+std::optional<Pass> Pass::in_place() const {
+  Pass form = *this;
+  form.name += "_";
+  std::vector<int> free = arguments;
+  for (Result& r : form.results) {
+    if (r.copy_of >= 0 || r.wanted_bit >= 0) continue;
+    for (const std::string& input : tensors[static_cast<size_t>(r.tensor)].may_alias) {
+      const auto at = std::find(free.begin(), free.end(), index_of(*this, input));
+      if (r.over >= 0 || at == free.end()) continue;
+      r.over = *at;
+      free.erase(at);
+    }
+  }
+  const bool has_any = std::any_of(form.results.begin(), form.results.end(),
+                                   [](const Result& r) { return r.over >= 0; });
+  return has_any ? std::optional(form) : std::nullopt;
 }
 
 std::vector<Pass> passes_of(const Library& library) {
@@ -157,6 +183,8 @@ std::vector<Pass> passes_of(const Library& library) {
     if (pass == passes.end()) pass = passes.insert(pass, pass_of(name, json));
     add_op(op, json, &*pass);
   }
+  for (size_t i = 0, count = passes.size(); i < count; ++i)
+    if (const auto form = passes[i].in_place()) passes.push_back(*form);
   return passes;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct TensorPlan {
     int tensor = -1, axis = -1;
   };
   std::vector<Source> sources;
+  std::vector<std::string> may_alias;  // the inputs in whose memory it may lie
 };
 
 struct OptionPlan {
@@ -42,6 +44,7 @@ struct Result {
   int tensor;
   int copy_of = -1;     // the argument that it begins as: the pass changes it in place
   int wanted_bit = -1;  // the bit of `want` that asks for it; -1: always there
+  int over = -1;        // the argument that it is written over; it is then not returned
 };
 
 struct Pass {
@@ -55,9 +58,13 @@ struct Pass {
 
   // rms_norm_forward(Tensor x, Tensor? w=None, float eps=1e-06, ...) -> (Tensor y, Tensor rstd)
   std::string schema() const;
+
+  // swiglu_backward_(Tensor dy, Tensor(a!) a, Tensor(b!) b, ...) -> (): results that may lie in the
+  // memory of arguments are written over them. Nothing where there is no such result.
+  std::optional<Pass> in_place() const;
 };
 
-// All passes of a library, one for all its dtypes.
+// All passes of a library, one for all its dtypes, and their forms in place.
 std::vector<Pass> passes_of(const Library& library);
 
 }  // namespace tigon::torch_adapter

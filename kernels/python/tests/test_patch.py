@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import tempfile
 import unittest
+from unittest import mock
 
 import tigon
 import torch
@@ -320,6 +321,29 @@ class TwistsTest(unittest.TestCase):
         self.assertGreater(angles.grad.abs().max(), 0)
         fixed = angles.detach()
         self.assertEqual(turned(q.bfloat16(), q.bfloat16(), fixed.cos(), fixed.sin())[0].dtype, torch.float32)
+
+    def test_all_layers_share_the_angles(self):
+        from tigon import ops
+        from tigon._patch import rotary
+
+        def turn(q, k, cos, sin):
+            return tuple(x * cos[:, None] + torch.cat([-x[..., 8:], x[..., :8]], -1) * sin[:, None] for x in (q, k))
+        turned, own, seen = rotary._turning(rotary.Recipe("turn", turn, "halves", False)), ops.rope_heads_first, []
+
+        def note(q, k, cos, sin, **named):
+            seen.append((cos.data_ptr(), sin.data_ptr()))
+            return own(q, k, cos, sin, **named)
+        angles = torch.rand(1, 3, 8).repeat(1, 1, 2)
+        cos, sin, q = angles.cos(), angles.sin(), torch.randn(2, 2, 3, 16)
+        with mock.patch.object(ops, "rope_heads_first", note):
+            first, again = turned(q, q, cos, sin)[0], turned(q, q, cos, sin)[0]
+            self.assertEqual(seen[0], seen[1])
+            self.assertTrue(torch.equal(first, again))
+            alone = turned(q[:1], q[:1], cos, sin)[0]
+            self.assertTrue(torch.equal(alone, first[:1]))
+            cos.mul_(0.5)
+            changed = turned(q, q, cos, sin)[0]
+        self.assertLess((changed - turn(q, q, cos, sin)[0]).abs().max(), 1e-5)
 
     def test_strict_raises_and_changes_nothing(self):
         model = nn.ModuleDict({"good": Scaled(16), "bad": TwistedNorm(16)})

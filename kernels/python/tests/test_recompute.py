@@ -170,6 +170,17 @@ class UseTest(unittest.TestCase):
         # In bfloat16, of which each of the layers q, k, v and gate, up has one for itself, and down one more.
         self.assertEqual(saved, 2 * rows * 2 * (5 * WIDTH + HIDDEN))
 
+    def test_what_it_costs(self):
+        from tigon._patch.rate import copy_rate
+
+        self.assertIsNone(self.report.seconds_again())
+        step(self.model)
+        rows = batch()["input_ids"].numel()
+        norms = 4 * (2 * rows * WIDTH + WIDTH)  # read with their weights, and written; the last one goes into the loss, which keeps no input
+        self.assertEqual(self.report.not_kept.moved, 4 * (2 * 3 * rows * HIDDEN + norms))
+        self.assertEqual(self.report.seconds_again(), self.report.not_kept.moved / copy_rate(torch.device("cpu")))
+        self.assertRegex(str(self.report), r"\nagain in all: about [\d.e+-]+ ms of a step, at the rate at which cpu copies memory$")
+
     def test_wrong_calls(self):
         with self.assertRaisesRegex(ValueError, "recompute is 'all', but must be 'cheap' or None"):
             tigon.patch(self.model, recompute="all")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ._gradients import Plan, Source, plan_of
+from ._in_place import InPlace
 from ._torch import Operator, is_of_activations
 
 Arguments = tuple[Any, ...]
@@ -39,6 +40,11 @@ class _KeepsArguments:
     def __init__(self, plan: Plan):
         self.plan = plan
         self._count = len(plan.forward.arguments)
+        self._in_place = InPlace(plan.backward, [i for i, s in enumerate(plan.sources) if s.kind != "upstream"])
+        # Backward's options: their place among forward's, or what is taken in their stead.
+        places = {o.name: i for i, o in enumerate(plan.forward.said.options)}
+        self._option_places = [(places.get(o.name), o.number(o.default)) for o in plan.backward.said.options]
+        self._differentiable = frozenset(plan.differentiable)
 
     def forward(self, ctx: Any, arguments: Arguments) -> Arguments:
         results = self.plan.forward(*arguments)
@@ -47,24 +53,26 @@ class _KeepsArguments:
         return results
 
     def finish_forward(self, ctx: Any, arguments: Arguments, results: Arguments, kept: Sequence[Any]) -> None:
-        differentiable = self.plan.differentiable
+        differentiable = self._differentiable
         ctx.save_for_backward(*kept)
-        ctx.mark_non_differentiable(*(r for i, r in enumerate(results) if i not in differentiable))
+        ctx.mark_non_differentiable(*[r for i, r in enumerate(results) if i not in differentiable])
         ctx.set_materialize_grads(False)
         ctx.dtypes = [None if a is None else a.dtype for a in arguments[:self._count]]
-        ctx.upstream_like = {i: (results[i].shape, results[i].dtype, results[i].device) for i in differentiable}
-        ctx.options = dict(zip((o.name for o in self.plan.forward.said.options), arguments[self._count:]))
+        if len(differentiable) > 1:  # of one, there is a gradient, or nothing is done
+            ctx.upstream_like = {i: (results[i].shape, results[i].dtype, results[i].device) for i in differentiable}
+        ctx.options = self._options(arguments[self._count:])
 
     def backward(self, ctx: Any, upstream: Arguments) -> Arguments:
         needed = ctx.needs_input_grad
         if not any(needed) or all(upstream[i] is None for i in self.plan.differentiable):
             return (None,) * len(needed)
-        kept = iter(ctx.saved_tensors)
+        saved = list(ctx.saved_tensors)
+        run = self._in_place if self._in_place.are_free(saved) else self.plan.backward
+        kept = iter(saved)
         tensors = [self._upstream(ctx, tensor.optional, source, upstream) if source.kind == "upstream" else next(kept)
                    for tensor, source in zip(self.plan.backward.said.arguments, self.plan.sources)]
-        options = [ctx.options.get(o.name, o.number(o.default)) for o in self.plan.backward.said.options]
         want = [self.plan.want(needed)] if self.plan.backward.said.wanted else []
-        return self.gradients(ctx, self.plan.backward(*tensors, *options, *want))
+        return self.gradients(ctx, run(*tensors, *ctx.options, *want))
 
     def _upstream(self, ctx: Any, optional: bool, source: Source, upstream: Arguments) -> Any:
         given = upstream[source.index]
@@ -78,8 +86,13 @@ class _KeepsArguments:
         found: list[Any] = [None] * len(ctx.needs_input_grad)
         for i, k in self.plan.gradients.items():
             if ctx.needs_input_grad[i]:
-                found[i] = made[k].to(ctx.dtypes[i])
+                gradient, dtype = made[k], ctx.dtypes[i]
+                found[i] = gradient if gradient.dtype is dtype else gradient.to(dtype)
         return tuple(found)
+
+    def _options(self, given: Arguments) -> list[Any]:
+        """Those of backward, from those of forward."""
+        return [default if place is None else given[place] for place, default in self._option_places]
 
 
 class _MakesGradients(_KeepsArguments):
@@ -109,10 +122,6 @@ class _MakesGradients(_KeepsArguments):
 
     def _tensors(self, arguments: Arguments) -> list[Any]:
         return [arguments[s.index] if s.kind == "argument" else None for s in self.plan.sources]
-
-    def _options(self, given: Arguments) -> list[Any]:
-        by_name = dict(zip((o.name for o in self.plan.forward.said.options), given))
-        return [by_name.get(o.name, o.number(o.default)) for o in self.plan.backward.said.options]
 
     def _want(self, ctx: Any, forward_want: int) -> int:
         """What forward was asked for, and the gradients that are needed, in the bits of the other pass."""

@@ -12,7 +12,7 @@ from torch import nn
 from . import experts, loss, mlp, norm, rotary
 from . import recompute as again
 from .become import is_changed, restore, state_of
-from .report import Entry, PatchError, Report
+from .report import Entry, NotKept, PatchError, Report
 from .stand_in import likeness
 
 _LAYERS: tuple[Any, ...] = (norm, mlp, experts)
@@ -53,7 +53,7 @@ def patch(model: nn.Module, *, skip_logits: bool = True, strict: bool = False, r
     for change in changes:
         change()
     if recompute:
-        report.not_kept = {}
+        report.not_kept = NotKept()
         again.watch(model, report.not_kept)
     return report
 

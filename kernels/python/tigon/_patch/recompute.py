@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .become import is_changed, state_of
 from .plain import without_autocast
+from .report import NotKept
 
 _MADE = "_tigon_made"  # an attribute of a result, and an entry in the metadata of its node
 
@@ -25,8 +26,9 @@ _MADE = "_tigon_made"  # an attribute of a result, and an entry in the metadata 
 class _Made:
     """An op's call, whose results its inputs make again."""
 
-    def __init__(self, name: str, function: Callable[..., Any], inputs: tuple[Tensor | None, ...]):
+    def __init__(self, name: str, function: Callable[..., Any], inputs: tuple[Tensor | None, ...], results: tuple[Tensor, ...]):
         self.name, self._function = name, function
+        self.moved = sum(t.numel() * t.element_size() for t in (*inputs, *results) if t is not None)  # bytes, to make them again
         self._inputs = [None if t is None else _part_of(t) or t.detach() for t in inputs]
         self._versions = [None if t is None else t._version for t in inputs]
         self._again: tuple[Tensor, ...] | None = None
@@ -79,7 +81,7 @@ def made(name: str, function: Callable[..., Any], *inputs: Tensor | None) -> Any
         return checkpoint(function, *inputs, use_reentrant=False) if torch.is_grad_enabled() else function(*inputs)
     result = function(*inputs)
     if _active.depth and torch.is_grad_enabled():
-        _note(_Made(name, function, inputs), inputs, _tuple(result))
+        _note(_Made(name, function, inputs, _tuple(result)), inputs, _tuple(result))
     return result
 
 
@@ -127,7 +129,7 @@ def _tuple(results: Any) -> tuple[Tensor, ...]:
 class _Hooks:
     """Hooks for saved tensors, and what was not kept; all else goes to the hooks that were there before."""
 
-    def __init__(self, not_kept: dict[str, int]):
+    def __init__(self, not_kept: NotKept):
         self._not_kept = not_kept
         outer = torch._C._autograd._top_saved_tensors_default_hooks(False)
         self._pack, self._unpack = outer or (lambda t: t, lambda kept: kept)
@@ -138,6 +140,9 @@ class _Hooks:
         if part is None:
             return self._pack(t)
         if part.is_cast or part.index not in part.made.counted:  # each layer has a cast result for itself
+            if not part.made.counted:
+                self._not_kept.moved += part.made.moved
+                self._not_kept.device = t.device
             part.made.counted.add(part.index)
             self._not_kept[part.made.name] = self._not_kept.get(part.made.name, 0) + t.untyped_storage().nbytes()
         return part
@@ -149,7 +154,7 @@ class _Hooks:
 class _Enter:
     """Runs before a module's forward."""
 
-    def __init__(self, not_kept: dict[str, int]):
+    def __init__(self, not_kept: NotKept):
         self.not_kept = not_kept
 
     def __call__(self, module: nn.Module, given: Any) -> None:
@@ -174,7 +179,7 @@ class _Leave:
             _active.hooks = None
 
 
-def watch(model: nn.Module, not_kept: dict[str, int]) -> None:
+def watch(model: nn.Module, not_kept: NotKept) -> None:
     """Keeps no results of noted calls in the model's forward. `not_kept`: gets the bytes of the last one by the modules' names.
 
     Who calls a model's forward, or its body alone, passes by the hooks of the model, so they are on the parts right below it, too.

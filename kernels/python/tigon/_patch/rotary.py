@@ -20,6 +20,7 @@ from .plain import are_usable
 from .stand_in import has_code_of_its_own, stand_in
 
 KIND = "rope"
+_ROWS = "_tigon_rows"  # an attribute of cos and sin
 _FREQUENCIES = "inv_freq"  # how the buffers end of a module that gives cos and sin
 Table = Literal["halves", "pairs", "once"]
 Function = Callable[..., Any]
@@ -59,12 +60,25 @@ def _turning(recipe: Recipe) -> Function:
         fits = columns == q.shape[-1] or (recipe.partial and columns < q.shape[-1])
         if not is_usual or not fits or not are_usable(q, k) or not _are_plain(cos, sin, q):
             return function(q, k, cos, sin, *others, **({} if unsqueeze_dim == 1 else {"unsqueeze_dim": unsqueeze_dim}))
-        given = q, k, _once(recipe.table, cos), _once(recipe.table, sin)
+        given = q, k, _rows(recipe.table, cos, q), _rows(recipe.table, sin, q)
         # What goes in is kept nowhere, but where it comes from norms that are made again, it can be made again behind them.
         name, op = recompute.known_as(q, k), functools.partial(ops.rope_heads_first, interleaved=recipe.interleaved)
         return recompute.made(name, op, *given) if name else op(*given)
 
     return turned
+
+
+def _rows(table: Table, values: Tensor, q: Tensor) -> Tensor:
+    """Each angle's value once for each row of q, in float32: made for the first layer that asks, and kept with the model's own."""
+    asked = table, values._version, q.shape[0], q.shape[2]
+    known = None if torch.compiler.is_compiling() else values.__dict__.get(_ROWS)
+    if known is not None and known[0] == asked:
+        return cast(Tensor, known[1])
+    once = _once(table, values)
+    rows = once.float().expand(q.shape[0], q.shape[2], once.shape[-1]).contiguous()
+    if not torch.compiler.is_compiling():
+        values.__dict__[_ROWS] = asked, rows
+    return rows
 
 
 def _are_plain(cos: Tensor, sin: Tensor, q: Tensor) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the records of a gate."""
+"""Writes a run's records, for programs in Python."""
 import datetime
 import json
 import math
@@ -9,8 +9,7 @@ import platform
 import secrets
 import time
 
-from tigon_report import records
-from tigon_trees.build import commit_of
+from . import records
 
 
 def now():
@@ -48,18 +47,18 @@ def _finite(value):
 class Recorder:
     """A records file: the run record first, the end record last, every line flushed, all synced at the end.
 
-    `like` is the run record of a program that was measured: device, build and libraries are taken from it.
+    `commit` is (commit, whether the tree has changes). `like` is the run record of a program that was measured: device,
+    build and libraries are taken from it.
     """
 
-    def __init__(self, path, command, root, like=None, seed=42):
+    def __init__(self, path, command, commit, like=None, seed=42):
         self.path, self.run_id, self.begun = pathlib.Path(path), new_run_id(), time.monotonic()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.file = open(self.path, "w", encoding="utf-8")
-        commit, dirty = commit_of(root)
         like = like or {}
         self.write("run", {
-            "tool": {"name": "tigon", "version": like.get("tool", {}).get("version", "0.1.0"), "commit": commit,
-                     "dirty": dirty},
+            "tool": {"name": "tigon", "version": like.get("tool", {}).get("version", "0.1.0"), "commit": commit[0],
+                     "dirty": commit[1]},
             "command": command, "seed": seed, "started": now(), "host": like.get("host") or host_block(),
             "device": like.get("device", {"kind": "host"}),
             "build": like.get("build", {"preset": "", "compiler": "", "flags": "", "type": ""}),

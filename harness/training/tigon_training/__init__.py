@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps of Hugging Face models beside each other: as they are, compiled, with Liger's kernels, with Tigon's.
+
+shapes.py     sizes of models; weights are drawn, nothing is loaded
+case.py       a model, a batch, a length, with activation checkpointing or without
+variants.py   what is done to a model before it is trained
+trained.py    one variant of one case: some steps from the same start, as often as asked
+worker.py     the process of a variant
+turns.py      all variants in turns
+__main__.py   the command, and its records
+"""

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All variants in turns, each in its own process, of which only one holds memory of the GPU at a time."""
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+
+
+class Process:
+    """A worker's process."""
+
+    def __init__(self, variant, seed):
+        self.variant = variant
+        # Segments that grow: else what is reserved says more of the allocator than of the variant.
+        environment = {"PYTORCH_ALLOC_CONF": "expandable_segments:True", **os.environ}
+        self._process = subprocess.Popen([sys.executable, "-m", "tigon_training.worker", variant, str(seed)], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True, env=environment)
+        self.facts = None
+
+    def hello(self):
+        """What it runs on, when it is ready."""
+        self.facts = self.facts or self._read()
+        return self.facts
+
+    def turn(self, request):
+        """Its answer, or that it ended."""
+        self.hello()
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            return self._read()
+        except (OSError, ValueError):
+            return {"verdict": "crashed", "reason": f"its process ended with code {self._process.wait()}"}
+
+    def _read(self):
+        return json.loads(self._process.stdout.readline())
+
+    def close(self):
+        """Ends it."""
+        with contextlib.suppress(OSError):  # what it was to read when it ended
+            self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+def in_turns(processes, cases, rounds, request, profile_of=lambda case, variant: None):
+    """Yields (case, variant, round, answer). In each round another variant is first; one that fails is not asked again for that case."""
+    for case in cases:
+        failed = set()
+        theirs = [process for process in processes if not case.only or process.variant in case.only]
+        for number in range(rounds):
+            first = number % len(theirs)
+            for process in theirs[first:] + theirs[:first]:
+                if process.variant in failed:
+                    continue
+                profile = profile_of(case, process.variant) if number == rounds - 1 else None
+                answer = process.turn({**request, "case": str(case), "round": number, "profile": profile})
+                if answer["verdict"] == "passed" and not all(map(math.isfinite, answer["loss"])):
+                    answer = {**answer, "verdict": "nonfinite", "reason": "a loss is not finite"}
+                if answer["verdict"] != "passed":
+                    failed.add(process.variant)
+                yield case, process.variant, number, answer
