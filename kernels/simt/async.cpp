@@ -90,6 +90,7 @@ void store_async(uint32_t* shared, uint32_t value, uint64_t* bar, unsigned rank)
   const void* pc = __builtin_return_address(0);
   void* const to = cluster_map(shared, rank);
   auto* const there = static_cast<uint64_t*>(cluster_map(bar, rank));
+  if (rank != cluster_rank()) check::peer_begun(w, pc);
   put_in_flight(to, sizeof value, w.config.poison, pc);
   w.bulk_copies.push_back({to, nullptr, sizeof value, there, pc, value});
 }

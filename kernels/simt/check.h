@@ -23,6 +23,7 @@ void mark_initialized(void* p, size_t bytes);
 void mark_in_flight(void* p, size_t bytes, const void* pc);  // not initialised until a copy lands
 void access_range(const void* p, size_t bytes, bool write, const void* pc);
 void atomic_access(void* p, size_t bytes, const void* pc);
+void peer_begun(const Worker& w, const void* pc);  // another block's shared memory is used
 void launch_ends(Launch& l);
 void worker_ends(Worker& w);    // has no more blocks of the launch
 void end_of_interval(Warp& w);  // the warp has synchronised: its requests are complete
@@ -37,6 +38,7 @@ inline void mark_initialized(void*, size_t) {}
 inline void mark_in_flight(void*, size_t, const void*) {}
 inline void access_range(const void*, size_t, bool, const void*) {}
 inline void atomic_access(void*, size_t, const void*) {}
+inline void peer_begun(const Worker&, const void*) {}
 inline void launch_ends(Launch&) {}
 inline void worker_ends(Worker&) {}
 inline void end_of_interval(Warp&) {}

@@ -195,6 +195,7 @@ void check_access(const void* p, size_t bytes, bool write, bool atomic, const vo
     add_finding(Kind::kUninitialized, pc, text_of(r).substr(1));
   if (write) shadow::set_state(p, bytes, shadow::kAllocated | shadow::kInitialized);
   if (owner >= 0 && owner != static_cast<int>(t.block->rank)) {
+    check::peer_begun(w, pc);
     w.touched_peer = true;
     w.touched_epoch = w.cluster_epoch;
     w.touched_pc = pc;
@@ -256,6 +257,13 @@ char* shared_arena_allocate(size_t bytes) {
   return p;
 }
 void shared_arena_free(char* p, size_t bytes) { shadow::release(p, bytes); }
+
+void peer_begun(const Worker& w, const void* pc) {
+  if (w.cluster_epoch == w.first_epoch)
+    add_finding(Kind::kClusterStart, pc,
+                "a peer's shared memory is used before it may have begun: no cluster_sync before "
+                "the first such access");
+}
 
 void forbid(void* p, size_t bytes) { shadow::set_state(p, bytes, 0); }
 void undefine(void* p, size_t bytes) { shadow::set_state(p, bytes, shadow::kAllocated); }

@@ -112,7 +112,7 @@ void Worker::start_group(uint64_t group) {
   const dim3& grid = launch->shape.grid;
   live = static_cast<unsigned>(blocks.size()) * threads_per_block;
   cluster_arrived = 0;
-  ++cluster_epoch;
+  first_epoch = ++cluster_epoch;
   shared.begin_group();
   for (Block& b : blocks) {
     b.linear = group * blocks.size() + b.rank;

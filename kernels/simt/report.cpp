@@ -110,6 +110,8 @@ const char* name_of(Kind kind) {
       return "divergent collective";
     case Kind::kDeadlock:
       return "deadlock";
+    case Kind::kClusterStart:
+      return "cluster start";
     case Kind::kClusterExit:
       return "cluster exit";
     case Kind::kAsyncCopy:

@@ -49,6 +49,7 @@ enum class Kind {
   kDivergentBarrier,
   kDivergentCollective,
   kDeadlock,
+  kClusterStart,
   kClusterExit,
   kAsyncCopy,
   kFault,

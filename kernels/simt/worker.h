@@ -134,6 +134,7 @@ struct Worker {
   unsigned live = 0;             // CUDA threads of the cluster
   unsigned cluster_arrived = 0;  // at cluster_sync
   uint32_t cluster_epoch = 0;
+  uint32_t first_epoch = 0;    // of this cluster: no cluster_sync is over
   bool touched_peer = false;   // some thread used another block's shared memory ...
   uint32_t touched_epoch = 0;  // ... in this cluster epoch
   const void* touched_pc = nullptr;

@@ -162,6 +162,8 @@ cross_entropy_kernel(bf16* logits, const int* target, float* loss, int vocab) {
   if constexpr (kClustered) {
     TIGON_SHARED(MaxSum, own, [1]);
     if (thread == 0) own[0] = s;  // finds: kNoClusterBarrier
+    if (kFault == Fault::kClusterStart && rank == 0 && thread == 0)
+      cluster_map(&own[0], 1)->sum = 0.0f;  // finds: kClusterStart
     if constexpr (kFault != Fault::kNoClusterBarrier) cluster_sync();
     s = MaxSum{-INFINITY, 0.0f};
     for (unsigned r = 0; r < blocks; ++r) {
@@ -395,6 +397,8 @@ Status cross_entropy(Fault fault, bf16* logits, const int* target, float* loss, 
       return run(cross_entropy_kernel<Fault::kBaseNotAligned, false>);
     case Fault::kLabelOverwritten:
       return run(cross_entropy_kernel<Fault::kLabelOverwritten, false>);
+    case Fault::kClusterStart:
+      return run(cross_entropy_kernel<Fault::kClusterStart, true>);
     case Fault::kClusterExit:
       return run(cross_entropy_kernel<Fault::kClusterExit, true>);
     case Fault::kNoClusterBarrier:

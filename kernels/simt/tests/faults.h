@@ -25,6 +25,7 @@ enum class Fault {
   kSamePartialRow,  // all blocks write one row of partial sums
   // Cross entropy.
   kBaseNotAligned,    // takes every row for aligned
+  kClusterStart,      // a peer's shared memory before the first cluster barrier
   kClusterExit,       // no cluster barrier after the last access of a peer
   kLabelOverwritten,  // the label's logit is read while its owner overwrites it
   kNoClusterBarrier,  // peers' partial results are read before they are there

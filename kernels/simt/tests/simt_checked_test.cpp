@@ -207,6 +207,7 @@ const Planted kPlanted[] = {
     {"kEarlyReturn", Fault::kEarlyReturn, Kind::kDivergentCollective, rms_norm_of(264)},
     {"kSamePartialRow", Fault::kSamePartialRow, Kind::kRace, run_column_sums},
     {"kBaseNotAligned", Fault::kBaseNotAligned, Kind::kMisaligned, cross_entropy_of(1003, 1)},
+    {"kClusterStart", Fault::kClusterStart, Kind::kClusterStart, cross_entropy_of(1003, 2)},
     {"kClusterExit", Fault::kClusterExit, Kind::kClusterExit, cross_entropy_of(1003, 2)},
     {"kLabelOverwritten", Fault::kLabelOverwritten, Kind::kRace, cross_entropy_of(1000, 1)},
     {"kNoClusterBarrier", Fault::kNoClusterBarrier, Kind::kRace, cross_entropy_of(1003, 4)},
