@@ -53,6 +53,7 @@ struct BenchOptions {
   int samples = 0;
   Bases bases = Bases::kAll;
   bool ceilings = true;
+  bool grid = false;  // the plane of grid.h in place of a sweep
 };
 
 // Each validates its options before it does anything (UsageError), records and prints as it goes,

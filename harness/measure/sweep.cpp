@@ -2,7 +2,7 @@
 // Which cells a bench measures.
 #include "harness/measure/sweep.h"
 
-#include <algorithm>
+#include <map>
 #include <optional>
 
 #include "harness/run/cases/chosen.h"
@@ -79,16 +79,15 @@ std::vector<Cell> grid_cells(const ChosenPass& chosen, const CheckRequest& reque
 // Cells of explicit cases: the same case of several implementations is one cell.
 std::vector<Cell> cells_of_cases(const std::vector<Case>& cases) {
   std::vector<Cell> cells;
+  std::map<std::string, size_t> known;  // by the case's id without its implementation
   for (const Case& c : cases) {
     Case same = c;
-    const auto cell = std::find_if(cells.begin(), cells.end(), [&](const Cell& other) {
-      same.impl = other.c.impl;
-      return case_id(same) == case_id(other.c);
-    });
-    if (cell == cells.end())
+    same.impl.clear();
+    const auto [cell, is_new] = known.emplace(case_id(same), cells.size());
+    if (is_new)
       cells.push_back({c, {c.impl}});
     else
-      cell->implementations.push_back(c.impl);
+      cells[cell->second].implementations.push_back(c.impl);
   }
   return cells;
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/options/grid.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/peers/peers.h"
@@ -19,6 +20,9 @@ namespace tigon::cli {
 namespace {
 
 constexpr double kPeerGraceS = 20;  // for what is done beside a peer's answer
+// Of a grid, whose cells are many: seconds of timing in each, and time for all.
+constexpr double kGridCellS = 0.03;
+constexpr const char* kGridBudget = "10m";
 
 // What a record's verdict counts as. A baseline that does not fit in memory is a result, a kernel
 // that does not is a failure; whatever a peer cannot do is a result.
@@ -205,6 +209,14 @@ void use_peers(const std::string& names, Selection* selection) {
     }
 }
 
+void use_grid(BenchOptions* options) {
+  if (options->size == SweepSize::kFull || !options->select.cases.empty() ||
+      !options->select.model.empty())
+    throw UsageError("--grid chooses the cells; leave --full, --case and --model out");
+  if (options->select.budget.empty()) options->select.budget = kGridBudget;
+  if (options->seconds_per_cell == 0) options->seconds_per_cell = kGridCellS;
+}
+
 }  // namespace
 
 int bench_stage(Session& session, const BenchOptions& options) {
@@ -229,6 +241,7 @@ int bench_stage(Session& session, const BenchOptions& options) {
   if (request.budget_s > 0) request.size = SweepSize::kPairwise;
   const Exclusion excluded(options.select.exclude);
   const bool host = default_executor() != "cuda";
+  if (options.grid) request.select.cases = grid_cases(request.select, request.select.seed, host);
   std::vector<Case> chosen, large;
   for (const Cell& cell : sweep_cells(request.select, request.size, host))
     for (const std::string& name : cell.implementations) {
@@ -286,6 +299,7 @@ void add_bench(Command root, Program* program) {
       "  ./tigon bench --model llama3-8b --budget 60s\n"
       "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
       "  ./tigon bench --op rms_norm --peers torch,compile,liger\n"
+      "  ./tigon bench --grid --op layer_norm --budget 60s\n"
       "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run\n"
       "and beside a copy of as many bytes, or the matrix products alone, timed in turns.\n"
       "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
@@ -309,6 +323,11 @@ void add_bench(Command root, Program* program) {
   command.flag("--no-ceilings", no_ceilings.get(), "do not measure the GPU's ceilings first");
   Option quick_flag = command.flag("--quick", quick.get(), "bf16, the middle of every sweep");
   command.flag("--full", full.get(), "every combination in every type").excludes(quick_flag);
+  command
+      .flag("--grid", &options->grid,
+            "all widths that models have and 40 drawn by --seed, by 1 to 65,536 rows; within "
+            "--budget (10m)")
+      .excludes(quick_flag);
   Option plugin = add_plugin(command, &options->plugin);
   command
       .option("--peers", &options->peers,
@@ -323,6 +342,7 @@ void add_bench(Command root, Program* program) {
       throw UsageError("--budget chooses the cells; leave --quick and --full out");
     if (*quick) options->size = SweepSize::kQuick;
     if (*full) options->size = SweepSize::kFull;
+    if (options->grid) use_grid(options.get());
     if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;
     options->ceilings = !*no_ceilings;
     use_plugin(command, &options->plugin, &options->select);
