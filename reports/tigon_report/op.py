@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 
-from . import failed, peers, tables
+from . import failed, grid, peers, tables
 from . import figures as draw
 from .load import Run
 
@@ -38,7 +38,7 @@ def page(op, run, recorded, targets, folder, host_times):
         "checks": [{"source": source, "rows": tables.correctness(source.run)} for source in _own_first(_chosen("check", own, others))],
         "headroom": own.run.of("headroom"),
         "peers": [_peers(source) for source in _beside(own, others)],
-        "roofline": _roofline(timed), "speed": _speed(timed), "memory": _memory(_chosen("memory", own, others)),
+        "grid": _grid(timed), "roofline": _roofline(timed), "speed": _speed(timed), "memory": _memory(_chosen("memory", own, others)),
         "traffic": tables.traffic(own.run),
         "coverage": [record for record in run.of("coverage") if record["file"].startswith(f"kernels/{op}/")],
         "mutants": [{"source": source, "mutants": tables.mutants(source.run)} for source in _own_first(_chosen("mutant", own, judged))],
@@ -68,6 +68,11 @@ def _peers(source):
     (entry,) = peers.entries_of(source.run)
     return {"source": source, **entry, "ceilings": tables.ceilings(source.run), "missing": peers.missing_of(source.run),
             "figure": peers.figure(source.figures, entry["op"], entry["rows"])}
+
+
+def _grid(sources):
+    found = [{"source": source, "parts": grid.sections(source.run, source.figures)} for source in sources]
+    return [entry for entry in found if entry["parts"]]
 
 
 def _roofline(sources):
