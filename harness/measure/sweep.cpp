@@ -2,6 +2,7 @@
 // Which cells a bench measures.
 #include "harness/measure/sweep.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
