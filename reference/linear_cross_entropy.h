@@ -242,7 +242,8 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, weights);
-    const Row<S> stored = (g[t] * of.gradient).square();
+    const Row<S> stored = (g[t] * of.gradient).abs();
+    moved.stored.row(t) = stored;
     const Dependence<S> logits_depend(finite.row(t));
     if (a.dx) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
@@ -259,7 +260,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
         logits_depend.any() ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
     const Row<S> others = (of.c * of.v).square() * other_columns;
     const Row<S> diagonal = of.hessian_diagonal() * sizes.row(t);
-    moved.d_squares.row(t) = stored + g[t] * g[t] * (diagonal.square() + others);
+    moved.d_squares.row(t) = stored.square() + g[t] * g[t] * (diagonal.square() + others);
     moved.d_sums.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
                                        (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
   }

@@ -16,10 +16,11 @@ template bool rounded_alike(const Row<double>&);
 template double equals_of_one(const Row<double>&, double);
 template Row<double> squared_norms(const Rows<double>&, const Dependence<double>&);
 template double squared_norm(const Row<double>&, const Dependence<double>&);
-template Row<double> equal_rows(const Rows<double>&);
 template RowGroups row_groups(const Rows<double>&);
 template Rows<double> over_rows(const Rows<double>&, const Rows<double>&, const Rows<double>&,
                                 const RowGroups&);
+template Rows<double> with_equals(const Rows<double>&, const Rows<double>&, const Rows<double>&,
+                                  const Rows<double>&);
 
 }  // namespace tigon::reference
 

@@ -147,15 +147,17 @@ void write_moved(const View<S, 1>& out, const MovedResult<S>& moved, bool is_sum
   out.data[0] = (sum + moved.more.sum()) * share;
 }
 
-// How roundings of stored values move dlogits and dx: squares of 2-norms and, of dlogits, 1-norms.
+// How roundings of stored values move dlogits and dx: squares of 2-norms and, of dlogits, 1-norms
+// and the part that is their own rounding.
 template <class S>
 struct Moved {
-  Rows<S> d_squares, d_sums;  // [T, V]
-  Rows<S> dx_squares;         // [T, H]
+  Rows<S> d_squares, d_sums, stored;  // [T, V]
+  Rows<S> dx_squares;                 // [T, H]
 
   Moved(int64_t rows, int64_t columns, int64_t hidden)
       : d_squares(Rows<S>::Zero(rows, columns)),
         d_sums(Rows<S>::Zero(rows, columns)),
+        stored(Rows<S>::Zero(rows, columns)),
         dx_squares(Rows<S>::Zero(rows, hidden)) {}
 };
 
@@ -167,11 +169,12 @@ void write_gradients_intermediate(const Layer<S>& a, const Gradients<S>& to, con
   if (to.dx) array(to.dx) = moved.dx_squares.sqrt();
   const RowGroups groups = row_groups(finite);
   const Rows<S> x = array(a.x), one = Rows<S>::Ones(finite.rows(), 1);
-  for_dw(to, [&](const auto& dw) {
-    array(dw) = over_rows<S>(moved.d_squares, moved.d_sums, x, groups);
-  });
-  if (to.dbias)
-    array(to.dbias) = over_rows<S>(moved.d_squares, moved.d_sums, one, groups).transpose();
+  const auto of = [&](const Rows<S>& factors) {
+    return with_equals<S>(over_rows<S>(moved.d_squares, moved.d_sums, factors, groups),
+                          moved.stored, moved.d_sums, factors);
+  };
+  for_dw(to, [&](const auto& dw) { array(dw) = of(x); });
+  if (to.dbias) array(to.dbias) = of(one).transpose();
 }
 
 // Compiled once, in linear_head.cpp.

@@ -199,6 +199,7 @@ void backward_intermediate(const Backward<P>& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const Row<S> stored = d.row(t).abs();
+    moved.stored.row(t) = stored;
     const Dependence<S> depend = dependence<S>(finite.row(t));
     // With one delta for all logits of a row, a mean over the columns of dw averages nothing: twice
     // its bound.

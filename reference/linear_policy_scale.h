@@ -172,6 +172,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
     const S g = factor_of(a, t), c = g * token.slope, moves = g * token.slope_moves;
     const Row<S> e = of.logp, p = of.lse, size = sizes.row(t).abs();
     const Row<S> stored = (c * e).abs();
+    moved.stored.row(t) = stored;
     const auto norm = [&](const Row<S>& v) { return S(sqrt(squared_norm<S>(v * size, depend))); };
     // By the triangle inequality.
     const Row<S> by_logits =

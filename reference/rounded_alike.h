@@ -88,20 +88,8 @@ RowGroups row_groups(const Rows<S>& z) {
   return groups;
 }
 
-// Of each of n changes [T, n], how many rows are equal to one: so near to it that even f16 rounds
-// both alike.
-template <class S>
-Row<S> equal_rows(const Rows<S>& changes) {
-  Row<S> equals(changes.cols());
-  for (int64_t i = 0; i < changes.cols(); ++i)
-    equals[i] = equals_of_one<S>(changes.col(i).transpose(), 0x1p-12);
-  return equals;
-}
-
 // S2 of sum_t factor_t (change_t) [n, m] over rows with these squares and 1-norms [T, n] of their
 // changes and factors [T, m]. Rows alike add up, as one row's S2 or, where that is less, as its
-// roundings at their worst. So do changes that are equal though their rows are not, as those of
-// sure predictions: m times as many of them as values make S2 sqrt(m) times as large, up to the
 // roundings at their worst.
 template <class S>
 Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& one_norms, const Rows<S>& factors,
@@ -115,11 +103,23 @@ Rows<S> over_rows(const Rows<S>& squares, const Rows<S>& one_norms, const Rows<S
     const Rows<S> sums = transpose_times<S>(worst, factors(rows, Eigen::all).abs());
     all += apart(rows).max(sums.square());
   }
-  const Row<S> equals = equal_rows<S>(one_norms);
-  if (!(equals > S(1)).any()) return all.sqrt();
+  return all.sqrt();
+}
+
+// That S2 where stored values [T, n] are equal though their rows are not, as the gradients of sure
+// predictions: so near each other that even f16 rounds them alike. m times as many of them as
+// values count m times, up to the roundings at their worst.
+template <class S>
+Rows<S> with_equals(const Rows<S>& s2, const Rows<S>& stored, const Rows<S>& one_norms,
+                    const Rows<S>& factors) {
+  Row<S> others(stored.cols());
+  for (int64_t i = 0; i < stored.cols(); ++i)
+    others[i] = equals_of_one<S>(stored.col(i).transpose(), 0x1p-12) - S(1);
+  if (!(others > S(0)).any()) return s2;
+  const Rows<S> more =
+      transpose_times<S>(stored.square(), factors.square()).colwise() * others.transpose();
   const Rows<S> worst = transpose_times<S>(one_norms, factors.abs()) / S(4);
-  const Rows<S> equal = all.colwise() * equals.transpose();
-  return all.max(equal.min(worst.square())).sqrt();
+  return s2.max((s2.square() + more).sqrt().min(worst));
 }
 
 // Compiled once, in linear_head.cpp.
@@ -127,9 +127,10 @@ extern template bool rounded_alike(const Row<double>&);
 extern template double equals_of_one(const Row<double>&, double);
 extern template Row<double> squared_norms(const Rows<double>&, const Dependence<double>&);
 extern template double squared_norm(const Row<double>&, const Dependence<double>&);
-extern template Row<double> equal_rows(const Rows<double>&);
 extern template RowGroups row_groups(const Rows<double>&);
 extern template Rows<double> over_rows(const Rows<double>&, const Rows<double>&,
                                        const Rows<double>&, const RowGroups&);
+extern template Rows<double> with_equals(const Rows<double>&, const Rows<double>&,
+                                         const Rows<double>&, const Rows<double>&);
 
 }  // namespace tigon::reference
