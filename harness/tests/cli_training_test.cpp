@@ -74,7 +74,7 @@ TEST(TigonProgram, memory_that_runs_out_is_a_row_of_the_table) {
   EXPECT_EQ(count_of(lines, "out of memory"), 2);
 }
 
-TEST(TigonProgram, every_negative_control_is_caught_at_a_step) {
+TEST(LongTraining, every_negative_control_is_caught_at_a_step) {
   const TemporaryFolder folder;
   const ProgramRun run =
       run_tigon({"converge", "--controls", "--quick", "--out", folder.path().string()});
@@ -105,7 +105,7 @@ TEST(TigonProgram, an_experiment_ends_with_a_table_of_its_claims) {
   EXPECT_TRUE(kinds_of(lines).count("claim"));
 }
 
-TEST(TigonProgram,
+TEST(LongTraining,
      next_action_compares_predictors_and_calls_published_figures_those_of_other_data) {
   const TemporaryFolder folder;
   const ProgramRun run = run_tigon(
