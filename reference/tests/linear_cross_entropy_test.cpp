@@ -185,6 +185,23 @@ TEST(LinearCrossEntropy, EqualRowsAreRoundedAlike) {
   EXPECT_LT(dbias(64, 0.02) / dbias(1, 0), 10);
 }
 
+// Rows that differ, all of them sure of the wrong class: their gradients are equal, so their
+// roundings add up to a quarter of 64 times one. Of 64 that round apart it would be 8 times one.
+TEST(LinearCrossEntropy, GradientsOfSurePredictionsAreRoundedAlike) {
+  const auto dbias = [](int64_t t) {
+    Values in{{"w", {4, -4}}, {"bias", {0, 0}}};
+    for (int64_t row = 0; row < t; ++row) {
+      in["x"].push_back(10 + 0.5 * static_cast<double>(row));
+      in["target"].push_back(1);
+    }
+    Call<ForwardBackward<F64>> call(
+        {{"T", t}, {"H", 1}, {"V", 2}, {"dbias", 1}, {"reduction", int64_t(Reduction::kSum)}}, in);
+    kIntermediate(call.args);
+    return call.get("dbias")[0];
+  };
+  EXPECT_NEAR(dbias(64) / dbias(1), 16, 1e-6);
+}
+
 TEST_P(LinearCrossEntropyOptions, PassesAgree) {
   const Binding setting = this->setting(4, 3, 5);
   const Values in = inputs(4, 3, 5, 0);

@@ -30,6 +30,15 @@ std::vector<double> gradient(const Binding& setting, Values in) {
   return call.get("dlogits");
 }
 
+// Where the exponent's roundings exceed it, p may be 1 where the oracle has 0, as bf16 stores it.
+TEST(LogProb, AProbabilityOfHugeLogitsMayBeAnythingUpToOneAsStored) {
+  Row<double> z(2);
+  z << 1e37, -1e37;
+  const double budget = log_prob::probability_scale<double>(z, 1.001e37)[0] * 28 * 0x1p-24;
+  EXPECT_GE(budget, 1 + 0x1p-8);
+  EXPECT_LT(budget, 1.01);
+}
+
 TEST(LogProb, HandComputedRow) {
   const Values in{{"logits", {0, kLn3}}, {"target", {1}}};  // p = 1/4, 3/4
   const Values out = run_forward({{"T", 1}, {"V", 2}}, in);
