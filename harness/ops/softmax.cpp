@@ -62,12 +62,13 @@ OpSpec contract() {
                 .huge = {128256},
                 .model_size = ModelSize::kVocabulary}},
       // Forward: rows that a block holds, with and without shared memory, those that a cluster
-      // holds, and rows too wide for both. In every dtype the backward ring takes rows of 28,609.
+      // holds, and rows too wide for both. The backward ring takes rows of 28,609.
       .further_shapes = {{{"T", 3}, {"V", 28609}},
                          {{"T", 3}, {"V", 40001}},
                          {{"T", 3}, {"V", 100003}},
                          {{"T", 3}, {"V", 200003}},
                          {{"T", 3}, {"V", 720907}}},
+      .further_by_bytes = true,
       .inputs = all_inputs(),
       .option_sets = {{}},
       .policies = dtypes_of(types<F32, BF16, F16>),

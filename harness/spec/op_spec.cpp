@@ -41,4 +41,14 @@ const OpSpec* find_op(const std::string& name) {
   return nullptr;
 }
 
+std::vector<std::map<std::string, int64_t>> further_shapes(const OpSpec& op, DType dtype) {
+  std::vector<std::map<std::string, int64_t>> shapes = op.further_shapes;
+  if (op.further_by_bytes && dtype == DType::kF32)
+    for (auto& shape : shapes) {
+      int64_t& columns = shape[op.axes.back().axis.symbol];
+      columns = columns / 2 | 1;  // odd as well: rows that are aligned each in another way
+    }
+  return shapes;
+}
+
 }  // namespace tigon

@@ -247,6 +247,9 @@ struct OpSpec {
   // Shapes on which a kernel takes another path (a block per row, several blocks per row), small
   // enough for the checking executor too.
   std::vector<std::map<std::string, int64_t>> further_shapes = {};
+  // The paths go by the bytes of a row, and these are its columns in 16 bits: in f32 it has half as
+  // many.
+  bool further_by_bytes = false;
   std::vector<InputSet> inputs;        // the first is the default
   std::vector<OptionSet> option_sets;  // the first is the default: {}
   // Of the option sets' values those with which a kernel takes another path: met by every input set
@@ -260,5 +263,8 @@ struct OpSpec {
 // Every op of the build, in the order of the manifest that CMake generates.
 const std::vector<OpSpec>& all_ops();
 const OpSpec* find_op(const std::string& name);
+
+// The op's further shapes in a dtype.
+std::vector<std::map<std::string, int64_t>> further_shapes(const OpSpec& op, DType dtype);
 
 }  // namespace tigon

@@ -111,6 +111,11 @@ TEST_P(Contract, known_misses_are_a_librarys_on_inputs_beside_the_default) {
       }
 }
 
+bool is_further(const OpSpec& op, const Case& c) {
+  const auto shapes = further_shapes(op, c.dtype);
+  return std::find(shapes.begin(), shapes.end(), c.axes) != shapes.end();
+}
+
 // Rows of a length that the contract does not name, as it is or in whole vectors: of a launch
 // shape.
 bool is_of_launch(const OpSpec& op, const Case& c) {
@@ -119,8 +124,7 @@ bool is_of_launch(const OpSpec& op, const Case& c) {
   for (const auto* sizes : {&row.tiny, &row.check})
     for (const int64_t size : *sizes)
       if (length == size || length == (size + 15) / 16 * 16) return false;
-  const auto& further = op.further_shapes;
-  return std::find(further.begin(), further.end(), c.axes) == further.end();
+  return !is_further(op, c);
 }
 
 // The tier must stay small enough for a minute on two cores. A property makes several calls, up to
@@ -137,8 +141,7 @@ TEST_P(Contract, number_of_cases_is_bounded) {
       ++of_launches[c.axes];
     else if (!c.property.empty())
       ++properties;
-    else if (std::find(op.further_shapes.begin(), op.further_shapes.end(), c.axes) !=
-             op.further_shapes.end())
+    else if (is_further(op, c))
       ++on_paths[c.axes];
     else
       ++others;

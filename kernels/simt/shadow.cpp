@@ -17,8 +17,9 @@ namespace {
 
 constexpr size_t kAlign = 256;
 constexpr size_t kRedZone = 512;
-// Larger freed ranges give their shadow's pages back: a history is 24 times its memory.
-constexpr size_t kGiveBack = 1 << 20;
+// Larger freed ranges give their shadow's pages back, because a history is 24 times its memory; of
+// smaller ones the next tensor there needs no new pages.
+constexpr size_t kGiveBack = 16 << 20;
 
 void* reserve(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,

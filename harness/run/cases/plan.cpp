@@ -76,7 +76,7 @@ class Plan {
     const std::vector<Shape> tiny = shapes_of(op_, request_, true);
     for (const Shape& shape : tiny) list_.push(shape);
     if (request_.axes.empty())
-      for (const Shape& shape : op_.further_shapes) list_.push(shape);
+      for (const Shape& shape : further_shapes(op_, dtype())) list_.push(shape);
     if (request_.tier == Tier::kCheck)
       for (const Shape& shape : shapes_of(op_, request_, false)) list_.push(shape);
 
@@ -91,7 +91,7 @@ class Plan {
     if (executor() == "fast") add_far_rows(tiny.back());
     const bool asks = launches_ && impl_.name == "fused";
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
-      for (const Shape& shape : op_.further_shapes) add_further_path(shape, asks, &list_);
+      for (const Shape& shape : further_shapes(op_, dtype())) add_further_path(shape, asks, &list_);
     if (!is_library(impl_)) add_skewed(middle, asks);
     if (asks) add_launch_paths(middle, &list_);
     for (const Property& property : properties_of(pass_))
@@ -129,10 +129,10 @@ class Plan {
     }
   }
 
+  DType dtype() const { return list_.base.dtype; }
+
   // Whether this element type's turn has come.
-  bool is_of_type(size_t turn) const {
-    return op_.policies[turn % op_.policies.size()] == list_.base.dtype;
-  }
+  bool is_of_type(size_t turn) const { return op_.policies[turn % op_.policies.size()] == dtype(); }
 
   // The sizes of the sweep, or the huge ones: tensors are tiled, and on a GPU only rows of them
   // meet the oracle.
