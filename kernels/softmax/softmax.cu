@@ -53,7 +53,7 @@ constexpr int64_t kForwardAlone = 4096;
 // For rows that a block or a cluster holds on chip. The first shape that can hold the row is taken.
 // Two or more blocks per multiprocessor hide each other's reductions; one block of 1024 threads is
 // for devices without clusters.
-constexpr ShapeTable<9> kForwardHeld = {
+constexpr ShapeTable<8> kForwardHeld = {
     .name = "softmax.forward.held",
     .shapes =
         {
@@ -62,7 +62,6 @@ constexpr ShapeTable<9> kForwardHeld = {
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 2},
             {.lanes = 256, .vectors = 8, .blocks_per_sm = 4, .cluster = 4},
             {.lanes = 256, .vectors = 8, .blocks_per_sm = 4, .cluster = 8},
-            {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 2},
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 4},
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 2, .cluster = 8},
             {.lanes = 1024, .vectors = 8, .blocks_per_sm = 1},
@@ -72,7 +71,7 @@ constexpr ShapeTable<9> kForwardHeld = {
 // for none.
 constexpr int64_t kBytesAhead = int64_t{2} << 20;
 // Wide rows are faster in few big blocks than in clusters of many small ones.
-constexpr RowTable<13> kBackwardVectors = {
+constexpr RowTable<9> kBackwardVectors = {
     .name = "softmax.backward.vectors",
     .shapes =
         {
@@ -80,11 +79,7 @@ constexpr RowTable<13> kBackwardVectors = {
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 6},
             {.lanes = 128, .vectors = 4, .blocks_per_sm = 6},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 2},
-            {.lanes = 128, .vectors = 4, .blocks_per_sm = 6, .cluster = 4},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 2, .cluster = 2},
-            {.lanes = 128, .vectors = 4, .blocks_per_sm = 6, .cluster = 8},
-            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2, .cluster = 4},
-            {.lanes = 512, .vectors = 4, .blocks_per_sm = 2, .cluster = 8},
             {.lanes = 512, .vectors = 10, .blocks_per_sm = 1, .cluster = 2},
             {.lanes = 512, .vectors = 10, .blocks_per_sm = 1, .cluster = 4},
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
