@@ -18,8 +18,8 @@ using norm::check_weight;
 using norm::check_weight_gradient;
 using norm::in_vectors;
 
-// As rms_norm's, with half the vectors a thread: two tensors are in flight.
-constexpr RowTable<9> kForwardVectors = {
+// As rms_norm's, with two vectors a thread: two tensors are in flight.
+constexpr RowTable<10> kForwardVectors = {
     .name = "add_rms_norm.forward.vectors",
     .shapes =
         {
@@ -30,6 +30,7 @@ constexpr RowTable<9> kForwardVectors = {
             {.lanes = 128, .vectors = 2, .blocks_per_sm = 8},
             {.lanes = 256, .vectors = 2, .blocks_per_sm = 4},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 2},
+            {.lanes = 896, .vectors = 2, .blocks_per_sm = 1},
             {.lanes = 1024, .vectors = 2, .blocks_per_sm = 1},
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
         },
@@ -47,13 +48,13 @@ constexpr RowTable<4> kForwardElements = {
 };
 
 // Kernels read all three tensors of a row from shared memory, where asynchronous copies put them:
-// keeping rows in registers, or reading dh without a queue, is slower. The longest rows leave dh no
-// room in shared memory. Shapes that hold no longer row than the one before are for devices with
-// less shared memory.
+// keeping rows in registers, or reading dh without a queue, is slower, except where a warp has a
+// row. The longest rows leave dh no room in shared memory. Shapes that hold no longer row than the
+// one before are for devices with less shared memory.
 constexpr size_t three_queues(const LaunchShape& shape) {
   return (is_long(shape) ? 2 : 3) * queue_bytes(shape);
 }
-constexpr RowTable<13> kBackwardVectors = {
+constexpr RowTable<14> kBackwardVectors = {
     .name = "add_rms_norm.backward.vectors",
     .shapes =
         {
@@ -62,11 +63,12 @@ constexpr RowTable<13> kBackwardVectors = {
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 6},
             {.lanes = 32, .vectors = 2, .blocks_per_sm = 4},
             {.lanes = 128, .vectors = 1, .blocks_per_sm = 6, .stages = 4},
-            {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 4},
-            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 4},
+            {.lanes = 32, .vectors = 5, .blocks_per_sm = 2},
+            {.lanes = 96, .vectors = 2, .blocks_per_sm = 6, .stages = 2},
+            {.lanes = 288, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 480, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 3},
-            {.lanes = 256, .vectors = 4, .blocks_per_sm = 1},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 3},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 1, .blocks_per_sm = 1, .stages = 2},
@@ -157,18 +159,19 @@ class StreamGradient {
     if constexpr (kQueued)
       if (is_given()) queue_.request(mine, slot);
   }
-  TIGON_DEVICE void start(int64_t row, int lane) {
+  TIGON_DEVICE void start(int64_t row) {
     if (!is_given()) return;
     dh_ = row_at(row);
     if constexpr (!kQueued) {
       const int64_t pieces = pieces_of(row);
+      const int first = first_piece<kLanes, kPieces>();
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
-        if (const int i = p * kLanes + lane; i < pieces)
+        if (const int i = p * kPieceStride<kLanes> + first; i < pieces)
           in_registers_[p] = load_piece_stream<kWidth>(dh_ + i * kWidth);
     }
   }
-  TIGON_DEVICE void add(int64_t, int p, int slot, float (&dx)[kWidth]) const {
+  TIGON_DEVICE void add(int p, int slot, float (&dx)[kWidth]) const {
     if (!is_given()) return;
     if constexpr (kQueued)
       add_piece(queue_.at(slot, p), dx);
@@ -207,7 +210,8 @@ backward_kernel(Backward<P> args, float* partials) {
   using Gradient = StreamGradient<P, kWidth, kLanes, kPieces, kStages>;
   using Queue = RowQueue<typename P::Elem, kWidth, kLanes, kPieces, kStages>;
   norm::backward_rows<kWidth, kLanes, kPieces, kStages, kLongRows>(
-      norm_of(args), partials, slots, Gradient(args.dh, slots + 2 * Queue::kVectors));
+      norm_of(args), partials, slots,
+      Gradient(args.dh, slots + 2 * Queue::kVectors * (is_fitted(kLanes) ? blockDim.x / 32 : 1)));
 }
 
 }  // namespace

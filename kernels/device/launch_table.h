@@ -18,7 +18,8 @@ namespace tigon {
 // One entry of a kernel's table. Fields that a kernel has no use for keep their defaults.
 struct LaunchShape {
   int lanes;        // threads that share a row: part of a warp, a warp or a block. A block has 128
-                    // threads at least. Elementwise kernels: the threads of a block
+                    // threads at least. No power of two: at most so many (is_fitted()).
+                    // Elementwise kernels: the threads of a block
   int vectors = 0;  // of 16 bytes that a thread holds of a row; elements where rows are unaligned
   int blocks_per_sm;  // that must fit on a multiprocessor at once: bounds a thread's registers
   int stages = 1;     // rows in flight to shared memory while a row is worked on

@@ -11,10 +11,9 @@ namespace tigon {
 
 // How many rows ahead a group of lanes prefetches: half of the rows that the device works on at
 // once; 0, for none, where that is all rows. Twice as far ahead is as good.
-inline int64_t rows_ahead(const LaunchShape& shape, int64_t rows,
+inline int64_t rows_ahead(const LaunchShape& shape, const RowBlock& block, int64_t rows,
                           int64_t multiprocessors = device_limits().multiprocessors) {
-  const int64_t groups = shape.lanes < 128 ? 128 / shape.lanes : 1;
-  const int64_t in_flight = multiprocessors * shape.blocks_per_sm * groups;
+  const int64_t in_flight = multiprocessors * block.per_sm * block.rows;
   return shape.vectors > 1 && rows > in_flight ? in_flight / 2 : 0;
 }
 

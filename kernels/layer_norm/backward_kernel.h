@@ -121,8 +121,8 @@ class BackwardWalk {
     next_mean_ = load_statistic(args_.mean, row_);
     next_rstd_ = load_statistic(args_.rstd, row_);
     if constexpr (!kLong)
-      load_pieces_or<kWidth, kLanes>(args_.w.data, 1.0f, lane_, resident_, r_.weight);
-    dx_row_ = args_.dx.data + row_ * args_.dx.stride[0] + lane_ * kWidth;
+      load_pieces_or<kWidth, kLanes>(args_.w.data, 1.0f, piece_, resident_, r_.weight);
+    dx_row_ = args_.dx.data + row_ * args_.dx.stride[0] + piece_ * kWidth;
     if constexpr (kStepped)
       walk_stepped();
     else
@@ -227,13 +227,13 @@ class BackwardWalk {
   TIGON_DEVICE void store_resident(Row& at, const RowStatistics& statistics, RowSums means) {
     for_lane_pieces<kLanes, kPieces>(at.mine, [&](int p) {
       with_piece(p, at, [&](const RowPiece& x, const RowPiece& dy, const RowPiece& w) {
-        store_dx<P>(x, dy, w, statistics, means, dx_row_ + p * kLanes * kWidth);
+        store_dx<P>(x, dy, w, statistics, means, dx_row_ + p * kPieceStride<kLanes> * kWidth);
       });
     });
   }
   TIGON_DEVICE void store_tail(const RowStatistics& statistics, RowSums means) {
     with_tail([&](const RowPiece& x, const RowPiece& dy, const RowPiece& w, int64_t i) {
-      store_dx<P>(x, dy, w, statistics, means, dx_row_ + (i - lane_) * kWidth);
+      store_dx<P>(x, dy, w, statistics, means, dx_row_ + (i - piece_) * kWidth);
     });
   }
 
@@ -243,7 +243,7 @@ class BackwardWalk {
     if constexpr (!kLong) keep_packed(r_.weight[p]);
     if constexpr (kLong) {
       f(x_queue_.at(at.slot, p), dy_queue_.at(at.slot, p),
-        load_piece_or<kWidth>(args_.w.data, 1.0f, p * kLanes + lane_));
+        load_piece_or<kWidth>(args_.w.data, 1.0f, p * kPieceStride<kLanes> + piece_));
     } else if constexpr (kInShared) {
       f(x_queue_.at(at.slot, p), dy_queue_.at(at.slot, p), r_.weight[p]);
     } else {
@@ -257,7 +257,7 @@ class BackwardWalk {
   TIGON_DEVICE void with_tail(const F& f) {
     const T* x_row = args_.x.data + row_ * args_.x.stride[0];     // [H]
     const T* dy_row = args_.dy.data + row_ * args_.dy.stride[0];  // [H]
-    for (int64_t i = kOnChip + lane_; i < pieces_; i += kLanes)
+    for (int64_t i = kOnChip + piece_; i < pieces_; i += kLanes)
       if (row_ < rows_)
         f(load_piece<kWidth>(x_row + i * kWidth), load_piece<kWidth>(dy_row + i * kWidth),
           load_piece_or<kWidth>(args_.w.data, 1.0f, i), i);
@@ -269,9 +269,9 @@ class BackwardWalk {
     x_queue_.request(mine, slot);
     dy_queue_.request(mine, slot);
     Queue::close();
-    if (kLong && !kLongRows && lane_ == 0) prefetch_rows(row + step_, args_.x, args_.dy);
+    if (kLong && !kLongRows && piece_ == 0) prefetch_rows(row + step_, args_.x, args_.dy);
   }
-  // The thread has its p-th piece of a row on chip if p * kLanes < mine_of(row).
+  // The thread has its p-th piece of a row on chip if p * kPieceStride < mine_of(row).
   TIGON_DEVICE int mine_of(int64_t row) const { return row < rows_ ? resident_ : 0; }
   // Those of the row at hand; reads those of row `after`.
   TIGON_DEVICE RowStatistics next_statistics(int64_t after) {
@@ -295,11 +295,12 @@ class BackwardWalk {
   float *const partial_dw_, *const partial_db_;
   Queue &x_queue_, &dy_queue_;
   Registers& r_;
-  const int lane_ = threadIdx.x % kLanes;
+  const int piece_ =  // the thread's first; see first_piece()
+      is_fitted(kLanes) ? first_piece<kLanes, kPieces>() : threadIdx.x % kLanes;
   const int64_t rows_ = args_.x.shape[0], pieces_ = args_.x.shape[1] / kWidth;
   const int64_t step_ = Queue::step(), first_ = int64_t{blockIdx.x} * kRowsPerBlock<kLanes>;
   const float inverse_h_ = 1.0f / static_cast<float>(args_.x.shape[1]);
-  const int resident_ = static_cast<int>(pieces_ < kOnChip ? pieces_ : kOnChip) - lane_;
+  const int resident_ = static_cast<int>(pieces_ < kOnChip ? pieces_ : kOnChip) - piece_;
   int64_t row_ = Queue::first_row();
   float next_mean_ = 0.0f, next_rstd_ = 0.0f;
   T* dx_row_ = nullptr;  // of row_, from the thread's first piece on
@@ -319,7 +320,8 @@ backward_kernel(Backward<P> args, float* partial_dw, float* partial_db) {
   if (partial_db != nullptr) partial_db += blockIdx.x * h;
   TIGON_DYNAMIC_SHARED(Vec<typename P::Elem>, slots);
   Queue x_queue(slots, args.x.data, args.x.stride[0]);
-  Queue dy_queue(slots + Queue::kVectors, args.dy.data, args.dy.stride[0]);
+  Queue dy_queue(slots + Queue::kVectors * (is_fitted(kLanes) ? blockDim.x / 32 : 1), args.dy.data,
+                 args.dy.stride[0]);
   typename Walk::Registers registers;
   Walk(args, partial_dw, partial_db, x_queue, dy_queue, registers).walk();
 }

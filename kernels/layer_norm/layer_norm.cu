@@ -25,9 +25,9 @@ using norm::check_scratch;
 using norm::check_sizes;
 using norm::in_vectors;
 
-// As rms_norm's: four vectors a thread and 1024 threads per SM. Shapes for 1280 threads per SM are
-// for `tigon tune`.
-constexpr RowTable<11> kForwardVectors = {
+// As rms_norm's: four vectors a thread and 1024 threads per SM. The shortest rows of a block share
+// it by twos: with a block each, blocks would start more often than a multiprocessor can.
+constexpr RowTable<12> kForwardVectors = {
     .name = "layer_norm.forward.vectors",
     .shapes =
         {
@@ -36,11 +36,12 @@ constexpr RowTable<11> kForwardVectors = {
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 8},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 8},
             {.lanes = 64, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 96, .vectors = 4, .blocks_per_sm = 10},
             {.lanes = 128, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 192, .vectors = 4, .blocks_per_sm = 5},
             {.lanes = 256, .vectors = 4, .blocks_per_sm = 4},
+            {.lanes = 448, .vectors = 4, .blocks_per_sm = 2},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 2},
-            {.lanes = 128, .vectors = 4, .blocks_per_sm = 10},
-            {.lanes = 256, .vectors = 4, .blocks_per_sm = 5},
             {.lanes = 512, .vectors = 6, .blocks_per_sm = 1},
         },
 };
@@ -57,10 +58,11 @@ constexpr RowTable<4> kForwardElements = {
 };
 
 // Where lanes of a warp share a row, a vector costs registers for x, dy, w, eight sums of dw and
-// eight of db. Longer rows stay in shared memory, where asynchronous copies put them, and more rows
-// are in flight. Shapes that hold no longer row than the one before are for devices with less
+// eight of db. Longer rows stay in shared memory, where asynchronous copies put them; as in
+// rms_norm two blocks with three vectors come before one with two. The longest rows have more of
+// them in flight. Shapes that hold no longer row than the one before are for devices with less
 // shared memory.
-constexpr RowTable<11> kBackwardVectors = {
+constexpr RowTable<13> kBackwardVectors = {
     .name = "layer_norm.backward.vectors",
     .shapes =
         {
@@ -68,10 +70,12 @@ constexpr RowTable<11> kBackwardVectors = {
             {.lanes = 16, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 2, .stages = 2},
-            {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 4},
-            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 4},
+            {.lanes = 32, .vectors = 6, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 320, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 256, .vectors = 3, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 640, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 3},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 1, .blocks_per_sm = 1, .stages = 2},
@@ -92,13 +96,12 @@ constexpr RowTable<4> kBackwardElements = {
 
 // A value near the mean of the elements that a warp has of a row: the mean of its first pieces. The
 // sums about it lose a factor of at most 1 + kPieces, when those pieces have all of the variance.
-template <int kLanes, class T, int kWidth, class Count>
+template <int kLanes, int kPieces, class T, int kWidth, class Count>
 TIGON_DEVICE float centre_of(const Piece<T, kWidth>& first, int mine, Count pieces) {
   constexpr int kGroup = kLanes < 32 ? kLanes : 32;
   float f[kWidth] = {};
   if (mine > 0) unpack_piece(first, f);
-  const int before = kLanes > 32 ? static_cast<int>(threadIdx.x) % kLanes / 32 * 32 : 0;
-  const Count remaining = pieces - before;
+  const Count remaining = pieces - first_piece_of_warp<kLanes, kPieces>();
   const auto count = static_cast<float>(remaining < 1        ? 1
                                         : remaining < kGroup ? remaining
                                                              : Count{kGroup}) *
@@ -151,7 +154,7 @@ TIGON_DEVICE void store_y(const Piece<typename P::Elem, kWidth>& x,
 template <int kLanes, bool kLongRows, class T, int kWidth, int kPieces, class Count>
 TIGON_DEVICE RowPart moments_of(Piece<T, kWidth> (&resident)[kPieces], const T* x, int mine,
                                 Count pieces, float elements) {
-  const float centre = centre_of<kLanes>(resident[0], mine, pieces);
+  const float centre = centre_of<kLanes, kPieces>(resident[0], mine, pieces);
   float sums[kWidth] = {}, squares[kWidth] = {};
   for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
     keep_packed(resident[p]);
@@ -165,7 +168,7 @@ TIGON_DEVICE RowPart moments_of(Piece<T, kWidth> (&resident)[kPieces], const T* 
   RowPart part = {elements, centre,
                   warp_reduce<kGroup>(Moments{sum_of(sums), sum_of(squares)}, Sum{})};
   if constexpr (kLanes > 32) {
-    part.count = warp_elements<kWidth, kLanes>(pieces);
+    part.count = warp_elements<kWidth, kLanes, kPieces>(pieces);
     part = join_parts<kLanes>(part, elements);
   }
   return part;
@@ -177,18 +180,19 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
   using Count = std::conditional_t<kLongRows, int64_t, int>;  // of pieces
-  constexpr int kRows = kRowsPerBlock<kLanes>, kResident = kLanes * kPieces;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kResident = kLanes * kPieces,
+                kStride = kPieceStride<kLanes>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
-  const int lane = threadIdx.x % kLanes;
+  const int first = first_piece<kLanes, kPieces>();  // of the thread
   const int64_t h = args.x.shape[1];
   const auto pieces = static_cast<Count>(active ? h / kWidth : 0);
-  // The thread has its p-th piece in registers if p * kLanes < mine.
-  const int mine = static_cast<int>(pieces < kResident ? pieces : kResident) - lane;
+  // The thread has its p-th piece in registers if p * kStride < mine.
+  const int mine = static_cast<int>(pieces < kResident ? pieces : kResident) - first;
   const float elements = static_cast<float>(h), inverse_h = fast_div(1.0f, elements);
   // [H], as all pointers here from the thread's first piece on.
-  const T* x = args.x.data + lane * kWidth + row * args.x.stride[0];
-  T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
+  const T* x = args.x.data + first * kWidth + row * args.x.stride[0];
+  T* y = args.y.data + first * kWidth + row * args.y.stride[0];
 
   // Pieces of w and b at a time: eight would not leave 64 registers a thread.
   constexpr int kBatch = kWidth > 1 && kPieces > 2 ? 2 : kPieces;
@@ -197,13 +201,13 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   leave_unset(weight);
   leave_unset(bias);
   if constexpr (kWidth > 1 && kPieces > 1)
-    if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
+    if (ahead > 0 && first == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
   for_lane_pieces<kLanes, kPieces>(
-      mine, [&](int p) { resident[p] = load_piece_stream<kWidth>(x + p * kLanes * kWidth); });
+      mine, [&](int p) { resident[p] = load_piece_stream<kWidth>(x + p * kStride * kWidth); });
   const auto load_affine = [&](int from) {
-    const int first = from * kLanes;
-    load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, lane + first, mine - first, weight);
-    load_pieces_or<kWidth, kLanes>(args.b.data, 0.0f, lane + first, mine - first, bias);
+    const int skipped = from * kStride;
+    load_pieces_or<kWidth, kLanes>(args.w.data, 1.0f, first + skipped, mine - skipped, weight);
+    load_pieces_or<kWidth, kLanes>(args.b.data, 0.0f, first + skipped, mine - skipped, bias);
   };
   // So that nothing is waited for after the sums, where there are registers for it.
   constexpr bool kEarly = kPieces <= 2;
@@ -217,7 +221,7 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   float variance = (part.moments.second - part.moments.first * off) * inverse_h;
   variance = variance < 0.0f ? 0.0f : variance;  // by a rounding; a NaN stays
   float rstd = fast_rsqrt(variance + args.eps);
-  if (lane == 0 && active) {
+  if (first == 0 && active) {
     store(args.mean.data + row, mean);
     store(args.rstd.data + row, rstd);
   }
@@ -225,19 +229,19 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   TIGON_UNROLL
   for (int from = 0; from < kPieces; from += kBatch) {
     if (from > 0) load_affine(from);
-    for_lane_pieces<kLanes, kBatch>(mine - from * kLanes, [&](int k) {
+    for_lane_pieces<kLanes, kBatch>(mine - from * kStride, [&](int k) {
       const int p = from + k;
       keep_packed(resident[p]);
       keep_packed(weight[k]);
       keep_packed(bias[k]);
-      store_y<P>(resident[p], weight[k], bias[k], mean, rstd, y + p * kLanes * kWidth);
+      store_y<P>(resident[p], weight[k], bias[k], mean, rstd, y + p * kStride * kWidth);
     });
   }
   if constexpr (kLongRows)
-    for (int64_t i = kResident; i + lane < pieces; i += kLanes)
+    for (int64_t i = kResident; i + first < pieces; i += kLanes)
       store_y<P>(load_piece<kWidth>(x + i * kWidth),
-                 load_piece_or<kWidth>(args.w.data, 1.0f, i + lane),
-                 load_piece_or<kWidth>(args.b.data, 0.0f, i + lane), mean, rstd, y + i * kWidth);
+                 load_piece_or<kWidth>(args.w.data, 1.0f, i + first),
+                 load_piece_or<kWidth>(args.b.data, 0.0f, i + first), mean, rstd, y + i * kWidth);
 }
 
 // ---- launchers ----------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ class BackwardRows {
     TIGON_UNROLL
     for (int ahead = 0; ahead < Queue::kDepth; ++ahead) request(row_ + ahead * share_.step, ahead);
     next_rstd_ = load_rstd(row_);
-    load_lane_pieces<kWidth, kLanes>(args_.w.data, share_.h, share_.lane, r_.weight);
-    dx_row_ = args_.dx.data + row_ * args_.dx.stride[0] + first_piece() * kWidth;
+    load_lane_pieces<kWidth, kLanes>(args_.w.data, share_.h, share_.piece, r_.weight);
+    dx_row_ = args_.dx.data + row_ * args_.dx.stride[0] + dx_piece() * kWidth;
     const int64_t dx_step = share_.step * args_.dx.stride[0];
     int slot = 0, parity = 0;
     // All rows of the block together: the last ones of a warp may be missing, not the warp.
@@ -96,7 +96,7 @@ class BackwardRows {
     const float rstd = next_rstd_;
     Queue::await();
     receive(count, slot);
-    upstream_.start(row_, share_.lane);
+    upstream_.start(row_);
     if constexpr (!kInShared) request(row_ + Queue::kDepth * share_.step, slot);
     next_rstd_ = load_rstd(row_ + share_.step);
     if constexpr (kAddressPerRow) dx_row_ = args_.dx.data + row_ * args_.dx.stride[0];
@@ -146,8 +146,8 @@ class BackwardRows {
       keep_packed(r_.weight[p]);
       gradient(args_, piece(x_queue_, r_.x, slot, p), piece(dy_queue_, r_.dy, slot, p),
                r_.weight[p], rstd, pull, dx);
-      upstream_.add(p * kLanes + share_.lane, p, slot, dx);
-      store_piece(dx_row_ + (p * kLanes + share_.lane - first_piece()) * kWidth, dx);
+      upstream_.add(p, slot, dx);
+      store_piece(dx_row_ + (p * kPieceStride<kLanes> + share_.piece - dx_piece()) * kWidth, dx);
     });
   }
   TIGON_DEVICE void store_tail(float rstd, float pull) {
@@ -158,7 +158,7 @@ class BackwardRows {
                load_piece<kWidth>(dy_row + i * kWidth), load_if_given<kWidth>(args_.w.data, i),
                rstd, pull, dx);
       upstream_.add_at(i, dx);
-      store_piece(dx_row_ + (i - first_piece()) * kWidth, dx);
+      store_piece(dx_row_ + (i - dx_piece()) * kWidth, dx);
     });
   }
 
@@ -174,14 +174,14 @@ class BackwardRows {
     }
     upstream_.request(count, slot);
     Queue::close();
-    if (kAddressPerRow && !kLongRows && is_long({kLanes, kPieces, 1}) && share_.lane == 0)
+    if (kAddressPerRow && !kLongRows && is_long({kLanes, kPieces, 1}) && share_.piece == 0)
       prefetch_rows(row + share_.step, args_.x, args_.dy);
   }
   template <class View>
   TIGON_DEVICE void request_at(Queue& queue, const View& view, int64_t row, int slot) {
     const T* const from = view.data + row * view.stride[0];
     share_.for_each(row < view.shape[0] ? view.shape[1] / kWidth : 0, [&](int p) {
-      queue.request_piece(from + (p * kLanes + share_.lane) * kWidth, p, slot);
+      queue.request_piece(from + (p * kPieceStride<kLanes> + share_.piece) * kWidth, p, slot);
     });
   }
   // Takes the row that has landed to registers, unless it stays in shared memory.
@@ -208,7 +208,7 @@ class BackwardRows {
     return row < share_.rows ? load(args_.rstd.data + row) : 0.0f;
   }
   // The piece that dx_row_ points to.
-  TIGON_DEVICE int first_piece() const { return kAddressPerRow ? 0 : share_.lane; }
+  TIGON_DEVICE int dx_piece() const { return kAddressPerRow ? 0 : share_.piece; }
 
   const Args& args_;
   float* const partial_;
@@ -227,8 +227,8 @@ class BackwardRows {
 // of kStages rows. `upstream` is what else has a gradient for the row:
 //   kRowInShared              x and dy stay where they landed in shared memory
 //   request(count, slot)      requests its part of the next row, as RowQueue does
-//   start(row, lane)          starts to read this row
-//   add(i, p, slot, dx)       adds piece i, the thread's p-th
+//   start(row)                starts to read this row
+//   add(p, slot, dx)          adds the thread's p-th piece
 //   add_at(i, dx)             adds a piece that does not stay on chip
 template <int kWidth, int kLanes, int kPieces, int kStages, bool kLongRows, class Args,
           class Upstream>
@@ -239,7 +239,8 @@ TIGON_DEVICE void backward_rows(const Args& args, float* partials, Vec<typename 
   const typename Rows::Share share(args.x.shape[0], args.x.shape[1]);
   float* partial = partials == nullptr ? nullptr : partials + blockIdx.x * share.h;  // [H]
   Queue x_queue(slots, args.x.data, args.x.stride[0]);
-  Queue dy_queue(slots + Queue::kVectors, args.dy.data, args.dy.stride[0]);
+  Queue dy_queue(slots + Queue::kVectors * (is_fitted(kLanes) ? blockDim.x / 32 : 1), args.dy.data,
+                 args.dy.stride[0]);
   typename Rows::Registers registers;
   Rows(args, partial, share, x_queue, dy_queue, upstream, registers).walk();
 }

@@ -18,12 +18,11 @@ inline constexpr int64_t kEnoughColumnSumBlocks = 256;
 inline constexpr int kPartialSumThreads = 512;
 
 // Blocks of the grid that walks over the rows: at most as many as run at once.
-template <int kLanes, int kBlocksPerSm>
-unsigned column_sum_blocks(int64_t rows) {
-  constexpr int64_t kGroups = kRowsPerBlock<kLanes>;
-  const int64_t resident = int64_t{kBlocksPerSm} * device_limits().multiprocessors;
-  const int64_t usual = ceil_div(rows, kUsualRowsPerGroup * kGroups),
-                most = ceil_div(rows, kMinRowsPerGroup * kGroups);
+inline unsigned column_sum_blocks(const RowBlock& block, int64_t rows) {
+  const int64_t groups = block.rows;
+  const int64_t resident = int64_t{block.per_sm} * device_limits().multiprocessors;
+  const int64_t usual = ceil_div(rows, kUsualRowsPerGroup * groups),
+                most = ceil_div(rows, kMinRowsPerGroup * groups);
   return static_cast<unsigned>(
       std::min(resident, std::max(usual, std::min(most, kEnoughColumnSumBlocks))));
 }
@@ -45,11 +44,12 @@ template <int kLanes, int kWidth, int kPieces>
 TIGON_DEVICE void store_partial(const float (&lane_sums)[kPieces][kWidth], int64_t pieces,
                                 float* partial) {
   constexpr int kGroups = kRowsPerBlock<kLanes>, kColumns = kLanes * kPieces * kWidth;
-  const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  const int first = first_piece<kLanes, kPieces>(), group = threadIdx.x / kLanes;
+  constexpr int kStride = kPieceStride<kLanes>;
   if constexpr (kGroups == 1) {
     TIGON_UNROLL
     for (int p = 0; p < kPieces; ++p)
-      if (const int i = p * kLanes + lane; i < pieces)
+      if (const int i = p * kStride + first; i < pieces)
         store_sums(partial + i * kWidth, lane_sums[p]);
   } else {
     TIGON_SHARED(float, sums, [kGroups][kColumns]);
@@ -58,7 +58,7 @@ TIGON_DEVICE void store_partial(const float (&lane_sums)[kPieces][kWidth], int64
     for (int p = 0; p < kPieces; ++p) {
       TIGON_UNROLL
       for (int j = 0; j < kWidth; ++j)
-        sums[group][(p * kLanes + lane) * kWidth + j] = lane_sums[p][j];
+        sums[group][(p * kStride + first) * kWidth + j] = lane_sums[p][j];
     }
     __syncthreads();
     for (int column = threadIdx.x; column < pieces * kWidth; column += kRowThreads<kLanes>) {

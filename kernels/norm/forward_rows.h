@@ -49,39 +49,40 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
 template <int kWidth, int kLanes, int kPieces, bool kLongRows, class Args, class Input>
 TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   using T = typename Args::Elem;
-  constexpr int kRows = kRowsPerBlock<kLanes>, kInRegisters = kLanes * kPieces;
+  constexpr int kRows = kRowsPerBlock<kLanes>, kInRegisters = kLanes * kPieces,
+                kStride = kPieceStride<kLanes>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
   const bool active = row < args.x.shape[0];
-  const int lane = threadIdx.x % kLanes;
+  const int first = first_piece<kLanes, kPieces>();  // of the thread
   const int64_t h = args.x.shape[1];
   const int64_t pieces = active ? h / kWidth : 0;
-  // The thread has its p-th piece in registers if p * kLanes < mine.
-  const int mine = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - lane;
-  input.start(row, lane * kWidth);
-  T* y = args.y.data + lane * kWidth + row * args.y.stride[0];
+  // The thread has its p-th piece in registers if p * kStride < mine.
+  const int mine = static_cast<int>(pieces < kInRegisters ? pieces : kInRegisters) - first;
+  input.start(row, first * kWidth);
+  T* y = args.y.data + first * kWidth + row * args.y.stride[0];
 
   Piece<T, kWidth> resident[kPieces], weight[kPieces] = {};
   leave_unset(resident);
   if constexpr (kWidth > 1 && kPieces > 1)
-    if (ahead > 0 && lane == 0 && row + ahead < args.x.shape[0]) input.prefetch(row + ahead);
-  for_lane_pieces<kLanes, kPieces>(mine,
-                                   [&](int p) { input.load(p * kLanes * kWidth, p, resident[p]); });
+    if (ahead > 0 && first == 0 && row + ahead < args.x.shape[0]) input.prefetch(row + ahead);
+  for_lane_pieces<kLanes, kPieces>(
+      mine, [&](int p) { input.load(p * kStride * kWidth, p, resident[p]); });
   // Now, so that nothing is waited for after the sum.
-  load_lane_pieces<kWidth, kLanes>(args.w.data, h, lane, weight);
+  load_lane_pieces<kWidth, kLanes>(args.w.data, h, first, weight);
 
   float f[kWidth], squares[kWidth] = {};
   for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
-    input.finish(p * kLanes * kWidth, p, resident[p], f);
+    input.finish(p * kStride * kWidth, p, resident[p], f);
     add_products(f, f, squares);
   });
   if constexpr (kLongRows)
-    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes) {
+    for (int64_t i = kInRegisters; i + first < pieces; i += kLanes) {
       input.read(i * kWidth, f);
       add_products(f, f, squares);
     }
   float mean = row_sum<kLanes>(sum_of(squares), 0) / static_cast<float>(h);
   float rstd = fast_rsqrt(mean + args.eps);
-  if (lane == 0 && active) store(args.rstd.data + row, rstd);
+  if (first == 0 && active) store(args.rstd.data + row, rstd);
   if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
   const auto store_resident = [&](const auto& to_y) {
@@ -90,7 +91,7 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
       keep_packed(weight[p]);
       unpack_piece(resident[p], f);
       to_y(weight[p]);
-      store_piece(y + p * kLanes * kWidth, f);
+      store_piece(y + p * kStride * kWidth, f);
     });
   };
   // So that the usual case asks once, not for every piece.
@@ -99,10 +100,10 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   else
     store_resident([&](const auto& w) { normalise(args, w, rstd, f); });
   if constexpr (kLongRows) {
-    const T* x = args.x.data + row * args.x.stride[0] + lane * kWidth;
-    for (int64_t i = kInRegisters; i + lane < pieces; i += kLanes) {
+    const T* x = args.x.data + row * args.x.stride[0] + first * kWidth;
+    for (int64_t i = kInRegisters; i + first < pieces; i += kLanes) {
       unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
-      normalise(args, load_if_given<kWidth>(args.w.data, i + lane), rstd, f);
+      normalise(args, load_if_given<kWidth>(args.w.data, i + first), rstd, f);
       store_piece(y + i * kWidth, f);
     }
   }

@@ -14,19 +14,19 @@ struct LaneShare {
   // Pieces from the row's start on, or from the thread's first piece on.
   using Count = std::conditional_t<kFromRowStart, int64_t, int>;
 
-  int lane;
+  int piece;                // the thread's first
   int64_t rows, h, pieces;  // of a row
   int64_t step, first;      // rows of all groups; the block's first row
   int resident;
 
   TIGON_DEVICE LaneShare(int64_t rows_, int64_t h_)
-      : lane(threadIdx.x % kLanes),
+      : piece(is_fitted(kLanes) ? first_piece<kLanes, kPieces>() : threadIdx.x % kLanes),
         rows(rows_),
         h(h_),
         pieces(h_ / kWidth),
         step(int64_t{gridDim.x} * kRowsPerBlock<kLanes>),
         first(int64_t{blockIdx.x} * kRowsPerBlock<kLanes>),
-        resident(static_cast<int>(pieces < kResident ? pieces : kResident) - lane) {}
+        resident(static_cast<int>(pieces < kResident ? pieces : kResident) - piece) {}
 
   // What for_each() takes for this row: nothing beyond the last one.
   TIGON_DEVICE Count count(int64_t row) const {
@@ -41,7 +41,7 @@ struct LaneShare {
     if constexpr (kFromRowStart) {
       TIGON_UNROLL
       for (int p = 0; p < kPieces; ++p)
-        if (p * kLanes + lane < count) f(p);
+        if (p * kPieceStride<kLanes> + piece < count) f(p);
     } else {
       for_lane_pieces<kLanes, kPieces>(count, f);
     }
@@ -50,7 +50,7 @@ struct LaneShare {
   template <class F>
   TIGON_DEVICE void for_tail(int64_t row, const F& f) const {
     const int64_t end = row < rows ? pieces : 0;
-    for (int64_t i = kResident + lane; i < end; i += kLanes) f(i);
+    for (int64_t i = kResident + piece; i < end; i += kLanes) f(i);
   }
 };
 

@@ -65,12 +65,39 @@ Status launch_forward(const Args& args, bool vectors, Stream stream, const Kerne
   const int64_t rows = args.x.shape[0], h = args.x.shape[1];
   return with_row_kernel<kVectors, kElements, typename Args::Elem>(
       vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
-        constexpr int kLanes = kShape.lanes;
-        const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{kRowsPerBlock<kLanes>}));
-        return launch({dim3(blocks), dim3(kRowThreads<kLanes>), 0, stream},
+        const RowBlock block = row_block(kShape, h / kWidth);
+        const auto blocks = static_cast<unsigned>(ceil_div(rows, int64_t{block.rows}));
+        return launch({dim3(blocks), dim3(block.threads), 0, stream},
                       kernel_of.template operator()<kWidth, kShape, kLongRows>(), args,
-                      rows_ahead(kShape, rows));
+                      rows_ahead(kShape, block, rows));
       });
+}
+
+// Bytes of rows on their way to shared memory that keep a multiprocessor's part of memory busy.
+// With more, rows from many places of memory are in turn, and memory is slower.
+inline constexpr size_t kEnoughInFlight = 60 * 1024;
+
+// The blocks in which a fixed grid walks over rows of h elements, and the bytes of shared memory of
+// each. Of fitted blocks, as few as have enough in flight, and no more than run at once.
+struct Walk {
+  RowBlock block;
+  size_t shared_bytes;
+};
+template <const auto& kVectors, int kWidth>
+Walk walk_of(const LaunchShape& shape, int64_t h) {
+  RowBlock block = row_block(shape, h / kWidth);
+  if (kWidth == 1) return {block, 0};
+  const auto threads = static_cast<size_t>(row_threads(shape.lanes)),
+             held = threads * static_cast<size_t>(shape.vectors);  // vectors of a row
+  const size_t most = kVectors.shared_bytes(shape);
+  const size_t bytes = most / threads * static_cast<size_t>(block.threads);
+  if (!is_fitted(shape.lanes) || bytes == 0) return {block, bytes};
+  const DeviceLimits& limits = device_limits();
+  const size_t room = limits.shared_per_multiprocessor / (bytes + limits.reserved_per_block);
+  const size_t in_flight = most / held * std::min(held, static_cast<size_t>(h / kWidth));
+  const auto blocks = static_cast<int>(std::min(room, ceil_div(kEnoughInFlight, in_flight)));
+  block.per_sm = std::clamp(blocks, 1, block.per_sm);
+  return {block, bytes};
 }
 
 // Calls run.operator()<as above>(grid) over the rows of args.x, then adds up the partial sums of
@@ -82,10 +109,9 @@ Status launch_backward(const Args& args, bool vectors, const ColumnSums& first,
   unsigned blocks = 0;
   const Status status = with_row_kernel<kVectors, kElements, typename Args::Elem>(
       vectors, h, [&]<int kWidth, LaunchShape kShape, bool kLongRows> {
-        constexpr int kLanes = kShape.lanes;
-        blocks = column_sum_blocks<kLanes, kShape.blocks_per_sm>(rows);
-        const size_t shared_bytes = kWidth > 1 ? kVectors.shared_bytes(kShape) : 0;
-        const LaunchConfig grid{dim3(blocks), dim3(kRowThreads<kLanes>), shared_bytes, stream};
+        const Walk walk = walk_of<kVectors, kWidth>(kShape, h);
+        blocks = column_sum_blocks(walk.block, rows);
+        const LaunchConfig grid{dim3(blocks), dim3(walk.block.threads), walk.shared_bytes, stream};
         return run.template operator()<kWidth, kShape, kLongRows>(grid);
       });
   if (!status.ok()) return status;
@@ -106,8 +132,8 @@ Status launch_backward(const Args& args, bool vectors, Stream stream, const Run&
 // that a workspace does not depend on addresses.
 template <const auto& kVectors, const auto& kElements, class T>
 int64_t partial_sums(int64_t t, int64_t h) {
-  const auto blocks = [&]<int, LaunchShape kShape, bool> {
-    return column_sum_blocks<kShape.lanes, kShape.blocks_per_sm>(t);
+  const auto blocks = [&]<int kWidth, LaunchShape kShape, bool> {
+    return column_sum_blocks(walk_of<kVectors, kWidth>(kShape, h).block, t);
   };
   return std::max(with_row_kernel<kVectors, kElements, T>(true, h, blocks),
                   with_row_kernel<kVectors, kElements, T>(false, h, blocks)) *

@@ -15,16 +15,20 @@ namespace tigon {
 // request() of each, close(); then for every row await(), receive() of each, the next requests,
 // close(). To leave a row in shared memory, use at() in place of receive(), and request the next
 // row when the thread has read this one for the last time. `mine`: the thread has its p-th piece of
-// a row if p * kLanes < mine.
+// a row if p * kPieceStride < mine.
 template <class T, int kWidth, int kLanes, int kPieces, int kStages>
 class RowQueue {
-  static constexpr int kPitch = kRowThreads<kLanes>;
+  // Slots of a piece: of a warp where the block is fitted, else of the block.
+  static constexpr int kPitch = is_fitted(kLanes) ? 32 : kRowThreads<kLanes>;
 
  public:
   using RowPiece = Piece<T, kWidth>;
-  static constexpr bool kCopies = kWidth > 1 && kStages > 1;                // to shared memory
-  static constexpr int kDepth = kCopies ? kStages : 1;                      // rows ahead
-  static constexpr int kVectors = kCopies ? kDepth * kPieces * kPitch : 0;  // of shared memory
+  static constexpr bool kCopies = kWidth > 1 && kStages > 1;  // to shared memory
+  static constexpr int kDepth = kCopies ? kStages : 1;        // rows ahead
+
+  // Vectors of shared memory: of a thread, and of a block, or of a warp where the block is fitted.
+  static constexpr int kSlots = kCopies ? kDepth * kPieces : 0;
+  static constexpr int kVectors = kSlots * kPitch;
 
   static TIGON_DEVICE int64_t first_row() {
     return int64_t{blockIdx.x} * kRowsPerBlock<kLanes> + threadIdx.x / kLanes;
@@ -35,12 +39,17 @@ class RowQueue {
   TIGON_DEVICE RowQueue(Vec<T>* shared, const T* rows, int64_t stride)
       : slots_(shared + threadIdx.x),
         from_(rows + first_row() * stride + threadIdx.x % kLanes * kWidth),
-        advance_(step() * stride) {}
+        advance_(step() * stride) {
+    if constexpr (is_fitted(kLanes)) {
+      slots_ = shared + threadIdx.x / 32 * (32 * kSlots) + threadIdx.x % 32;
+      from_ = rows + first_row() * stride + first_piece<kLanes, kPieces>() * kWidth;
+    }
+  }
 
   // Of the next row; mine is 0 beyond the last one. 0 <= slot < kDepth.
   TIGON_DEVICE void request(int mine, int slot) {
     for_lane_pieces<kLanes, kPieces>(
-        mine, [&](int p) { request_piece(from_ + p * kLanes * kWidth, p, slot); });
+        mine, [&](int p) { request_piece(from_ + p * kPieceStride<kLanes> * kWidth, p, slot); });
     from_ += advance_;
   }
   TIGON_DEVICE void receive(int mine, int slot, RowPiece (&to)[kPieces]) const {
@@ -81,7 +90,7 @@ class RowQueue {
     return slots_[(slot * kPieces + p) * kPitch];
   }
 
-  Vec<T>* slots_;
+  Vec<T>* slots_;    // the thread's first
   const T* from_;    // the thread's first piece of the next row to request
   int64_t advance_;  // elements from row to row
   RowPiece next_[kCopies ? 1 : kPieces] = {};
@@ -90,8 +99,8 @@ class RowQueue {
 // Bytes of shared memory that a queue takes of a block; 0 where it reads into registers.
 constexpr size_t queue_bytes(const LaunchShape& shape) {
   if (shape.stages == 1) return 0;
-  const int threads = shape.lanes < 128 ? 128 : shape.lanes;
-  return sizeof(Vec<float>) * static_cast<size_t>(threads * shape.vectors * shape.stages);
+  return sizeof(Vec<float>) *
+         static_cast<size_t>(row_threads(shape.lanes) * shape.vectors * shape.stages);
 }
 // A row of so many pieces leaves registers for the sums of its columns only.
 inline constexpr int kLongRow = 2048;

@@ -20,11 +20,13 @@ using norm::check_weight_gradient;
 using norm::in_vectors;
 
 // A row takes the first shape that holds it in registers: lanes * vectors * 8 columns in 16 bits.
-// The last shape also takes longer rows, of which it reads the end twice.
-// `tigon describe rms_norm --shapes` lists the longest row of each shape.
+// Lanes that are no power of two are the most of a block that is fitted to its row (is_fitted());
+// shapes whose lanes a row fills, or nearly so, have no use for that. The last shape also takes
+// longer rows, of which it reads the end twice. `tigon describe rms_norm --shapes` lists the
+// longest row of each shape.
 
-// Four vectors a thread are enough loads in flight, and leave room for 1024 threads per SM.
-constexpr RowTable<9> kForwardVectors = {
+// Two vectors a thread are enough loads in flight of 1024 threads per SM; longer rows take four.
+constexpr RowTable<11> kForwardVectors = {
     .name = "rms_norm.forward.vectors",
     .shapes =
         {
@@ -32,9 +34,11 @@ constexpr RowTable<9> kForwardVectors = {
             {.lanes = 16, .vectors = 1, .blocks_per_sm = 8},
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 8},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 96, .vectors = 2, .blocks_per_sm = 10},
             {.lanes = 128, .vectors = 2, .blocks_per_sm = 8},
-            {.lanes = 128, .vectors = 4, .blocks_per_sm = 8},
+            {.lanes = 320, .vectors = 2, .blocks_per_sm = 3},
             {.lanes = 256, .vectors = 4, .blocks_per_sm = 4},
+            {.lanes = 480, .vectors = 4, .blocks_per_sm = 2},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 2},
             {.lanes = 512, .vectors = 8, .blocks_per_sm = 1},
         },
@@ -51,11 +55,12 @@ constexpr RowTable<4> kForwardElements = {
         },
 };
 
-// A vector costs registers for x, dy, w and eight sums of dw. An SM needs enough loads in flight to
-// cover memory's latency, and is fastest with as few blocks as hold them. Two stages suffice;
-// shapes with another number are for `tigon tune`. The last shape is for devices with less shared
-// memory.
-constexpr RowTable<12> kBackwardVectors = {
+// A vector costs registers for x, dy, w and eight sums of dw: 640 threads of an SM have two, 512
+// three or four. A row waits for the sum of its block, and two blocks wait in turn; therefore three
+// vectors come before the longer rows of one block with two. An SM needs enough loads in flight to
+// cover memory's latency, and is fastest with as few blocks as hold them. Two stages suffice. The
+// last shape is for devices with less shared memory.
+constexpr RowTable<14> kBackwardVectors = {
     .name = "rms_norm.backward.vectors",
     .shapes =
         {
@@ -63,12 +68,14 @@ constexpr RowTable<12> kBackwardVectors = {
             {.lanes = 16, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 32, .vectors = 6, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 2},
+            {.lanes = 192, .vectors = 2, .blocks_per_sm = 3, .stages = 2},
             {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
-            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2},
-            {.lanes = 256, .vectors = 2, .blocks_per_sm = 2, .stages = 3},
+            {.lanes = 224, .vectors = 3, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
-            {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 3},
+            {.lanes = 640, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
+            {.lanes = 512, .vectors = 3, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 4, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 1, .blocks_per_sm = 1, .stages = 2},
         },
@@ -118,9 +125,9 @@ forward_kernel(Forward<P> args, int64_t ahead) {
 struct NoUpstream {
   static constexpr bool kRowInShared = false;
   TIGON_DEVICE void request(int64_t, int) const {}
-  TIGON_DEVICE void start(int64_t, int) const {}
+  TIGON_DEVICE void start(int64_t) const {}
   template <int kWidth>
-  TIGON_DEVICE void add(int64_t, int, int, float (&)[kWidth]) const {}
+  TIGON_DEVICE void add(int, int, float (&)[kWidth]) const {}
   template <int kWidth>
   TIGON_DEVICE void add_at(int64_t, float (&)[kWidth]) const {}
 };

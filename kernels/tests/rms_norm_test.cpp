@@ -21,13 +21,15 @@ struct Case {
 };
 // Every shape of the tables of rms_norm.cu, rows beyond them, aligned and not, several rows per
 // block.
-constexpr Case kCases[] = {{1, 1},    {3, 8},    {37, 64},   {21, 120},  {9, 256},     {6, 1000},
-                           {3, 4096}, {2, 8192}, {1, 16384}, {1, 40000}, {5, 7},       {5, 301},
+constexpr Case kCases[] = {{1, 1},    {3, 8},    {37, 64},   {21, 120},  {9, 256},
+                           {6, 1000}, {3, 4096}, {2, 8192},  {1, 16384}, {1, 40000},
+                           {3, 1160}, {3, 1600}, {2, 7176},  {5, 7},     {5, 301},
                            {3, 1023}, {2, 9001}, {3, 64, 8}, {3, 64, 3}, {3, 64, 0, 1}};
-constexpr Case kBackwardCases[] = {{1, 1},     {5, 8},     {6000, 8},    {37, 64},   {300, 120},
-                                   {9, 256},   {13, 1000}, {6, 4096},    {3, 8192},  {5, 16384},
-                                   {5, 20000}, {5, 7},     {5, 301},     {40, 1023}, {5, 9001},
-                                   {7, 64, 8}, {7, 64, 3}, {7, 64, 0, 1}};
+constexpr Case kBackwardCases[] = {{1, 1},      {5, 8},      {6000, 8},    {37, 64},   {300, 120},
+                                   {9, 256},    {13, 1000},  {6, 4096},    {3, 8192},  {5, 16384},
+                                   {700, 1160}, {600, 1608}, {5, 5128},    {5, 9000},  {5, 12008},
+                                   {5, 20000},  {5, 7},      {5, 301},     {40, 1023}, {5, 9001},
+                                   {7, 64, 8},  {7, 64, 3},  {7, 64, 0, 1}};
 
 double rstd_of(const auto& x, int64_t row, int64_t h, double eps) {
   double sum = 0;
@@ -177,14 +179,38 @@ TEST(RmsNormArguments, NoRowsGiveZeroGradient) {
   for (int64_t j = 0; j < 8; ++j) EXPECT_EQ(dw.got(0, j), 0.0);
 }
 
+TEST(RowBlock, AsFewWarpsAsHoldTheRowAndAsManyBlocksAsHaveRegisters) {
+  const auto expect = [](const LaunchShape& shape, int64_t pieces, const RowBlock& expected) {
+    const RowBlock block = row_block(shape, pieces);
+    EXPECT_EQ(block.threads, expected.threads) << shape.lanes << " lanes, " << pieces << " pieces";
+    EXPECT_EQ(block.rows, expected.rows) << shape.lanes << " lanes, " << pieces << " pieces";
+    EXPECT_EQ(block.per_sm, expected.per_sm) << shape.lanes << " lanes, " << pieces << " pieces";
+  };
+  constexpr LaunchShape kFitted = {320, 2, 2}, kOne = {480, 2, 1};
+  expect(kFitted, 640, {320, 1, 2});
+  expect(kFitted, 577, {320, 1, 2});
+  expect(kFitted, 576, {288, 1, 2});
+  expect(kFitted, 360, {192, 1, 3});
+  expect(kOne, 1, {64, 1, 7});
+  expect(kOne, 1 << 20, {480, 1, 1});  // longer than it holds
+  expect({96, 2, 16}, 1, {64, 1, 16});
+  // Powers of two are what they are.
+  expect({32, 4, 8}, 100, {128, 4, 8});
+  expect({64, 4, 8}, 100, {128, 2, 8});
+  expect({512, 2, 1}, 100, {512, 1, 1});
+}
+
 TEST(RowsAhead, HalfAWaveAndNothingWithinOne) {
   constexpr LaunchShape kBlocks = {256, 4, 4}, kWarps = {32, 4, 8}, kOneVector = {32, 1, 8};
-  EXPECT_EQ(rows_ahead(kBlocks, 528, 132), 0);
-  EXPECT_EQ(rows_ahead(kBlocks, 529, 132), 264);
-  EXPECT_EQ(rows_ahead(kBlocks, 529, 60), 120);
-  EXPECT_EQ(rows_ahead(kWarps, 4224, 132), 0) << "four rows a block";
-  EXPECT_EQ(rows_ahead(kWarps, 4225, 132), 2112);
-  EXPECT_EQ(rows_ahead(kOneVector, 1 << 20, 132), 0);
+  const auto ahead = [](const LaunchShape& shape, int64_t rows, int64_t multiprocessors) {
+    return rows_ahead(shape, row_block(shape, 1), rows, multiprocessors);
+  };
+  EXPECT_EQ(ahead(kBlocks, 528, 132), 0);
+  EXPECT_EQ(ahead(kBlocks, 529, 132), 264);
+  EXPECT_EQ(ahead(kBlocks, 529, 60), 120);
+  EXPECT_EQ(ahead(kWarps, 4224, 132), 0) << "four rows a block";
+  EXPECT_EQ(ahead(kWarps, 4225, 132), 2112);
+  EXPECT_EQ(ahead(kOneVector, 1 << 20, 132), 0);
 }
 
 }  // namespace
