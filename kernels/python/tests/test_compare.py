@@ -7,7 +7,8 @@ import unittest
 import torch
 import torch.nn.functional as F
 from references import PROBLEMS
-from tigon._testing.oracle import Oracle, call, copies
+from tigon._testing.made import call, copies
+from tigon._testing.oracle import Oracle
 from tigon.testing import compare
 from torch import nn
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from .oracle import Oracle, call, copies
+from .made import call, copies
+from .oracle import Oracle
 from .report import Report, Wrong
 
 

@@ -8,7 +8,7 @@ A result moves by one roundoff of the dtype that it is stored in. Inside of an o
 | copies, choices, order, signs | nothing, and not by the roundoff either |
 | sums: sum, mean, products of matrices, convolutions | sqrt(n) u sum of |terms|; of a long sum n is that of its partial sums |
 | functions: exp, tanh, rsqrt and others | u of the argument, 4 u of the result, and a quarter of a 16-bit result's roundoff |
-| what torch can write as simpler operations, as a norm or a softmax | what those do, each in float32 |
+| what torch can write as simpler operations, as a norm or a softmax | what those do, each in float32; a softmax besides u of its argument |
 | others | 2 u of the result |
 """
 import math
@@ -98,6 +98,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             approximate = stored / 4 if stored > working else 0.0
             args = (self._near(args[0], working, in_place), *args[1:])
             return self._moved(func(*args, **kwargs), stored + 4 * working + approximate, dtype, in_place)
+        if "softmax" in name or "logsumexp" in name:  # kernels scale what they give to exp2, or subtract the logsumexp
+            args = (self._near(args[0], working, in_place), *args[1:])
         simpler = _OWN.get(func) or torch._decomp.decomposition_table.get(func)
         if simpler is not None and name not in _ELEMENTARY and not in_place:
             return self._moved(self._simpler(simpler, args, kwargs, inside), stored, dtype, False)
