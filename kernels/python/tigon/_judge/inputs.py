@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from .problem import Problem
+from .problem import BadProblem, Problem
 
 Change = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -58,4 +58,8 @@ def variants(problem: Problem, seed: int) -> Iterator[tuple[str, bool, Any]]:
             lambda v, c=change: c(v, generator) if isinstance(v, Tensor) and v.is_floating_point() and not _is_distribution(v) else v, drawn)
     if problem.sizes:
         other = {name: max(1, size + int(torch.randint(-size // 2, size // 2 + 1, (), generator=generator)) | 1) for name, size in problem.sizes.items()}
-        yield "sizes " + ", ".join(f"{n}={v}" for n, v in other.items()), True, problem.inputs(seed + 9, **other)
+        try:
+            drawn = problem.inputs(seed + 9, **other)
+        except BadProblem:  # it allows no such sizes
+            return
+        yield "sizes " + ", ".join(f"{n}={v}" for n, v in other.items()), True, drawn

@@ -51,10 +51,13 @@ class Problem:
         return self.module.get_init_inputs() if hasattr(self.module, "get_init_inputs") else []
 
     def inputs(self, seed: int, **sizes: int) -> Any:
-        """Inputs as the file draws them."""
+        """Inputs as the file draws them. BadProblem: it cannot."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            given = self.module.get_inputs(**sizes)
+            try:
+                given = self.module.get_inputs(**sizes)
+            except Exception as error:
+                raise BadProblem(f"get_inputs raised {type(error).__name__}: {error}") from error
         return pytree.tree_map(self._placed, list(given))
 
     def _placed(self, value: Any) -> Any:
@@ -63,13 +66,16 @@ class Problem:
         return value.to(self.device, self.dtype if value.is_floating_point() else None)
 
     def reference(self, seed: int, init_inputs: Any) -> Callable[..., Any]:
-        """The function, or a module with random parameters."""
+        """The function, or a module with random parameters. BadProblem: it cannot be made."""
         if not self.build:
             function: Callable[..., Any] = self.module.reference
             return function
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made: nn.Module = self.module.Model(*init_inputs)
+            try:
+                made: nn.Module = self.module.Model(*init_inputs)
+            except Exception as error:
+                raise BadProblem(f"Model raised {type(error).__name__}: {error}") from error
             _randomise(made)
         return made.to(device=self.device, dtype=self.dtype)
 

@@ -12,7 +12,6 @@ from torch import nn
 
 from .._testing.oracle import Oracle
 from .._testing.report import Case
-from .._testing.tape import Unjudgeable
 from .inputs import variants
 from .problem import BadProblem, Problem
 from .process import Failed, Late, NotJudged, Process
@@ -62,7 +61,7 @@ class _Judging:
         self.seed: int | None = None
 
     def run(self) -> None:
-        """All calls, until one is wrong. Failed, NotJudged, Unjudgeable: see there."""
+        """All calls, until one is wrong. Failed, NotJudged: see there."""
         self.process.ask(do="load", candidate=str(self.process.candidate), names=self.problem.names)
         self.seed = secrets.randbits(31) if self.settings.seed is None else self.settings.seed
         init = self.problem.init_inputs() if self.problem.build else []
@@ -87,19 +86,22 @@ class _Judging:
             raise Failed("its parameters and buffers have other shapes than the reference's, so they cannot be given the same values")
 
     def _judge(self, reference: Any, kind: str, fresh: bool, inputs: Any, seen: set[str]) -> None:
-        upstream = None
-        if self.settings.backward:
-            try:
-                upstream = Oracle.upstream_of(copy.deepcopy(reference), inputs, self.seed or 0)
-            except (RuntimeError, ValueError) as error:
-                self._skipped(kind, error)
-                return
-        made, late = self.process.call(inputs, upstream, fresh=fresh, device=self.settings.device)
         try:
-            oracle = Oracle(copy.deepcopy(reference), inputs, backward=self.settings.backward, seed=self.seed or 0)
-        except (Unjudgeable, RuntimeError, IndexError, ValueError) as error:  # what the reference itself cannot do is no fault
+            upstream = Oracle.upstream_of(copy.deepcopy(reference), inputs, self.seed or 0) if self.settings.backward else None
+        except Exception as error:  # what the reference itself cannot do is no fault
             self._skipped(kind, error)
             return
+        try:
+            made, late = self.process.call(inputs, upstream, fresh=fresh, device=self.settings.device)
+        except Failed as failed:
+            made, late, raised = None, [], failed
+        try:  # only now is there something to be found
+            oracle = Oracle(copy.deepcopy(reference), inputs, backward=self.settings.backward, seed=self.seed or 0)
+        except Exception as error:
+            self._skipped(kind, error)
+            return
+        if made is None:
+            raise raised
         seen.add(str([v.float().sum().item() if isinstance(v, torch.Tensor) else v for v in oracle.values.values()]))
         self.cases += [Case(f"{kind}: {case.name}", case.verdict, case.reason) for case in oracle.cases(made)]
         self.cases += [Case(f"{kind}: {name}", "late", "it changed after the call had returned") for name in late]
