@@ -40,7 +40,7 @@ def get_inputs(rows=16, columns=80): return [torch.randn(rows, columns) * 3]
     "swiglu": Problem("""
 def reference(a, b): return F.silu(a) * b
 def get_inputs(rows=16, columns=40): return [torch.randn(rows, columns), torch.randn(rows, columns)]
-""", ("def right(a, b): return a * torch.sigmoid(a) * b", "def right(a, b): return a * b / (1 + torch.exp(-a))")),
+""", ("def right(a, b): return a * torch.sigmoid(a) * b", "def right(a, b): return b * torch.sigmoid(a) * a")),
     "cross_entropy": Problem("""
 def reference(x, target): return F.cross_entropy(x, target, reduction='none')
 def get_inputs(): return [torch.randn(20, 50), torch.randint(0, 50, (20,))]

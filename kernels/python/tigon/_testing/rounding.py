@@ -8,7 +8,7 @@ A result moves by one roundoff of the dtype that it is stored in. Inside of an o
 | copies, choices, order, signs | nothing, and not by the roundoff either |
 | sums: sum, mean, products of matrices, convolutions | sqrt(n) u sum of |terms|; of a long sum n is that of its partial sums |
 | functions: exp, tanh, rsqrt and others | u of the argument, 4 u of the result, and a quarter of a 16-bit result's roundoff |
-| what torch can write as simpler operations, as a norm or a softmax | what those do, each in float32; a softmax besides u of its argument |
+| what torch can write as simpler operations, as a norm or a softmax | what those do, each in float32; a softmax besides u of its logsumexp |
 | others | 2 u of the result |
 """
 import math
@@ -42,6 +42,7 @@ _SUMS = set("""
     sum trace upsample_bilinear2d upsample_linear1d vdot unfold_backward reflection_pad1d_backward reflection_pad2d_backward
     replication_pad1d_backward replication_pad2d_backward upsample_nearest2d_backward upsample_bilinear2d_backward
 """.split())
+_SOFTMAXES = {"_softmax", "_log_softmax", "_safe_softmax"}
 # Each term is added to what is stored.
 _STORED_SUMS = set("index_add scatter_add embedding_dense_backward max_pool2d_with_indices_backward index_put_accumulate scatter_reduce".split())
 _FUNCTIONS = set("""
@@ -98,11 +99,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             approximate = stored / 4 if stored > working else 0.0
             args = (self._near(args[0], working, in_place), *args[1:])
             return self._moved(func(*args, **kwargs), stored + 4 * working + approximate, dtype, in_place)
-        if "softmax" in name or "logsumexp" in name:  # kernels scale what they give to exp2, or subtract the logsumexp
-            args = (self._near(args[0], working, in_place), *args[1:])
         simpler = _OWN.get(func) or torch._decomp.decomposition_table.get(func)
         if simpler is not None and name not in _ELEMENTARY and not in_place:
-            return self._moved(self._simpler(simpler, args, kwargs, inside), stored, dtype, False)
+            out = self._simpler(simpler, args, kwargs, inside)
+            out = self._shifted(out, args[0], args[1], working, "log" in name) if name in _SOFTMAXES else out
+            return self._moved(out, stored, dtype, False)
         roundings = math.sqrt(args[0].numel()) if name == "prod" else 2
         return self._moved(func(*args, **kwargs), stored + roundings * working, dtype, in_place)
 
@@ -120,6 +121,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return decomposition(*args, **kwargs)
         finally:
             self._stored = before
+
+    def _shifted(self, out: Tensor, x: Tensor, dim: int, working: float, is_log: bool) -> Tensor:
+        """A softmax whose kernel subtracts a rounded logsumexp, as those do that keep it for backward."""
+        moves = working * x.logsumexp(dim, keepdim=True).abs().nan_to_num(0.0, 0.0) * self._random(out)
+        return out + (moves if is_log else out * moves)
 
     def _sum(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], u: float) -> Any:
         """A function that is linear in each of its tensors, before its result is stored."""
