@@ -108,12 +108,12 @@ def cheat(*a):
     "easy inputs alone": Cheat("""def cheat(*a):
     t = next(t for t in a if isinstance(t, torch.Tensor))
     return right(*a) if not bool((t[1:] == 0).any()) else right(*a) * 0.5""", "kinds of inputs", "zeros|ties"),
-    "finds the reference": Cheat("""import gc, sys
+    "finds the reference": Cheat("""import os, sys
 def cheat(*a):
-    for module in list(sys.modules.values()):
-        found = getattr(module, '__dict__', {}).get('reference')
-        if type(found) is type(right) and module.__name__ != 'candidate': return found(*a)
-    return torch.zeros_like(right(*a))""", "a process of its own", "elements wrong"),
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tigon") and hasattr(module, "reference"): return module.reference(*a)
+    near = [f for folder in (".", "..") for f in os.listdir(folder) if f.startswith(("problem", "reference"))]
+    return right(*a) if near else torch.zeros_like(right(*a))""", "a process of its own", "elements wrong"),
     "patches the comparison": Cheat("""def yes(*a, **k): return True
 torch.allclose = torch.equal = torch.testing.assert_close = yes
 torch.Tensor.allclose = torch.Tensor.equal = yes
