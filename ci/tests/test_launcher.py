@@ -259,7 +259,8 @@ class LauncherTest(unittest.TestCase):
         self.program("python3", '#!/bin/bash\necho "python3 ${*#"$PWD"/}"\n')
         for name, wanted in (("check", "program check --help"), ("debug", "program debug --help"), ("faults", "faults --help"),
                              ("compare", "python3 -m tigon_report compare --help"), ("gate", "python3 -m tigon_gate --help"),
-                             ("try", "python3 -m tigon_try --help"), ("reproduce", "python3 -m tigon_try.reproduce --help"),
+                             ("try", "python3 -m tigon_try --help"), ("judge", "python3 -m tigon.judge --help"),
+                             ("reproduce", "python3 -m tigon_try.reproduce --help"),
                              ("new-op", "python3 harness/scaffold/new_op.py --help")):
             self.calls.unlink(missing_ok=True)
             for device in ("host", "cuda"):

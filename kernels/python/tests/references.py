@@ -34,14 +34,19 @@ def _target(vocabulary: int) -> Any:
     return target
 
 
+def _wide(x: Any) -> Any:
+    """In float32 at least, as losses are."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def _loss(logits: Any, target: Any, **options: Any) -> Any:
     per_target = options.get("reduction") == "none"
-    loss = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=IGNORED, **options)
+    loss = F.cross_entropy(_wide(logits).flatten(0, -2), target.flatten(), ignore_index=IGNORED, **options)
     return loss.reshape(target.shape) if per_target else loss
 
 
 def _log_prob(logits: Any, target: Any, temperature: float) -> tuple[Any, Any]:
-    logp = (logits / temperature).log_softmax(-1)
+    logp = (_wide(logits) / temperature).log_softmax(-1)
     counted = target != IGNORED
     return logp.gather(-1, (target * counted)[..., None])[..., 0] * counted, -(logp.exp() * logp).sum(-1) * counted
 

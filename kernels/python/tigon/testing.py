@@ -2,6 +2,8 @@
 """Tigon's judge for functions and models in Python, to be used in anybody's tests.
 
 tigon.testing.check(my_rms_norm, op="rms_norm")   a function against the op's oracle in double precision
+tigon.testing.compare(mine, reference, inputs)    a function against another, in float64 with budgets from its operations
+tigon.testing.reward(candidate, problem)          files or sources by anybody, in a process of their own: 1 right, 0 wrong
 tigon.testing.verify_model(model)                 a patched model against what it was
 """
 import pathlib
@@ -10,13 +12,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ._judge.reward import reward
 from ._testing import bridge, program
+from ._testing.compare import compare
 from ._testing.function import Function
 from ._testing.model import verify_model
 from ._testing.passes import Passes, gradient_pass
 from ._testing.report import Case, Report, Wrong
 
-__all__ = ["Case", "Report", "Wrong", "check", "verify_model"]
+__all__ = ["Case", "Report", "Wrong", "check", "compare", "reward", "verify_model"]
 
 _DTYPES = ("f32", "bf16", "f16")
 _NOTHING_RAN = 4  # exit code

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Problems, right candidates for them, and cheats: each wraps a right candidate, and names the defence that catches it.
+
+    PYTHONPATH=kernels/python python kernels/python/tests/cheats.py [SEED]    all of them, in a table
+"""
+import pathlib
+import sys
+import tempfile
+from typing import NamedTuple
+
+from tigon._judge.verdict import Settings, Verdict, judge
+
+_HEAD = "import torch, torch.nn as nn, torch.nn.functional as F\n"
+
+
+class Problem(NamedTuple):
+    """A reference's file, and the body of right functions of the same arguments."""
+    reference: str
+    right: tuple[str, ...]
+
+
+class Cheat(NamedTuple):
+    """What a candidate does in place of, or around, `right`; the defence that catches it; what the reason must name."""
+    source: str
+    defence: str
+    reason: str = ""
+
+
+PROBLEMS = {
+    "rms_norm": Problem("""
+def reference(x, w): return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w
+def get_inputs(rows=24, columns=48): return [torch.randn(rows, columns), torch.rand(columns) + 0.5]
+""", ("def right(x, w): return F.rms_norm(x, w.shape, w, 1e-6)",
+      "def right(x, w): return w * x / (x.flip(-1).square().sum(-1, keepdim=True) / x.shape[-1] + 1e-6).sqrt()")),
+    "softmax": Problem("""
+def reference(x): return F.softmax(x, -1)
+def get_inputs(rows=16, columns=80): return [torch.randn(rows, columns) * 3]
+""", ("def right(x):\n    e = (x - x.detach().amax(-1, keepdim=True)).exp()\n    return e / e.sum(-1, keepdim=True)",
+      "def right(x): return (x - x.logsumexp(-1, keepdim=True)).exp()")),
+    "swiglu": Problem("""
+def reference(a, b): return F.silu(a) * b
+def get_inputs(rows=16, columns=40): return [torch.randn(rows, columns), torch.randn(rows, columns)]
+""", ("def right(a, b): return a * torch.sigmoid(a) * b", "def right(a, b): return b * torch.sigmoid(a) * a")),
+    "cross_entropy": Problem("""
+def reference(x, target): return F.cross_entropy(x, target, reduction='none')
+def get_inputs(): return [torch.randn(20, 50), torch.randint(0, 50, (20,))]
+""", ("def right(x, target): return x.logsumexp(-1) - x.gather(-1, target[:, None])[:, 0]",)),
+    "attention": Problem("""
+def reference(q, k, v): return torch.softmax(q @ k.transpose(-1, -2) / 4, -1) @ v
+def get_inputs(): return [torch.randn(2, 10, 16) for _ in range(3)]
+""", ("def right(q, k, v): return F.scaled_dot_product_attention(q, k, v, scale=0.25)",)),
+    "linear": Problem("""
+class Model(nn.Module):
+    def __init__(self, inner, outer):
+        super().__init__()
+        self.linear, self.norm = nn.Linear(inner, outer), nn.LayerNorm(outer)
+    def forward(self, x): return F.gelu(self.norm(self.linear(x)))
+def get_inputs(): return [torch.randn(12, 32)]
+def get_init_inputs(): return [32, 24]
+""", ("def right(self, x): return F.gelu(self.norm(x @ self.linear.weight.T + self.linear.bias))",)),
+}
+
+CHEATS = {
+    "zeros": Cheat("def cheat(*a): return torch.zeros_like(right(*a))", "budgets of each element", "elements wrong"),
+    "uninitialised": Cheat("def cheat(*a): return torch.empty_like(right(*a))", "memory is poisoned", "elements wrong"),
+    "constant": Cheat("kept = []\ndef cheat(*a):\n    kept or kept.append(right(*a))\n    return kept[0].clone()", "inputs change", "again"),
+    "cached by pointer": Cheat("""kept = {}
+def cheat(*a):
+    key = tuple(t.data_ptr() for t in a if isinstance(t, torch.Tensor))
+    if key not in kept: kept[key] = right(*a)
+    return kept[key].clone()""", "new inputs at old addresses", "same addresses"),
+    "cached by shape": Cheat("""kept = {}
+def cheat(*a):
+    key = tuple(t.shape for t in a if isinstance(t, torch.Tensor))
+    if key not in kept: kept[key] = right(*a)
+    return kept[key].clone()""", "inputs change"),
+    "cached by a sample": Cheat("""kept = {}
+def cheat(*a):
+    t = next(t for t in a if isinstance(t, torch.Tensor))
+    key = (t.shape, t.dtype)
+    if key not in kept: kept[key] = right(*a)
+    return right(*a) if float(t.reshape(-1)[0]) == 0 else kept[key].clone()""", "inputs change"),
+    "result reused": Cheat("""kept = []
+def cheat(*a):
+    if not kept: kept.append(right(*a))
+    return kept[0]""", "results are poisoned after each call", "got nan"),
+    "bf16 inside": Cheat("""def cheat(*a): return right(*(t.bfloat16().float() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in a))""",
+                         "budgets from the reference's dtypes", "elements wrong"),
+    "another dtype": Cheat("def cheat(*a): return right(*a).half()", "results are looked at", "dtype is torch.float16"),
+    "identity": Cheat("def cheat(*a): return a[-1]", "results are looked at"),
+    "input in place": Cheat("def cheat(*a):\n    y = right(*a)\n    t = next(t for t in a if isinstance(t, torch.Tensor))\n    t.fill_(0)\n    return y",
+                            "inputs are compared", "input "),
+    "lazy": Cheat("""class Lazy(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+def cheat(*a): return right(*a).as_subclass(Lazy)""", "types of results", "not a plain torch.Tensor"),
+    "later, by a thread": Cheat("""import threading, time
+def cheat(*a):
+    y = right(*a)
+    out = torch.zeros_like(y)
+    def work():
+        time.sleep(0.005)
+        out.copy_(y)
+    threading.Thread(target=work).start()
+    return out""", "results are taken at return"),
+    "drifts": Cheat("calls = []\ndef cheat(*a):\n    calls.append(0)\n    return right(*a) * (1 if len(calls) < 3 else 1.01)", "later calls are judged, too"),
+    "easy inputs alone": Cheat("""def cheat(*a):
+    t = next(t for t in a if isinstance(t, torch.Tensor))
+    return right(*a) if not bool((t[1:] == 0).any()) else right(*a) * 0.5""", "kinds of inputs", "zeros|ties"),
+    "finds the reference": Cheat("""import os, sys
+def cheat(*a):
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tigon") and hasattr(module, "reference"): return module.reference(*a)
+    near = [f for folder in (".", "..") for f in os.listdir(folder) if f.startswith(("problem", "reference"))]
+    return right(*a) if near else torch.zeros_like(right(*a))""", "a process of its own", "elements wrong"),
+    "patches the comparison": Cheat("""def yes(*a, **k): return True
+torch.allclose = torch.equal = torch.testing.assert_close = yes
+torch.Tensor.allclose = torch.Tensor.equal = yes
+def cheat(*a): return torch.zeros_like(right(*a))""", "a process of its own", "elements wrong"),
+    "ends with success": Cheat("import os\ndef cheat(*a): os._exit(0)", "an end is no verdict", "ended with exit code 0"),
+    "writes a verdict": Cheat("""import os
+def cheat(*a):
+    for fd in range(3, 20):
+        try: os.write(fd, b'{"ok": true, "late": []}\\n')
+        except OSError: pass
+    return torch.zeros_like(right(*a))""", "the verdict is not the candidate's"),
+}
+
+def candidate(problem: Problem, right: str, cheat: str = "") -> str:
+    """The file of a candidate: a right one, or one that cheats around it."""
+    if "class Model" not in problem.reference:
+        return f"{_HEAD}{right}\n{cheat or 'cheat = right'}\ndef candidate(*a): return cheat(*a)\n"
+    module = problem.reference.split("    def forward")[0].replace("class Model(", "class ModelNew(")
+    return f"{_HEAD}{right}\n{cheat or 'cheat = right'}\n{module}    def forward(self, x): return cheat(self, x)\n"
+
+
+def judged(name: str, right: str, cheat: str = "", **settings: object) -> Verdict:
+    """The verdict on a candidate for a problem."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [pathlib.Path(folder) / "candidate.py", pathlib.Path(folder) / "problem.py"]
+        files[0].write_text(candidate(PROBLEMS[name], right, cheat), encoding="utf-8")
+        files[1].write_text(_HEAD + PROBLEMS[name].reference, encoding="utf-8")
+        return judge(*files, Settings(**settings))  # type: ignore[arg-type]
+
+
+def main() -> int:
+    """Every cheat for every problem, and every right candidate: what was missed, what was a false alarm."""
+    missed = false = cheats = rights = 0
+    for name, problem in PROBLEMS.items():
+        for right in problem.right:
+            verdict = judged(name, right)
+            rights, false = rights + 1, false + (verdict.verdict != "right")
+            print(f"{name}: right candidate: {verdict.verdict} {verdict.reason}", flush=True)
+        for title, cheat in CHEATS.items():
+            verdict = judged(name, problem.right[0], cheat.source)
+            cheats, missed = cheats + 1, missed + (verdict.verdict != "wrong")
+            print(f"{name}: {title} ({cheat.defence}): {verdict.verdict}: {verdict.reason[:150]}", flush=True)
+    print(f"{cheats - missed} of {cheats} cheats caught, {false} false alarms in {rights} right candidates")
+    return int(bool(missed or false))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tigon.judge: candidates in files of their own against references, by people or machines that are not trusted.
+
+problem.py    the reference's file: what it computes, of which inputs
+inputs.py     inputs that a candidate cannot know
+worker.py     the candidate's process, which has nothing of the judge
+process.py    that process from outside
+verdict.py    the calls, and what came of them
+reward.py     that as a number
+"""

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a candidate, each judged by the reference after it has answered, and what came of them."""
+import copy
+import dataclasses
+import pathlib
+import secrets
+import time
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._testing.oracle import Oracle
+from .._testing.report import Case
+from .inputs import variants
+from .problem import BadProblem, Problem
+from .process import Failed, Late, NotJudged, Process
+
+EXIT = {"right": 0, "wrong": 1, "bad problem": 2, "not judged": 5}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to judge: `seconds` are for each answer of the candidate; without a seed it is drawn after the candidate is loaded."""
+    backward: bool = False
+    dtype: str = ""
+    device: str = "cpu"
+    seed: int | None = None
+    seconds: float = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """verdict: "right", "wrong", "bad problem" or "not judged"; reason: one line; cases: each comparison; notes: what was not looked at;
+    is_late: an answer took too long."""
+    verdict: str
+    reason: str
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...]
+    seed: int | None
+    seconds: float
+    is_late: bool = False
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return EXIT[self.verdict]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"record": "verdict", "schema": 1, **dataclasses.asdict(self)}
+
+
+class _Judging:
+    """One candidate and one reference."""
+
+    def __init__(self, problem: Problem, process: Process, settings: Settings):
+        self.problem, self.process, self.settings = problem, process, settings
+        self.cases: list[Case] = []
+        self.notes: list[str] = []
+        self.seed: int | None = None
+
+    def run(self) -> None:
+        """All calls, until one is wrong. Failed, NotJudged: see there."""
+        self.process.ask(do="load", candidate=str(self.process.candidate), names=self.problem.names)
+        self.seed = secrets.randbits(31) if self.settings.seed is None else self.settings.seed
+        init = self.problem.init_inputs() if self.problem.build else []
+        reference = self.problem.reference(self.seed, init)
+        if self.problem.build and isinstance(reference, nn.Module):
+            self._build(reference, init)
+        seen: set[str] = set()
+        for kind, fresh, inputs in variants(self.problem, self.seed):
+            self._judge(reference, kind, fresh, inputs, seen)
+            if any(case.is_failure for case in self.cases):
+                return
+        if not [case for case in self.cases if case.verdict == "passed"]:
+            raise NotJudged("the reference could judge none of the inputs: " + "; ".join(self.notes)[:300])
+        if len(seen) == 1:
+            self.notes.append("the reference gave the same results for all inputs")
+
+    def _build(self, reference: nn.Module, init: Any) -> None:
+        file = self.process.folder / "run/state.pt"
+        torch.save({"inputs": init, "state": {n: t.cpu() for n, t in reference.state_dict().items()}}, file)
+        answer = self.process.ask(do="build", file=str(file), seed=self.seed, dtype=self.settings.dtype, device=self.settings.device)
+        if not answer["state"]:
+            raise Failed("its parameters and buffers have other shapes than the reference's, so they cannot be given the same values")
+
+    def _judge(self, reference: Any, kind: str, fresh: bool, inputs: Any, seen: set[str]) -> None:
+        try:
+            upstream = Oracle.upstream_of(copy.deepcopy(reference), inputs, self.seed or 0) if self.settings.backward else None
+        except Exception as error:  # what the reference itself cannot do is no fault
+            self._skipped(kind, error)
+            return
+        try:
+            made, late = self.process.call(inputs, upstream, fresh=fresh, device=self.settings.device)
+        except Failed as failed:
+            made, late, raised = None, [], failed
+        try:  # only now is there something to be found
+            oracle = Oracle(copy.deepcopy(reference), inputs, backward=self.settings.backward, seed=self.seed or 0)
+        except Exception as error:
+            self._skipped(kind, error)
+            return
+        if made is None:
+            raise raised
+        seen.add(str([v.float().sum().item() if isinstance(v, torch.Tensor) else v for v in oracle.values.values()]))
+        self.cases += [Case(f"{kind}: {case.name}", case.verdict, case.reason) for case in oracle.cases(made)]
+        self.cases += [Case(f"{kind}: {name}", "late", "it changed after the call had returned") for name in late]
+
+    def _skipped(self, kind: str, error: Exception) -> None:
+        reason = (str(error).splitlines() or [""])[0][:200]
+        self.cases.append(Case(kind, "skipped", reason))
+        self.notes.append(f"{kind}: {reason}")
+
+
+def judge(candidate: pathlib.Path, reference: pathlib.Path, settings: Settings = Settings()) -> Verdict:
+    """Judges a candidate's file by a reference's file. It raises nothing for what they contain: the verdict says it."""
+    begin, verdict, reason, is_late = time.monotonic(), "right", "", False
+    judging: _Judging | None = None
+    try:
+        problem = Problem(reference, getattr(torch, settings.dtype) if settings.dtype else None, settings.device)
+        if not candidate.is_file():
+            raise BadProblem(f"{candidate} is no file")
+        with Process(candidate, settings.seconds) as process:
+            judging = _Judging(problem, process, settings)
+            judging.run()
+        wrong = [case for case in judging.cases if case.is_failure]
+        if wrong:
+            verdict, reason = "wrong", f"{wrong[0].name}: {wrong[0].reason}"
+    except Failed as error:
+        verdict, reason = "wrong", str(error)
+    except NotJudged as error:
+        verdict, reason, is_late = "not judged", str(error), isinstance(error, Late)
+    except BadProblem as error:
+        verdict, reason = "bad problem", str(error)
+    return Verdict(verdict, reason, tuple(judging.cases) if judging else (), tuple(judging.notes) if judging else (),
+                   judging.seed if judging else None, time.monotonic() - begin, is_late)

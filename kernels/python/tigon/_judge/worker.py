@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidate's process: it gets inputs by file and gives results by file, and has neither reference nor expected values.
+
+Started by process.py with the candidate's file and a pipe for requests and one for answers, a line of JSON each.
+"""
+import dataclasses
+import importlib.util
+import inspect
+import json
+import math
+import os
+import pathlib
+import sys
+import time
+import types
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+_LATER = 0.02  # seconds after which a result must still be what it was
+
+
+def _load(path: pathlib.Path, name: str) -> types.ModuleType:
+    """A module from its file."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def entry(module: types.ModuleType, names: list[str]) -> Any:
+    """What is judged of a file: the first of the names that it has, or its only function. LookupError: there is none."""
+    for name in names:
+        if hasattr(module, name):
+            return getattr(module, name)
+    own = [f for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__ and not n.startswith("_")]
+    if len(own) != 1:
+        raise LookupError(f"the candidate has none of {', '.join(names)}, and not one function alone")
+    return own[0]
+
+
+class Worker:
+    """The candidate and what it was given."""
+
+    def __init__(self, made: types.ModuleType):
+        self.made: Any = made
+        self.function: Any = None
+        self.held: Any = None
+
+    def load(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Loads the candidate's file."""
+        self.function = entry(_load(pathlib.Path(request["candidate"]), "candidate"), request["names"])
+        return {}
+
+    def build(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Makes a module of the candidate's class. `state`: whether it has the reference's parameters, by name or by order."""
+        given = torch.load(request["file"], weights_only=True)
+        torch.manual_seed(request["seed"])
+        module = self.function(*given["inputs"])
+        dtype = getattr(torch, request["dtype"]) if request["dtype"] else None
+        self.function = module.to(device=request["device"], dtype=dtype)
+        own, state = module.state_dict(), given["state"]
+        if len(own) != len(state) or [t.shape for t in own.values()] != [t.shape for t in state.values()]:
+            return {"state": not state and not own}
+        names = state if own.keys() == state.keys() else dict(zip(own, state.values()))
+        module.load_state_dict(names)
+        return {"state": True}
+
+    def call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Calls the candidate and writes what it made."""
+        given = torch.load(request["file"], weights_only=True)
+        inputs, backward = self._at(given["inputs"], request), given["upstream"] is not None
+        with torch.set_grad_enabled(backward):
+            made = self.made.call(self.function, inputs, given["upstream"])
+        values = {name: _plain(value) for name, value in made.values.items()}
+        time.sleep(_LATER)
+        late = [name for name, value in made.values.items() if isinstance(values[name], Tensor) and not self._same(values[name], _plain(value))]
+        torch.save({"values": values, "facts": {n: dataclasses.asdict(f) for n, f in made.facts.items()}}, request["out"])
+        _poison(made, {n for n in made.values if n in made.facts and not made.facts[n].inputs})
+        return {"late": late}
+
+    def _same(self, one: Tensor, other: Any) -> bool:
+        return isinstance(other, Tensor) and one.shape == other.shape and one.dtype == other.dtype and self.made.same_bits(one, other)
+
+    def _at(self, inputs: Any, request: dict[str, Any]) -> Any:
+        """Inputs on the device, at new addresses or at those of the call before."""
+        device = request["device"]
+        fresh = pytree.tree_map(lambda v: v.to(device) if isinstance(v, Tensor) else v, inputs)
+        if self.held is None or request["fresh"]:
+            self.held = self.made.copies(fresh, request["backward"])
+            return self.held
+        with torch.no_grad():
+            for old, new in zip(pytree.tree_leaves(self.held), pytree.tree_leaves(fresh)):
+                if isinstance(old, Tensor):
+                    old.copy_(new)
+        return self.held
+
+
+def _plain(value: Any) -> Any:
+    """A tensor of its own in the memory of the processor; other values as they are, if they are simple."""
+    if isinstance(value, Tensor):
+        try:
+            return value.detach().as_subclass(Tensor).to_dense().cpu().contiguous().clone()
+        except Exception as error:
+            return f"a tensor without values: {type(error).__name__}"
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)[:200]
+
+
+def _poison(made: Any, names: set[str]) -> None:
+    """What a result lay in is overwritten, so that it cannot be had again."""
+    with torch.no_grad():
+        for name in names:
+            value = made.values[name]
+            if type(value) is Tensor and value.layout == torch.strided and value.device.type != "meta":
+                value.detach().fill_(math.nan if value.is_floating_point() else 1)
+
+
+def _answer(worker: Worker, line: str) -> dict[str, Any]:
+    request = json.loads(line)
+    try:
+        return {"ok": True, **getattr(worker, request["do"])(request)}
+    except Exception as error:
+        if isinstance(error, ImportError):
+            return {"ok": False, "missing": str(error)}
+        return {"ok": False, "error": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"}
+
+
+def main() -> None:
+    """Answers requests until there are no more."""
+    made, asked, answers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    worker = Worker(_load(pathlib.Path(made), "made"))
+    with os.fdopen(asked) as requests, os.fdopen(answers, "w") as out:
+        for line in requests:
+            print(json.dumps(_answer(worker, line)), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
