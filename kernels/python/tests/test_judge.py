@@ -74,6 +74,12 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual((code, said.splitlines()[0]),
                          (1, "wrong: it raised LookupError: the candidate has none of candidate, solution, and not one function alone"))
 
+    def test_a_file_that_cannot_be_written_is_said_before_the_work(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            code, shown = self.run_judge(RIGHT, REFERENCE, "--json", str(self.folder / "none/verdict.json"))
+        self.assertEqual((code, shown), (5, ""))
+        self.assertRegex(said.getvalue(), r"^tigon judge: --json .*none/verdict.json: No such file or directory; name a file")
+
     def test_sizes_that_the_reference_does_not_allow(self):
         problem = "import torch\ndef reference(x): return x.reshape(-1, 8) * 2\ndef get_inputs(rows=16): return [torch.randn(rows)]\n"
         code, said = self.run_judge("def candidate(x): return 2 * x.reshape(-1, 8)\n", problem)

@@ -42,6 +42,12 @@ def main(words: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"tigon judge: {error}: install torch, or start it with a Python that has it", file=sys.stderr)
         return 5
+    if given.json and given.json != "-":
+        try:
+            open(given.json, "a", encoding="utf-8").close()  # before the work, not after it
+        except OSError as error:
+            print(f"tigon judge: --json {given.json}: {error.strerror}; name a file that can be written", file=sys.stderr)
+            return 5
     verdict = judge(given.candidate, given.reference, Settings(given.backward, given.dtype, given.device, given.seed, given.timeout))
     record = json.dumps({**verdict.record(), "candidate": str(given.candidate), "reference": str(given.reference)})
     if given.json and given.json != "-":
