@@ -52,7 +52,7 @@ struct Kind {
 };
 const Kind kKinds[] = {
     {"rms_norm/forward/fused/bf16/T=9,H=512", {&LaunchShape::lanes, &LaunchShape::vectors}},
-    {"rms_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::lanes, &LaunchShape::stages}},
+    {"rms_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::lanes, &LaunchShape::vectors}},
     {"add_rms_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::stages}},
     {"layer_norm/backward/fused/bf16/T=9,H=512", {&LaunchShape::stages}},
     {"softmax/forward/fused/bf16/T=3,V=4096", {&LaunchShape::lanes, &LaunchShape::cluster}},
