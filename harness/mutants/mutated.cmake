@@ -3,6 +3,7 @@
 # *.faults in it; a mutated library finds the copies before the tree's own files.
 add_executable(tigon-mutate fault_file.cpp mutate.cpp mutate_main.cpp)
 target_link_libraries(tigon-mutate PRIVATE tigon_signature)
+tigon_unity(tigon-mutate)
 
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.cu)

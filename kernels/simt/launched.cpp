@@ -13,20 +13,20 @@ namespace tigon::simt {
 
 namespace {
 
-std::mutex mutex;  // guards `launched`
+std::mutex launched_mutex;  // guards `launched`
 std::set<const void*> launched;
 
 }  // namespace
 
 void note_launch(const void* kernel) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(launched_mutex);
   launched.insert(kernel);
 }
 
 std::vector<std::string> take_launched() {
   std::set<const void*> taken;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(launched_mutex);
     taken.swap(launched);
   }
   std::set<std::string> names;

@@ -32,7 +32,7 @@ struct Finding {
 constexpr size_t kMaxFindings =
     100;  // different ones; a broken kernel has the same at every access
 
-std::mutex mutex;
+std::mutex report_mutex;
 std::vector<Finding> stored;
 size_t total = 0;
 
@@ -130,7 +130,7 @@ void add_finding_of(const Thread* t, Kind kind, const void* pc, const std::strin
                     const EarlierAccess* earlier) {
   const Launch& l = *this_worker->launch;
   const void* kernel = l.invocation.kernel;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(report_mutex);
   ++total;
   for (Finding& f : stored) {
     if (f.kind != kind || f.pc != pc || f.kernel != kernel) continue;
@@ -149,14 +149,14 @@ void add_finding(Kind kind, const void* pc, const std::string& what, const Earli
 }
 
 size_t findings() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(report_mutex);
   return total;
 }
 
 Status status_since(size_t before) {
   std::vector<Finding> copy;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(report_mutex);
     if (total == before) return {};
     copy = stored;
   }
@@ -175,7 +175,7 @@ Status status_since(size_t before) {
 std::vector<Report> reports() {
   std::vector<Finding> copy;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(report_mutex);
     copy = stored;
   }
   symbolize(copy);
@@ -185,7 +185,7 @@ std::vector<Report> reports() {
 }
 
 void reports_reset() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(report_mutex);
   stored.clear();
   total = 0;
 }

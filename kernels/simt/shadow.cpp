@@ -32,7 +32,7 @@ size_t footprint(size_t bytes) {
   return kRedZone + (bytes + kAlign - 1) / kAlign * kAlign + kRedZone;
 }
 
-std::mutex mutex;                      // guards the two maps
+std::mutex maps_mutex;                 // guards the two maps
 std::map<size_t, size_t> free_ranges;  // offset -> bytes
 std::map<size_t, size_t> buffers;      // offset of data -> bytes, as asked for
 
@@ -60,7 +60,7 @@ const Arena& arena() {
 char* allocate(size_t bytes) {
   if (bytes > kArenaBytes) return nullptr;
   const size_t need = footprint(bytes);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(maps_mutex);
   auto& ranges = free_list();
   for (auto it = ranges.begin(); it != ranges.end(); ++it) {
     if (it->second < need) continue;
@@ -76,7 +76,7 @@ char* allocate(size_t bytes) {
 }
 
 void release(char* p, size_t bytes) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(maps_mutex);
   const size_t offset = offset_of(p);
   set_state(p, bytes, 0);
   if (bytes >= kGiveBack) {
@@ -119,7 +119,7 @@ bool has_state(size_t offset, size_t bytes, uint8_t state) {
 }
 
 std::string describe(const void* p) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(maps_mutex);
   const size_t offset = offset_of(p);
   auto it = buffers.upper_bound(offset);
   // In the red zone before a buffer, or behind the nearest one below.

@@ -23,7 +23,7 @@ namespace tigon::simt {
 
 namespace {
 
-std::mutex mutex;  // guards the two caches
+std::mutex caches_mutex;  // guards the two caches
 std::map<const void*, SourceLine> lines;
 std::map<const void*, std::string> names;
 
@@ -202,7 +202,7 @@ std::string shorten(std::string text) {
 }  // namespace
 
 void resolve(const std::vector<const void*>& pcs) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(caches_mutex);
   std::map<std::string, std::vector<const void*>> unknown;  // by file
   std::map<const void*, Place> places;
   for (const void* pc : pcs) {
@@ -224,7 +224,7 @@ void resolve(const std::vector<const void*>& pcs) {
 SourceLine source_line(const void* pc) {
   if (pc == nullptr) return {};
   resolve({pc});
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(caches_mutex);
   return lines[pc];
 }
 
@@ -244,7 +244,7 @@ std::vector<Function> functions(const std::string& ending) {
 }
 
 std::string kernel_name(const void* function) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(caches_mutex);
   std::string& name = names[function];
   if (!name.empty()) return name;
   const Place place = place_of(function);

@@ -87,7 +87,7 @@ thread_local Counters counted;                            // by this OS thread i
 using ByPc = std::unordered_map<const void*, Counters>;
 thread_local ByPc counted_by_pc;
 
-std::mutex mutex;  // guards what follows
+std::mutex counts_mutex;  // guards what follows
 Counters of_launch;
 std::map<const void*, Counters> by_kernel;
 ByPc by_pc;
@@ -185,20 +185,20 @@ Counters& Counters::operator+=(const Counters& o) {
 }
 
 std::map<std::string, Counters> counters() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(counts_mutex);
   std::map<std::string, Counters> named;
   for (const auto& [kernel, c] : by_kernel) named[kernel_name(kernel)] += c;
   return named;
 }
 
 void counters_reset() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(counts_mutex);
   by_kernel.clear();
   by_pc.clear();
 }
 
 std::vector<LineCounters> line_counters() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(counts_mutex);
   std::vector<const void*> pcs;
   for (const auto& [pc, c] : by_pc) pcs.push_back(pc);
   resolve(pcs);
@@ -246,7 +246,7 @@ void worker_ends(const Worker& w) {
     counted = Counters{};
     counted_by_pc.clear();
   }
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(counts_mutex);
   of_launch += counted;
   for (const auto& [pc, c] : counted_by_pc) by_pc[pc] += c;
   counted = Counters{};
@@ -254,7 +254,7 @@ void worker_ends(const Worker& w) {
 }
 
 void launch_ends(const Launch& l) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(counts_mutex);
   of_launch.launches = 1;
   by_kernel[l.invocation.kernel] += of_launch;
   of_launch = Counters{};

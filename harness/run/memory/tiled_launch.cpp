@@ -13,7 +13,7 @@ namespace tigon {
 
 namespace {
 
-void require(const Status& status) {
+void require_launched(const Status& status) {
   if (status.ok()) return;
   throw Stop{status.code == Status::kUnsupported ? Verdict::kUnsupported : Verdict::kRuntimeError,
              status.reason};
@@ -62,9 +62,9 @@ void TiledLaunch::run(const Implementation& implementation, double* seconds) {
   const DeviceBuffer workspace(std::max<size_t>(bytes, 1));
   device_fill(workspace.data(), 0xff, workspace.bytes());
   if (bytes > 0) bound.scratch = {workspace.data(), bytes};
-  if (implementation.prepare) require(implementation.prepare(case_.dtype, bound));
+  if (implementation.prepare) require_launched(implementation.prepare(case_.dtype, bound));
   const auto start = std::chrono::steady_clock::now();
-  require(implementation.run(case_.dtype, bound, nullptr));
+  require_launched(implementation.run(case_.dtype, bound, nullptr));
   stream_synchronize(nullptr);
   if (seconds)
     *seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

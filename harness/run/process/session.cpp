@@ -15,9 +15,9 @@ namespace tigon {
 
 namespace {
 
-// Cases that one child runs before another worker may take the next ones of its group. A group has
-// children of its own, and on a GPU they start slowly, one after the other.
-constexpr size_t kChunkCases = 16, kChunkCasesOnGpu = 64;
+// Cases that one child runs before another worker may take the next ones of its group: on a GPU
+// few, because a baseline's library compiles for each.
+constexpr size_t kChunkCases = 16, kChunkCasesOnGpu = 8;
 
 bool same_group(const Case& a, const Case& b) {
   return a.op == b.op && a.pass == b.pass && a.impl == b.impl;
@@ -50,6 +50,7 @@ Session::Session(std::vector<Case> cases, const CheckRequest& request)
       program_(program_of(executor_)),
       save_folder_(request.save_folder),
       plugin_(request.plugin),
+      shares_children_(executor_ == "cuda" && plugin_.empty()),
       timeout_s_(request.timeout_s > 0 ? request.timeout_s
                  : executor_ == "cuda" ? 30
                                        : 60),
@@ -97,7 +98,7 @@ void Session::work() {
   for (size_t n; !stop_ && (n = next_chunk_++) < chunks_.size();) {
     for (size_t i = chunks_[n].begin; i < chunks_[n].end && !stop_; ++i) {
       const Case& c = cases_[chosen_[i]];
-      if (previous && !same_group(*previous, c)) child.stop();
+      if (previous && !shares_children_ && !same_group(*previous, c)) child.stop();
       previous = &c;
       CheckResult result = run(&child, c);
       if (interrupted()) stop_ = true;

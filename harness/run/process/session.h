@@ -39,6 +39,7 @@ class Session {
 
   std::vector<Case> cases_;
   std::string executor_, program_, save_folder_, plugin_;
+  bool shares_children_;  // among groups: on a GPU children start slowly, one after the other
   double timeout_s_;
   int jobs_, threads_per_child_;
   std::vector<size_t> chosen_;
