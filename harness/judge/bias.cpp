@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/judge/judge_fault.h"
+
 namespace tigon {
 
 namespace {
@@ -44,10 +46,17 @@ void Bias::add(int64_t index, double got, double want, const Magnitudes& m) {
     end_row();
     row_ = row;
   }
-  const double error = got - rounded(want, budget_.output);
-  if (!std::isfinite(error)) return;  // the oracle's value is beyond the output's range
-  sums_.error += error;
-  sums_.outward += want < 0 ? -error : error;
+  const DType type = budget_.output;
+  const double moved = planted(JudgeFault::kTiesOneWay) ? 0 : accumulated_error(budget_, m);
+  const double counted = planted(JudgeFault::kUnevenTies) ? 0 : moved;
+  const double up = got - rounded(want + moved, type) + counted;
+  const double down = rounded(want - moved, type) + counted - got;
+  if (!std::isfinite(up) || !std::isfinite(down)) return;  // beyond the output's range
+  sums_.error += got - rounded(want, type);
+  sums_.up += up;
+  sums_.down += down;
+  sums_.outward += want < 0 ? down : up;
+  sums_.inward += want < 0 ? up : down;
   sums_.allowed += one_sided_error(budget_, m);
   if (!seen_.empty()) seen_[bits_of(got, budget_.output)] = true;
 }
@@ -56,8 +65,10 @@ void Bias::end_row() {
   if (sums_.allowed > 0) {
     ++rows_;
     if (std::ssize(different_) < kLeastRows) different_.insert(sums_.error / sums_.allowed);
-    error_.add(sums_.error / sums_.allowed, rows_);
+    up_.add(sums_.up / sums_.allowed, rows_);
+    down_.add(sums_.down / sums_.allowed, rows_);
     outward_.add(sums_.outward / sums_.allowed, rows_);
+    inward_.add(sums_.inward / sums_.allowed, rows_);
   }
   sums_ = {};
 }
@@ -70,7 +81,7 @@ void Bias::Means::add(double value, int64_t count) {
 
 double Bias::Means::over_budget(int64_t count) const {
   const auto n = static_cast<double>(count);
-  return std::abs(mean) / (1 + kChance * std::sqrt(squares / (n - 1) / n));
+  return mean / (1 + kChance * std::sqrt(squares / (n - 1) / n));
 }
 
 double Bias::over_budget() {
@@ -79,7 +90,10 @@ double Bias::over_budget() {
       seen_.empty() || std::count(seen_.begin(), seen_.end(), true) >= kLeastValues;
   if (std::ssize(different_) < kLeastRows || !has_values || !bounds_one_side(budget_))
     return std::numeric_limits<double>::quiet_NaN();
-  return std::max(error_.over_budget(rows_), outward_.over_budget(rows_));
+  double largest = 0;
+  for (const Means& means : {up_, down_, outward_, inward_})
+    largest = std::max(largest, means.over_budget(rows_));
+  return largest;
 }
 
 }  // namespace tigon

@@ -69,13 +69,18 @@ double allowed_error(const Budget& b, const Magnitudes& m) {
          b.element_roundings * u_element * m.scale + lost_bits(b, m) + eta(b.output);
 }
 
-// The output's own rounding is left out, as bias.h takes it from the error, but for two of fp32: of
-// an option's reciprocal, and of values next to a tie. Where x * rstd is rounded before it is
-// multiplied, every element of a row may be rounded to the same side.
+// Two roundings of fp32 beside those of sums and functions: of an option's reciprocal, and of
+// values next to a tie. Where x * rstd is rounded before it is multiplied, every element of a row
+// may be rounded to the same side.
+double accumulated_error(const Budget& b, const Magnitudes& m) {
+  return 2 * kAccumulatorRoundoff * m.value +
+         kOneSided * (std::sqrt(b.reduction) + b.elementary) * kAccumulatorRoundoff * m.scale;
+}
+
+// The output's own rounding is left out, as bias.h takes it from the error.
 double one_sided_error(const Budget& b, const Magnitudes& m) {
   const double u_out = unit_roundoff(b.output);
-  return ((b.roundings - 1) * u_out + phi(b.output) / 3 + 2 * kAccumulatorRoundoff) * m.value +
-         kOneSided * (std::sqrt(b.reduction) + b.elementary) * kAccumulatorRoundoff * m.scale +
+  return ((b.roundings - 1) * u_out + phi(b.output) / 3) * m.value + accumulated_error(b, m) +
          lost_bits(b, m) + eta(b.output);
 }
 

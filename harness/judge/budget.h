@@ -48,6 +48,8 @@ double allowed_error(const Budget& budget, const Magnitudes& m);
 // cancel and a function's may not. Whether that can be said: one rounding of a stored intermediate
 // may be that of many elements.
 double one_sided_error(const Budget& budget, const Magnitudes& m);
+// The part of it that sums and roundings in fp32 have, before a rounding to the output's type.
+double accumulated_error(const Budget& budget, const Magnitudes& m);
 bool bounds_one_side(const Budget& budget);
 // Expected spread of a correct element's error, for the root mean square.
 double expected_spread(const Budget& budget, const Magnitudes& m);

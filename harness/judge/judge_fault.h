@@ -25,6 +25,8 @@ enum class JudgeFault {
   kAnySize,
   kNoRootMeanSquare,
   kNoBias,
+  kTiesOneWay,
+  kUnevenTies,
   kAbsoluteTolerance,
   kNothingIsGreen,
 };

@@ -108,6 +108,56 @@ TEST(Bias, what_all_rows_share_is_one_error) {
   EXPECT_EQ(c.verdict, Verdict::kPassed) << c.reason;
 }
 
+// Every second row is 1 + w of the output's type, of which half are ties, the others are normal.
+double next_to_ties(int64_t row, std::mt19937_64& random, DType type) {
+  const double normal = std::normal_distribution<double>(1, 0.5)(random);
+  return row % 2 == 0 ? normal : 1 + rounded(normal, type);
+}
+
+Made with_ties(DType type) {
+  return {.rows = 231, .columns = 200, .type = type, .value = [=](int64_t row, auto& random) {
+            return next_to_ties(row, random, type);
+          }};
+}
+
+TEST(Bias, ties_that_are_all_rounded_to_one_side_are_no_fault) {
+  for (const DType type : {DType::kBF16, DType::kF16})
+    for (const double side : {1.0, -1.0}) {
+      Made right = with_ties(type);
+      right.error = [=](double v, std::mt19937_64&) { return side * v * 0x1p-23; };
+      const Comparison c = right.compared(19);
+      EXPECT_EQ(c.verdict, Verdict::kPassed) << c.reason;
+    }
+}
+
+TEST(Bias, ties_hide_no_fault) {
+  for (const DType type : {DType::kBF16, DType::kF16})
+    for (const double side : {1.0, -1.0}) {
+      Made losing = with_ties(type);
+      losing.error = [=](double v, std::mt19937_64&) { return side * v * 0.5 / 200; };
+      EXPECT_GT(losing.compared(23).result.one_sided_over_budget, 1);
+    }
+  Made truncating = with_ties(DType::kF16);
+  truncating.store = cut;
+  EXPECT_GT(truncating.compared(29).result.one_sided_over_budget, 1);
+}
+
+TEST(Bias, what_a_correct_kernel_may_be_off_and_no_more_is_allowed) {
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kF16})
+    for (const double side : {1.0, -1.0}) {
+      Made off{.rows = 500, .columns = 200, .type = type};
+      const auto over = [&](double share) {
+        off.error = [=](double v, std::mt19937_64&) {
+          const Magnitudes m{std::abs(v), std::abs(v)};
+          return std::copysign(share * one_sided_error(budget_of(type, 200), m), side * v);
+        };
+        return off.compared(31).result.one_sided_over_budget;
+      };
+      EXPECT_LT(over(0.9), 1);
+      EXPECT_GT(over(1.25), 1);
+    }
+}
+
 TEST(Bias, a_store_that_truncates_fails_in_small_cases_too) {
   for (const DType type : {DType::kBF16, DType::kF16}) {
     Made truncating{.rows = 20, .columns = 30, .type = type, .store = cut};
