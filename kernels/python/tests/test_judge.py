@@ -64,7 +64,7 @@ class JudgeTest(unittest.TestCase):
 
     def test_what_is_not_judged(self):
         code, said = self.run_judge(RIGHT + "while True: pass\n", REFERENCE, "--timeout", "4")
-        self.assertEqual((code, said.splitlines()[0]), (5, "not judged: no answer in 4 s"))
+        self.assertEqual((code, said.splitlines()[0]), (5, "too slow: no answer in 4 s"))
         code, said = self.run_judge("import no_such_package\n", REFERENCE)
         self.assertEqual((code, said.splitlines()[0]), (5, "not judged: it needs what is not here: No module named 'no_such_package'"))
         code, said = self.run_judge(RIGHT, "x = 1\n")

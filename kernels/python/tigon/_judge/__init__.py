@@ -7,4 +7,10 @@ worker.py     the candidate's process, which has nothing of the judge
 process.py    that process from outside
 verdict.py    the calls, and what came of them
 reward.py     that as a number
+
+entry.py      a line of a batch
+batch.py      many of them, some at a time
+server.py     a judge's process of a batch
+results.py    the file of verdicts that a batch goes on with
+junit.py      verdicts as CI services read them
 """

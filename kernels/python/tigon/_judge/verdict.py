@@ -12,11 +12,10 @@ from torch import nn
 
 from .._testing.oracle import Oracle
 from .._testing.report import Case
+from .entry import Entry
 from .inputs import variants
 from .problem import BadProblem, Problem
 from .process import Failed, Late, NotJudged, Process
-
-EXIT = {"right": 0, "wrong": 1, "bad problem": 2, "not judged": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,20 +30,13 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """verdict: "right", "wrong", "bad problem" or "not judged"; reason: one line; cases: each comparison; notes: what was not looked at;
-    is_late: an answer took too long."""
+    """verdict: one of entry.EXIT; reason: one line; cases: each comparison; notes: what was not looked at."""
     verdict: str
     reason: str
     cases: tuple[Case, ...]
     notes: tuple[str, ...]
     seed: int | None
     seconds: float
-    is_late: bool = False
-
-    @property
-    def code(self) -> int:
-        """The exit code."""
-        return EXIT[self.verdict]
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -114,7 +106,7 @@ class _Judging:
 
 def judge(candidate: pathlib.Path, reference: pathlib.Path, settings: Settings = Settings()) -> Verdict:
     """Judges a candidate's file by a reference's file. It raises nothing for what they contain: the verdict says it."""
-    begin, verdict, reason, is_late = time.monotonic(), "right", "", False
+    begin, verdict, reason = time.monotonic(), "right", ""
     judging: _Judging | None = None
     try:
         problem = Problem(reference, getattr(torch, settings.dtype) if settings.dtype else None, settings.device)
@@ -129,8 +121,15 @@ def judge(candidate: pathlib.Path, reference: pathlib.Path, settings: Settings =
     except Failed as error:
         verdict, reason = "wrong", str(error)
     except NotJudged as error:
-        verdict, reason, is_late = "not judged", str(error), isinstance(error, Late)
+        verdict, reason = "too slow" if isinstance(error, Late) else "not judged", str(error)
     except BadProblem as error:
         verdict, reason = "bad problem", str(error)
     return Verdict(verdict, reason, tuple(judging.cases) if judging else (), tuple(judging.notes) if judging else (),
-                   judging.seed if judging else None, time.monotonic() - begin, is_late)
+                   judging.seed if judging else None, time.monotonic() - begin)
+
+
+def judged(entry: Entry) -> Verdict:
+    """Judges a line of a batch, or the words of a command."""
+    options = entry.options
+    settings = Settings(options["backward"], options["dtype"], options["device"], options["seed"], options["timeout"])
+    return judge(*entry.files(), settings)
