@@ -16,16 +16,19 @@ from typing import Any
 
 from ._judge.batch import judge_all
 from ._judge.entry import DEFAULTS, DTYPES, EXIT, BadBatch, Entry, entries, part, shard_of
+from ._judge.failures import BadProblem
 from ._judge.junit import write_junit
 from ._judge.results import Results
+from ._judge.trace import write_traces
 
 _SHOWN = 160  # characters of a reason in a batch
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tigon judge", description="Judges a candidate's file by a reference's file, in a process of its own.")
-    parser.add_argument("candidate", nargs="?", help="a file with ModelNew, or with a function candidate")
-    parser.add_argument("--reference", metavar="FILE", help="a file with Model or reference, and get_inputs")
+    parser.add_argument("candidate", nargs="?", help="a file with ModelNew or a function candidate, or a Solution")
+    parser.add_argument("--reference", metavar="FILE",
+                        help="a file with Model or reference, and get_inputs; a Definition; or an operator, as aten.add.Tensor")
     parser.add_argument("--backward", action="store_true", help="gradients, too")
     parser.add_argument("--dtype", default="", choices=DTYPES[1:], help="of floating inputs and modules; else as they are")
     parser.add_argument("--device", default="cpu", help="e.g. cuda")
@@ -33,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=DEFAULTS["timeout"], metavar="SECONDS", help="for each answer of the candidate")
     parser.add_argument("--json", metavar="FILE", help="the verdict; - writes it in place of the summary. A batch goes on after those that FILE has")
     parser.add_argument("--junit", metavar="FILE", help="the same as JUnit XML")
+    parser.add_argument("--workload", default="", metavar="FILE", help="of FlashInfer-Bench: candidate and reference are a Solution and a Definition; "
+                        "FILE#UUID is one of its lines")
+    parser.add_argument("--trace", metavar="FILE", help="verdicts by workloads as Traces of FlashInfer-Bench")
     parser.add_argument("--batch", type=pathlib.Path, metavar="FILE",
                         help='a JSON object a line: "candidate" and "reference", relative to FILE, and any of the options above')
     parser.add_argument("--shard", metavar="I/N", help="the I-th of N parts of a batch, from 0 on")
@@ -70,7 +76,7 @@ def _one(given: argparse.Namespace, entry: Entry) -> int:
     """Judges one candidate."""
     from ._judge.verdict import judged  # after --help, which needs no torch
 
-    for option in ("json", "junit"):
+    for option in ("json", "junit", "trace"):
         if (file := getattr(given, option)) and file != "-":
             with _writing(f"--{option}", file):
                 open(file, "a", encoding="utf-8").close()  # before the work, not after it
@@ -78,7 +84,7 @@ def _one(given: argparse.Namespace, entry: Entry) -> int:
     line = json.dumps(record)
     if given.json and given.json != "-":
         pathlib.Path(given.json).write_text(line + "\n", encoding="utf-8")
-    _junit(given.junit, [record])
+    _others(given, [(entry, record)])
     print(line if given.json == "-" else _said(record))
     return EXIT[record["verdict"]]
 
@@ -90,10 +96,14 @@ def _said(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _junit(file: str | None, records: list[dict[str, Any]]) -> None:
-    if file:
-        with _writing("--junit", file):
-            write_junit(pathlib.Path(file), records)
+def _others(given: argparse.Namespace, judged: list[tuple[Entry, dict[str, Any]]]) -> None:
+    """Writes verdicts in other formats."""
+    if given.junit:
+        with _writing("--junit", given.junit):
+            write_junit(pathlib.Path(given.junit), [record for _, record in judged])
+    if given.trace:
+        with _writing("--trace", given.trace):
+            write_traces(pathlib.Path(given.trace), judged)
 
 
 def _many(given: argparse.Namespace, wanted: list[Entry]) -> int:
@@ -116,7 +126,7 @@ def _many(given: argparse.Namespace, wanted: list[Entry]) -> int:
             print(f"interrupted{kept}", file=sys.stderr)
             return 130
     records = [known[key] for key in keys]
-    _junit(given.junit, records)
+    _others(given, list(zip(wanted, records)))
     if given.json != "-":
         print(_counted(records, there))
     codes = {EXIT[record["verdict"]] for record in records}
@@ -125,7 +135,8 @@ def _many(given: argparse.Namespace, wanted: list[Entry]) -> int:
 
 def _short(record: dict[str, Any]) -> str:
     reason = f": {record['reason'][:_SHOWN]}" if record["reason"] else ""
-    return f"{record['candidate']}: {record['verdict']}{reason}"
+    workload = f" ({record['options']['workload'].rpartition('#')[2]})" if record["options"]["workload"] else ""
+    return f"{record['candidate']}{workload}: {record['verdict']}{reason}"
 
 
 def _counted(records: list[dict[str, Any]], there: int) -> str:
@@ -142,13 +153,13 @@ def main(words: list[str] | None = None) -> int:
         return 5
     options = {name: getattr(given, name) for name in DEFAULTS}
     try:
-        wanted = entries(given.batch, options) if given.batch else [Entry(given.candidate, given.reference, options)]
+        wanted = entries(given.batch, options) if given.batch else Entry(given.candidate, given.reference, options).by_workload()
         wanted = part(wanted, shard_of(given.shard or "0/1"))
         if not wanted:
             print("tigon judge: nothing to judge", file=sys.stderr)
             return 4
-        return _many(given, wanted) if given.batch else _one(given, wanted[0])
-    except BadBatch as error:
+        return _many(given, wanted) if given.batch or wanted[1:] else _one(given, wanted[0])
+    except (BadBatch, BadProblem) as error:
         print(f"tigon judge: {error}", file=sys.stderr)
         return 2
     except (_CannotWrite, ImportError) as error:

@@ -2,6 +2,10 @@
 """tigon.judge: candidates in files of their own against references, by people or machines that are not trusted.
 
 problem.py    the reference's file: what it computes, of which inputs
+flashinfer.py, workload.py, trace.py    the same in FlashInfer-Bench's format
+opinfo.py     the same in BackendBench's
+submission.py what a candidate hands in
+failures.py   why it is not judged right
 inputs.py     inputs that a candidate cannot know
 worker.py     the candidate's process, which has nothing of the judge
 process.py    that process from outside

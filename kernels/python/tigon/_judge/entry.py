@@ -7,9 +7,13 @@ import json
 import pathlib
 from typing import Any
 
+from .failures import BadProblem
+from .workload import workload, workloads
+
 DTYPES = ("", "float32", "bfloat16", "float16")
-OPTIONS: dict[str, tuple[type, ...]] = {"backward": (bool,), "dtype": (str,), "device": (str,), "seed": (int, type(None)), "timeout": (int, float)}
-DEFAULTS: dict[str, Any] = {"backward": False, "dtype": "", "device": "cpu", "seed": None, "timeout": 60.0}
+OPTIONS: dict[str, tuple[type, ...]] = {"backward": (bool,), "dtype": (str,), "device": (str,), "seed": (int, type(None)), "timeout": (int, float),
+                                         "workload": (str,)}
+DEFAULTS: dict[str, Any] = {"backward": False, "dtype": "", "device": "cpu", "seed": None, "timeout": 60.0, "workload": ""}
 
 
 EXIT = {"right": 0, "wrong": 1, "bad problem": 2, "not judged": 5, "too slow": 5}  # codes of verdicts
@@ -37,7 +41,16 @@ class Entry:
         digest = hashlib.sha256(json.dumps([self.candidate, self.reference, self.options], sort_keys=True).encode())
         for file in self.files():
             digest.update(hashlib.sha256(file.read_bytes() if file.is_file() else b"").digest())
+        if self.options["workload"]:
+            digest.update(json.dumps(workload(str(self.folder / self.options["workload"]))[0], sort_keys=True).encode())
         return digest.hexdigest()[:16]
+
+    def by_workload(self) -> list["Entry"]:
+        """An entry for each workload of its file; itself where it names one, or none. BadProblem: the file has none."""
+        place = self.options["workload"]
+        if not place or "#" in place:
+            return [self]
+        return [dataclasses.replace(self, options={**self.options, "workload": f"{place}#{uuid}"}) for uuid in workloads(self.folder / place)]
 
     def record(self, verdict: dict[str, Any]) -> dict[str, Any]:
         """A verdict as a line of JSON has it (verdict.schema.json)."""
@@ -55,8 +68,9 @@ def entries(file: pathlib.Path, options: dict[str, Any]) -> list[Entry]:
         if line.strip():
             try:
                 entry = _entry(json.loads(line), options, file.parent)
-                found.setdefault(entry.key, entry)
-            except (BadBatch, json.JSONDecodeError) as error:
+                for each in entry.by_workload():
+                    found.setdefault(each.key, each)
+            except (BadBatch, BadProblem, json.JSONDecodeError) as error:
                 said = "it is no JSON" if isinstance(error, json.JSONDecodeError) else str(error)
                 raise BadBatch(f"{file}, line {number}: {said}") from None
     return list(found.values())

@@ -23,7 +23,8 @@ def _counts(records: Sequence[dict[str, Any]]) -> str:
 
 def _case(record: dict[str, Any]) -> str:
     tag, message = TAGS[record["verdict"]], _attribute(f"{record['verdict']}: {record['reason']}")
-    begin = f'    <testcase classname={_attribute(record["reference"])} name={_attribute(record["candidate"])} time="{record["seconds"]:.3f}"'
+    name = " ".join(filter(None, (record["candidate"], record["options"]["workload"].rpartition("#")[2])))
+    begin = f'    <testcase classname={_attribute(record["reference"])} name={_attribute(name)} time="{record["seconds"]:.3f}"'
     if not tag:
         return begin + "/>\n"
     kind = "" if tag == "skipped" else f" type={_attribute(record['verdict'])}"
