@@ -110,6 +110,16 @@ class Process:
         try:
             made = torch.load(out, weights_only=True)
             facts = {name: Fact(**{**fact, "shape": tuple(fact["shape"]), "inputs": tuple(fact["inputs"])}) for name, fact in made["facts"].items()}
-            return Made(dict(made["values"]), facts), [str(name) for name in answer.get("late", [])]
+            found, late = Made(dict(made["values"]), facts), [str(name) for name in answer.get("late", [])]
         except Exception as error:
             raise Failed(f"its results cannot be read: {type(error).__name__}") from error
+        _hold(found)
+        return found, late
+
+
+def _hold(made: Made) -> None:
+    """Holds what is said of results in the candidate's process against the results. Failed: it is not so."""
+    for name, fact in made.facts.items():
+        value = made.values.get(name)
+        if isinstance(value, Tensor) and (str(value.dtype), tuple(value.shape)) != (fact.dtype, fact.shape):
+            raise Failed(f"it says of its {name} that it is {fact.dtype} {list(fact.shape)}, and it is {value.dtype} {list(value.shape)}")

@@ -82,9 +82,16 @@ class Worker:
         values = {name: _plain(value) for name, value in made.values.items()}
         time.sleep(_LATER)
         late = [name for name, value in made.values.items() if isinstance(values[name], Tensor) and not self._same(values[name], _plain(value))]
+        late += [name for name, leaf, old in self._leaves(inputs, given["inputs"]) if name not in values and not self._same(leaf, old)]
         torch.save({"values": values, "facts": {n: dataclasses.asdict(f) for n, f in made.facts.items()}}, request["out"])
         _poison(made, {n for n in made.values if n in made.facts and not made.facts[n].inputs})
         return {"late": late}
+
+    @staticmethod
+    def _leaves(inputs: Any, given: Any) -> list[tuple[str, Tensor, Tensor]]:
+        """Each tensor of the inputs with what it was."""
+        pairs = enumerate(zip(pytree.tree_leaves(inputs), pytree.tree_leaves(given)))
+        return [(f"input {i}", leaf.detach(), old.to(leaf.device)) for i, (leaf, old) in pairs if isinstance(leaf, Tensor)]
 
     def _called(self, request: dict[str, Any]) -> Any:
         """The candidate's function, whose results are in the order of their names if they have some."""
