@@ -111,6 +111,13 @@ class FlashinferTest(unittest.TestCase):
         self.assertRegex(self.judged(RETURNS, definition={"reference": "def f(): pass"})[1], "^bad problem: .*its reference has no function run")
         self.assertRegex(self.judged(RETURNS, words=("--backward",))[1], "^bad problem: a Definition is judged by a workload, without gradients")
 
+    def test_what_is_not_as_the_format_has_it(self):
+        for definition in ({"axes": {"rows": 3}}, {"inputs": {"x": {"shape": ["columns"], "dtype": "bfloat16"}}}, {"constraints": ["rows =="]}):
+            code, said, _ = self.judged(RETURNS, definition=definition)
+            self.assertEqual(code, 2)
+            self.assertRegex(said, "^bad problem: .* is not as the format has it: ")
+        self.assertRegex(self.judged(RETURNS, {"uuid": "a"})[1], "a line is no Workload of FlashInfer-Bench")
+
     def test_other_sizes_keep_the_constraints(self):
         for_12 = RETURNS.replace("    r =", "    assert x.shape[0] == 12\n    r =")
         code, said, _ = self.judged(for_12, workload("a", 12), definition={"constraints": ["rows == 12"]})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlashInfer-Bench's format (github.com/flashinfer-ai/flashinfer-bench, docs/flashinfer-trace): a Definition is the reference, a Workload of it
 gives sizes and inputs, a Solution is the candidate; trace.py writes what came of it as a Trace."""
+import contextlib
 import json
 import pathlib
 from collections.abc import Callable, Iterator
@@ -30,6 +31,17 @@ def load(file: pathlib.Path) -> dict[str, Any]:
     return found
 
 
+@contextlib.contextmanager
+def _described(what: str) -> Iterator[None]:
+    """BadProblem in place of what a description raises that is not what it should be."""
+    try:
+        yield
+    except (BadProblem, NotJudged):
+        raise
+    except Exception as error:
+        raise BadProblem(f"{what} is not as the format has it: {type(error).__name__}: {error}") from error
+
+
 class Definition:
     """A Definition with one of its Workloads."""
     build = False
@@ -41,12 +53,13 @@ class Definition:
         if missing:
             raise BadProblem(f"{file}: a Definition has {missing[0]}")
         self.run = from_source(self.definition["reference"], f"{file}: its reference", "run")
-        self.axes = {name: axis["value"] if axis["type"] == "const" else workload["axes"].get(name) for name, axis in self.definition["axes"].items()}
+        self.names = ["run"]
+        with _described(f"{file} or its workload"):
+            self.axes = {name: axis["value"] if axis["type"] == "const" else workload["axes"].get(name) for name, axis in self.definition["axes"].items()}
+            self.sizes = self._free_axes()
         unknown = [name for name, value in self.axes.items() if value is None]
         if unknown:
             raise BadProblem(f"the workload has no value for the axis {unknown[0]}")
-        self.names = ["run"]
-        self.sizes = self._free_axes()
 
     def _free_axes(self) -> dict[str, int]:
         """Variable axes of drawn inputs alone."""
@@ -75,10 +88,10 @@ class Definition:
     def inputs(self, seed: int, **sizes: int) -> Any:
         """Inputs of the workload, or of other sizes. BadProblem: there are none."""
         axes = {**self.axes, **sizes}
-        for rule in self.definition.get("constraints") or []:
-            if not eval(rule, {}, dict(axes)):  # the reference's text is run, too
-                raise BadProblem(f"the axes do not fit {rule}")
-        with torch.random.fork_rng(devices=[]):
+        with _described("the Definition or its workload"), torch.random.fork_rng(devices=[]):
+            for rule in self.definition.get("constraints") or []:
+                if not eval(rule, {}, dict(axes)):  # the reference's text is run, too
+                    raise BadProblem(f"the axes do not fit {rule}")
             torch.manual_seed(seed)
             return [placed(self._input(name, spec, axes), self.device, None) for name, spec in self.definition["inputs"].items()]
 
