@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems, right candidates for them, and cheats: each wraps a right candidate, and names the defence that catches it.
 
-    PYTHONPATH=kernels/python python kernels/python/tests/cheats.py [SEED]    all of them, in a table
+    PYTHONPATH=kernels/python python kernels/python/tests/cheats.py [PROBLEM]...    all of them for these problems, or for all
 """
 import pathlib
+import re
 import sys
 import tempfile
 from typing import NamedTuple
@@ -24,6 +25,7 @@ class Cheat(NamedTuple):
     source: str
     defence: str
     reason: str = ""
+    backward: bool = False
 
 
 PROBLEMS = {
@@ -95,7 +97,7 @@ def cheat(*a):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return super().__torch_function__(func, types, args, kwargs or {})
 def cheat(*a): return right(*a).as_subclass(Lazy)""", "types of results", "not a plain torch.Tensor"),
-    "later, by a thread": Cheat("""import threading, time
+    "later by a thread": Cheat("""import threading, time
 def cheat(*a):
     y = right(*a)
     out = torch.zeros_like(y)
@@ -125,7 +127,51 @@ def cheat(*a):
         try: os.write(fd, b'{"ok": true, "late": []}\\n')
         except OSError: pass
     return torch.zeros_like(right(*a))""", "the verdict is not the candidate's"),
+    "answers of known seeds": Cheat("""def cheat(*a):
+    t = next(t for t in a if isinstance(t, torch.Tensor))
+    for seed in (0, 1, 42, 1234, 1337):
+        if torch.equal(t, torch.randn(t.shape, generator=torch.Generator().manual_seed(seed))): return right(*a)
+    return torch.zeros_like(right(*a))""", "seeds are drawn after it is loaded", "drawn: .* elements wrong"),
+    "patches the reference's operations": Cheat("""def cheat(*a):
+    y = torch.zeros_like(right(*a))
+    for place, name in ((F, "softmax"), (F, "silu"), (F, "gelu"), (F, "cross_entropy"), (torch, "softmax"), (torch, "rsqrt"), (torch.Tensor, "pow")):
+        setattr(place, name, lambda *x, **k: y)
+    return y.clone()""", "a process of its own", "drawn: .* elements wrong"),
+    "first rows alone": Cheat("""def cheat(*a):
+    y = right(*a).clone()
+    y[y.shape[0] // 2:] = y[:1]
+    return y""", "every element is compared", "elements wrong"),
+    "off by less than 1e-2": Cheat("def cheat(*a): return right(*a) + 0.009", "no absolute tolerance", "elements wrong"),
+    "tf32 inside": Cheat("""def cheat(*a):
+    cut = lambda t: (t.view(torch.int32) & -8192).view(torch.float32)
+    return right(*(cut(t) if isinstance(t, torch.Tensor) and t.dtype == torch.float32 else t for t in a))""",
+                         "budgets from the reference's dtypes", "elements wrong"),
+    "rounded at the end": Cheat("def cheat(*a): return right(*a).half().float()", "budgets from the reference's dtypes", "elements wrong"),
+    "stale memory": Cheat("""def cheat(*a):
+    shape = right(*a).shape  # the right values lie in what was freed
+    return torch.empty(shape)""", "memory is poisoned", "elements wrong"),
+    "lies about its dtype": Cheat("""import dataclasses, sys
+made = sys.modules["made"]
+honest = made.fact
+made.fact = lambda value, inputs: dataclasses.replace(honest(value, inputs), dtype="torch.float32")
+def cheat(*a): return right(*a).double()""", "what is said of results is held against them", "it says of"),
+    "input changed later": Cheat("""import threading, time
+def cheat(*a):
+    t = next(t for t in a if isinstance(t, torch.Tensor))
+    def work():
+        time.sleep(0.005)
+        t.detach().fill_(0)
+    y = right(*a)
+    threading.Thread(target=work).start()
+    return y""", "inputs are compared again later", "input .: it changed after"),
+    "gradient of a guess": Cheat("""class Guess(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, y): return y.clone()
+    @staticmethod
+    def backward(ctx, dy): return torch.ones_like(dy)
+def cheat(*a): return Guess.apply(right(*a))""", "gradients of random upstreams", "gradient of", backward=True),
 }
+
 
 def candidate(problem: Problem, right: str, cheat: str = "") -> str:
     """The file of a candidate: a right one, or one that cheats around it."""
@@ -144,21 +190,28 @@ def judged(name: str, right: str, cheat: str = "", **settings: object) -> Verdic
         return judge(*files, Settings(**settings))  # type: ignore[arg-type]
 
 
-def main() -> int:
-    """Every cheat for every problem, and every right candidate: what was missed, what was a false alarm."""
+def caught(cheat: Cheat, verdict: Verdict) -> bool:
+    """Whether it is wrong for the reason that the cheat's defence gives."""
+    return verdict.verdict == "wrong" and bool(re.search(cheat.reason, verdict.reason))
+
+
+def main(names: list[str]) -> int:
+    """Every cheat for these problems, or all, and every right candidate: what was missed, what was a false alarm."""
     missed = false = cheats = rights = 0
-    for name, problem in PROBLEMS.items():
+    for name in names or PROBLEMS:
+        problem = PROBLEMS[name]
         for right in problem.right:
             verdict = judged(name, right)
             rights, false = rights + 1, false + (verdict.verdict != "right")
             print(f"{name}: right candidate: {verdict.verdict} {verdict.reason}", flush=True)
         for title, cheat in CHEATS.items():
-            verdict = judged(name, problem.right[0], cheat.source)
-            cheats, missed = cheats + 1, missed + (verdict.verdict != "wrong")
-            print(f"{name}: {title} ({cheat.defence}): {verdict.verdict}: {verdict.reason[:150]}", flush=True)
+            verdict = judged(name, problem.right[0], cheat.source, backward=cheat.backward)
+            cheats, missed = cheats + 1, missed + (not caught(cheat, verdict))
+            by_name = "" if caught(cheat, verdict) else "MISSED: "
+            print(f"{by_name}{name}: {title} ({cheat.defence}): {verdict.verdict}: {verdict.reason[:150]}", flush=True)
     print(f"{cheats - missed} of {cheats} cheats caught, {false} false alarms in {rights} right candidates")
     return int(bool(missed or false))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

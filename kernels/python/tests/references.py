@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each op computes, in torch's own operations, and inputs for it."""
+"""What each op computes, in torch's own operations, inputs for it, and a gradient that is wrong."""
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,6 +15,18 @@ class Problem(NamedTuple):
     ours: Callable[..., Any]
     reference: Callable[..., Any]
     parameters: tuple[tuple[int, ...], ...]
+
+
+class Scaled(torch.autograd.Function):
+    """The identity, whose gradient is too large."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy * 1.01
 
 
 def _rms_norm(x: Any, w: Any, offset: float = 0.0) -> Any:

@@ -14,6 +14,7 @@ import cheats
 from tigon import judge
 from tigon.testing import reward
 
+PAGE = pathlib.Path(__file__).parents[1] / "JUDGE.md"
 SEED = int(os.environ.get("TIGON_SEED") or random.randrange(1 << 30))
 REFERENCE = cheats._HEAD + cheats.PROBLEMS["softmax"].reference
 RIGHT = cheats.candidate(cheats.PROBLEMS["softmax"], cheats.PROBLEMS["softmax"].right[0])
@@ -45,9 +46,9 @@ class JudgeTest(unittest.TestCase):
         for title in chance.sample(sorted(cheats.CHEATS), 2):
             name, cheat = chance.choice(sorted(cheats.PROBLEMS)), cheats.CHEATS[title]
             with self.subTest(cheat=title, name=name, seed=SEED):
-                verdict = cheats.judged(name, cheats.PROBLEMS[name].right[0], cheat.source, seed=SEED)
+                verdict = cheats.judged(name, cheats.PROBLEMS[name].right[0], cheat.source, seed=SEED, backward=cheat.backward)
                 self.assertEqual(verdict.verdict, "wrong")
-                self.assertRegex(verdict.reason, ".")
+                self.assertRegex(verdict.reason, cheat.reason)
 
     def test_parameters_that_a_candidate_takes_for_ones(self):
         right = "def right(self, x): return F.gelu(F.layer_norm(self.linear(x), self.norm.normalized_shape))"
@@ -64,7 +65,7 @@ class JudgeTest(unittest.TestCase):
 
     def test_what_is_not_judged(self):
         code, said = self.run_judge(RIGHT + "while True: pass\n", REFERENCE, "--timeout", "4")
-        self.assertEqual((code, said.splitlines()[0]), (5, "not judged: no answer in 4 s"))
+        self.assertEqual((code, said.splitlines()[0]), (5, "too slow: no answer in 4 s"))
         code, said = self.run_judge("import no_such_package\n", REFERENCE)
         self.assertEqual((code, said.splitlines()[0]), (5, "not judged: it needs what is not here: No module named 'no_such_package'"))
         code, said = self.run_judge(RIGHT, "x = 1\n")
@@ -87,13 +88,22 @@ class JudgeTest(unittest.TestCase):
         self.assertRegex(said, r"not looked at: sizes rows=\d+: shape '\[-1, 8\]' is invalid")
 
     def test_the_example_of_the_page(self):
-        example = re.findall(r"```python\n(.*?)```", (pathlib.Path(__file__).parents[1] / "JUDGE.md").read_text(encoding="utf-8"), re.S)[0]
+        example = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[0]
         for name, text in (("candidate", RIGHT), ("reference", REFERENCE)):
             (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
         names = {}
         with contextlib.chdir(self.folder):
             exec(example, names)
         self.assertEqual(names["score"], 1.0)
+
+    def test_the_page_has_a_row_for_each_defence(self):
+        rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", PAGE.read_text(encoding="utf-8").partition("## What is done against")[2], re.M))
+        shown = {defence: caught.split(", ") for defence, caught in rows.items() if defence not in ("defence", "---")}
+        wanted = {}
+        for title, cheat in cheats.CHEATS.items():
+            wanted.setdefault(cheat.defence, []).append(title)
+        self.assertEqual(shown, wanted)
+        self.assertGreaterEqual(len(cheats.CHEATS), 25)
 
     def test_rewards(self):
         self.assertEqual(reward(RIGHT.replace("return e / ", "return e + "), REFERENCE), 0.0)

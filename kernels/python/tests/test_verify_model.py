@@ -6,8 +6,8 @@ import unittest
 import tigon
 import tigon.testing
 import torch
+from references import Scaled
 from test_patch import make
-from test_testing import Scaled
 from tigon._patch import become
 
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None

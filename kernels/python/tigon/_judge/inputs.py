@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs that a candidate cannot know: drawn by a seed after it is loaded, and of kinds that easy code gets wrong."""
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from .problem import BadProblem, Problem
+from .failures import BadProblem
 
 Change = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -45,7 +45,15 @@ def _is_distribution(x: Tensor) -> bool:
     return x.dim() > 0 and bool((x >= 0).all()) and bool((x.sum(-1).float() - 1).abs().max() < 0.01) if x.numel() else False
 
 
-def variants(problem: Problem, seed: int) -> Iterator[tuple[str, bool, Any]]:
+class Source(Protocol):
+    """What draws inputs. `sizes`: by name, where others may be tried."""
+    sizes: dict[str, int]
+
+    def inputs(self, seed: int, **sizes: int) -> Any:
+        """Positional arguments as they are drawn by a seed. BadProblem: there are none of these sizes."""
+
+
+def variants(problem: Source, seed: int) -> Iterator[tuple[str, bool, Any]]:
     """(kind, whether at new addresses, inputs) of each call."""
     first = problem.inputs(seed)
     yield "drawn", True, first

@@ -8,16 +8,16 @@ import importlib.util
 import inspect
 import pathlib
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-
-class BadProblem(ValueError):
-    """The reference's file is none: why, in one line."""
+from .failures import BadProblem
+from .inputs import variants
+from .submission import Submission, of_file
 
 
 def _module(path: pathlib.Path) -> types.ModuleType:
@@ -32,8 +32,47 @@ def _module(path: pathlib.Path) -> types.ModuleType:
     return module
 
 
-class Problem:
-    """A reference with its inputs. `names`: what a candidate's file calls its own. `build`: whether these are classes."""
+def from_source(text: str, what: str, name: str) -> Any:
+    """What a text defines by a name. BadProblem: it does not."""
+    module = types.ModuleType(f"tigon_{name}")
+    try:
+        exec(compile(text, what, "exec"), vars(module))
+    except Exception as error:
+        raise BadProblem(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not callable(getattr(module, name, None)):
+        raise BadProblem(f"{what} has no function {name}")
+    return getattr(module, name)
+
+
+def placed(value: Any, device: str, dtype: torch.dtype | None) -> Any:
+    """An input where it is needed; floating ones as `dtype`, unless that is None."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.to(device, dtype if value.is_floating_point() else None)
+
+
+class Problem(Protocol):
+    """A reference with its inputs. `build`: whether it makes modules."""
+    build: bool
+
+    def init_inputs(self) -> Any:
+        """The arguments of modules."""
+
+    def calls(self, seed: int) -> Iterator[tuple[str, bool, Any]]:
+        """(what kind, whether at new addresses, positional arguments) of each call. BadProblem: there are none."""
+
+    def reference(self, seed: int, init_inputs: Any) -> Callable[..., Any]:
+        """The function, or a module with random parameters. BadProblem: it cannot be made."""
+
+    def outputs(self, inputs: Any) -> list[tuple[list[int], str]]:
+        """Shape and dtype of each result, for candidates that write into what they are given."""
+
+    def submission(self, file: pathlib.Path) -> Submission:
+        """A candidate's file. Failed: it is none. NotJudged: it is in a language that is not run here."""
+
+
+class PythonFile:
+    """Such a file. `names`: what a candidate's file calls its own. `build`: whether these are classes."""
 
     def __init__(self, path: pathlib.Path, dtype: torch.dtype | None = None, device: str = "cpu"):
         """BadProblem: the file is none."""
@@ -58,12 +97,19 @@ class Problem:
                 given = self.module.get_inputs(**sizes)
             except Exception as error:
                 raise BadProblem(f"get_inputs raised {type(error).__name__}: {error}") from error
-        return pytree.tree_map(self._placed, list(given))
+        return pytree.tree_map(lambda value: placed(value, self.device, self.dtype), list(given))
 
-    def _placed(self, value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        return value.to(self.device, self.dtype if value.is_floating_point() else None)
+    def calls(self, seed: int) -> Iterator[tuple[str, bool, Any]]:
+        """Kinds of inputs that easy code gets wrong (inputs.py)."""
+        return variants(self, seed)
+
+    def outputs(self, inputs: Any) -> list[tuple[list[int], str]]:
+        """Candidates return their results."""
+        return []
+
+    def submission(self, file: pathlib.Path) -> Submission:
+        """The candidate's file as it is. OSError: it cannot be read."""
+        return of_file(file, self.names)
 
     def reference(self, seed: int, init_inputs: Any) -> Callable[..., Any]:
         """The function, or a module with random parameters. BadProblem: it cannot be made."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidate's process from outside: it has an empty folder of its own with a copy of the candidate's file, and a time limit."""
+"""The candidate's process from outside: it has an empty folder of its own with what was handed in, and a time limit."""
 import json
 import os
 import pathlib
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,8 @@ import torch
 from torch import Tensor
 
 from .._testing.made import Fact, Made
+from .failures import Failed, Late, NotJudged
+from .submission import Submission
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _MADE = _HERE.parent / "_testing/made.py"
@@ -23,28 +24,18 @@ _MADE = _HERE.parent / "_testing/made.py"
 _POISONED = {"MALLOC_PERTURB_": "128", "GLIBC_TUNABLES": "glibc.malloc.perturb=128:glibc.malloc.tcache_count=0"}
 
 
-class Failed(Exception):
-    """The candidate did not answer: it is wrong."""
-
-
-class NotJudged(Exception):
-    """It cannot be said whether the candidate is right: too slow, or something is missing here."""
-
-
-class Late(NotJudged):
-    """No answer in time."""
-
-
 class Process:
     """A process with a candidate."""
 
-    def __init__(self, candidate: pathlib.Path, seconds: float):
+    def __init__(self, submission: Submission, seconds: float):
         """`seconds`: for each answer."""
-        self.seconds = seconds
+        self.submission, self.seconds = submission, seconds
         self._folder = tempfile.TemporaryDirectory(prefix="tigon-")
         self.folder = pathlib.Path(self._folder.name)
         (self.folder / "run").mkdir()
-        self.candidate = pathlib.Path(shutil.copy(candidate, self.folder / "run/candidate.py"))
+        for path, content in submission.files.items():
+            (self.folder / "run" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / "run" / path).write_bytes(content)
         asked, self._ask = os.pipe()
         self._answers, answer = os.pipe()
         self._said = open(self.folder / "said", "wb")
@@ -102,15 +93,33 @@ class Process:
         code = self.process.wait()
         return f"its process ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended with exit code {code}"
 
-    def call(self, inputs: Any, upstream: list[Tensor] | None, *, fresh: bool, device: str) -> tuple[Made, list[str]]:
-        """Calls the candidate: what it made, and which results changed after it had returned."""
+    def load(self) -> None:
+        """Loads the candidate. Failed, NotJudged: see ask()."""
+        given = self.submission
+        folder = self.folder / "run"
+        self.ask(do="load", candidate=str(folder / given.entry), names=given.names, outputs=given.outputs,
+                 keywords=given.has_keywords, folder=[str(folder)] if len(given.files) > 1 else [])
+
+    def call(self, inputs: Any, upstream: list[Tensor] | None, *, fresh: bool, device: str, destinations: Any = None) -> tuple[Made, list[str]]:
+        """Calls the candidate: what it made, and which results changed after it had returned. `destinations`: shape and dtype of each."""
         given, out = self.folder / "run/given.pt", self.folder / "run/made.pt"
         out.unlink(missing_ok=True)
         torch.save({"inputs": inputs, "upstream": upstream}, given)
-        answer = self.ask(do="call", file=str(given), out=str(out), fresh=fresh, device=device, backward=upstream is not None)
+        answer = self.ask(do="call", file=str(given), out=str(out), fresh=fresh, device=device, backward=upstream is not None,
+                          destinations=destinations)
         try:
             made = torch.load(out, weights_only=True)
             facts = {name: Fact(**{**fact, "shape": tuple(fact["shape"]), "inputs": tuple(fact["inputs"])}) for name, fact in made["facts"].items()}
-            return Made(dict(made["values"]), facts), [str(name) for name in answer.get("late", [])]
+            found, late = Made(dict(made["values"]), facts), [str(name) for name in answer.get("late", [])]
         except Exception as error:
             raise Failed(f"its results cannot be read: {type(error).__name__}") from error
+        _hold(found)
+        return found, late
+
+
+def _hold(made: Made) -> None:
+    """Holds what is said of results in the candidate's process against the results. Failed: it is not so."""
+    for name, fact in made.facts.items():
+        value = made.values.get(name)
+        if isinstance(value, Tensor) and (str(value.dtype), tuple(value.shape)) != (fact.dtype, fact.shape):
+            raise Failed(f"it says of its {name} that it is {fact.dtype} {list(fact.shape)}, and it is {value.dtype} {list(value.shape)}")

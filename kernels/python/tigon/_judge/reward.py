@@ -28,7 +28,7 @@ def reward(candidate: str | os.PathLike[str], problem: str | os.PathLike[str], *
         verdict = judge(_file(candidate, place / "candidate.py"), _file(problem, place / "problem.py"), Settings(backward, dtype, device, None, seconds))
     if verdict.verdict == "bad problem":
         raise ValueError(verdict.reason)
-    if verdict.verdict == "not judged" and not verdict.is_late:
+    if verdict.verdict == "not judged":
         raise RuntimeError(verdict.reason)
     return 1.0 if verdict.verdict == "right" else 0.0
 

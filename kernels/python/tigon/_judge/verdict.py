@@ -12,39 +12,39 @@ from torch import nn
 
 from .._testing.oracle import Oracle
 from .._testing.report import Case
-from .inputs import variants
-from .problem import BadProblem, Problem
-from .process import Failed, Late, NotJudged, Process
-
-EXIT = {"right": 0, "wrong": 1, "bad problem": 2, "not judged": 5}
+from .entry import Entry
+from .flashinfer import Definition
+from .errors import Errors
+from .failures import BadProblem, Failed, Late, NotJudged
+from .opinfo import PREFIX, Operator
+from .problem import Problem, PythonFile
+from .process import Process
+from .workload import workload
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How to judge: `seconds` are for each answer of the candidate; without a seed it is drawn after the candidate is loaded."""
+    """How to judge: `seconds` are for each answer of the candidate; without a seed it is drawn after the candidate is loaded; `workload`: FILE#UUID
+    of a Definition."""
     backward: bool = False
     dtype: str = ""
     device: str = "cpu"
     seed: int | None = None
     seconds: float = 60.0
+    workload: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """verdict: "right", "wrong", "bad problem" or "not judged"; reason: one line; cases: each comparison; notes: what was not looked at;
-    is_late: an answer took too long."""
+    """verdict: one of entry.EXIT; reason: one line; cases: each comparison; notes: what was not looked at; errors: the largest
+    of finite results, None where there are none."""
     verdict: str
     reason: str
     cases: tuple[Case, ...]
     notes: tuple[str, ...]
     seed: int | None
     seconds: float
-    is_late: bool = False
-
-    @property
-    def code(self) -> int:
-        """The exit code."""
-        return EXIT[self.verdict]
+    errors: dict[str, float | None]
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -59,17 +59,18 @@ class _Judging:
         self.cases: list[Case] = []
         self.notes: list[str] = []
         self.seed: int | None = None
+        self.errors = Errors()
 
     def run(self) -> None:
         """All calls, until one is wrong. Failed, NotJudged: see there."""
-        self.process.ask(do="load", candidate=str(self.process.candidate), names=self.problem.names)
+        self.process.load()
         self.seed = secrets.randbits(31) if self.settings.seed is None else self.settings.seed
         init = self.problem.init_inputs() if self.problem.build else []
         reference = self.problem.reference(self.seed, init)
         if self.problem.build and isinstance(reference, nn.Module):
             self._build(reference, init)
         seen: set[str] = set()
-        for kind, fresh, inputs in variants(self.problem, self.seed):
+        for kind, fresh, inputs in self.problem.calls(self.seed):
             self._judge(reference, kind, fresh, inputs, seen)
             if any(case.is_failure for case in self.cases):
                 return
@@ -92,7 +93,8 @@ class _Judging:
             self._skipped(kind, error)
             return
         try:
-            made, late = self.process.call(inputs, upstream, fresh=fresh, device=self.settings.device)
+            destinations = self.problem.outputs(inputs) if self.process.submission.is_destination else None
+            made, late = self.process.call(inputs, upstream, fresh=fresh, device=self.settings.device, destinations=destinations)
         except Failed as failed:
             made, late, raised = None, [], failed
         try:  # only now is there something to be found
@@ -103,6 +105,7 @@ class _Judging:
         if made is None:
             raise raised
         seen.add(str([v.float().sum().item() if isinstance(v, torch.Tensor) else v for v in oracle.values.values()]))
+        self.errors.add(made, oracle)
         self.cases += [Case(f"{kind}: {case.name}", case.verdict, case.reason) for case in oracle.cases(made)]
         self.cases += [Case(f"{kind}: {name}", "late", "it changed after the call had returned") for name in late]
 
@@ -114,13 +117,13 @@ class _Judging:
 
 def judge(candidate: pathlib.Path, reference: pathlib.Path, settings: Settings = Settings()) -> Verdict:
     """Judges a candidate's file by a reference's file. It raises nothing for what they contain: the verdict says it."""
-    begin, verdict, reason, is_late = time.monotonic(), "right", "", False
+    begin, verdict, reason = time.monotonic(), "right", ""
     judging: _Judging | None = None
     try:
-        problem = Problem(reference, getattr(torch, settings.dtype) if settings.dtype else None, settings.device)
+        problem = _problem(reference, settings)
         if not candidate.is_file():
             raise BadProblem(f"{candidate} is no file")
-        with Process(candidate, settings.seconds) as process:
+        with Process(problem.submission(candidate), settings.seconds) as process:
             judging = _Judging(problem, process, settings)
             judging.run()
         wrong = [case for case in judging.cases if case.is_failure]
@@ -129,8 +132,28 @@ def judge(candidate: pathlib.Path, reference: pathlib.Path, settings: Settings =
     except Failed as error:
         verdict, reason = "wrong", str(error)
     except NotJudged as error:
-        verdict, reason, is_late = "not judged", str(error), isinstance(error, Late)
+        verdict, reason = "too slow" if isinstance(error, Late) else "not judged", str(error)
     except BadProblem as error:
         verdict, reason = "bad problem", str(error)
     return Verdict(verdict, reason, tuple(judging.cases) if judging else (), tuple(judging.notes) if judging else (),
-                   judging.seed if judging else None, time.monotonic() - begin, is_late)
+                   judging.seed if judging else None, time.monotonic() - begin, judging.errors.found if judging else Errors().found)
+
+
+def _problem(reference: pathlib.Path, settings: Settings) -> Problem:
+    """The reference in its format. BadProblem: it is none."""
+    dtype = getattr(torch, settings.dtype) if settings.dtype else None
+    if reference.name.startswith(PREFIX) and not reference.exists():
+        return Operator(reference.name, dtype, settings.device)
+    if reference.suffix != ".json":
+        return PythonFile(reference, dtype, settings.device)
+    if settings.backward or settings.dtype or not settings.workload:
+        raise BadProblem("a Definition is judged by a workload, without gradients and in its own dtypes")
+    return Definition(reference, *workload(settings.workload), settings.device)
+
+
+def judged(entry: Entry) -> Verdict:
+    """Judges a line of a batch, or the words of a command."""
+    options = entry.options
+    place = str(entry.folder / options["workload"]) if options["workload"] else ""
+    settings = Settings(options["backward"], options["dtype"], options["device"], options["seed"], options["timeout"], place)
+    return judge(*entry.files(), settings)

@@ -49,11 +49,14 @@ class Worker:
     def __init__(self, made: types.ModuleType):
         self.made: Any = made
         self.function: Any = None
+        self.outputs: list[str] = []
         self.held: Any = None
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Loads the candidate's file."""
-        self.function = entry(_load(pathlib.Path(request["candidate"]), "candidate"), request["names"])
+        """Loads the candidate's file; with `folder` it may import others from there."""
+        sys.path[:0] = request["folder"]
+        function, self.outputs = entry(_load(pathlib.Path(request["candidate"]), "candidate"), request["names"]), request["outputs"]
+        self.function = (lambda *inputs: function(*inputs[:-1], **inputs[-1])) if request["keywords"] else function
         return {}
 
     def build(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -75,13 +78,35 @@ class Worker:
         given = torch.load(request["file"], weights_only=True)
         inputs, backward = self._at(given["inputs"], request), given["upstream"] is not None
         with torch.set_grad_enabled(backward):
-            made = self.made.call(self.function, inputs, given["upstream"])
+            made = self.made.call(self._called(request), inputs, given["upstream"])
         values = {name: _plain(value) for name, value in made.values.items()}
         time.sleep(_LATER)
         late = [name for name, value in made.values.items() if isinstance(values[name], Tensor) and not self._same(values[name], _plain(value))]
+        late += [name for name, leaf, old in self._leaves(inputs, given["inputs"]) if name not in values and not self._same(leaf, old)]
         torch.save({"values": values, "facts": {n: dataclasses.asdict(f) for n, f in made.facts.items()}}, request["out"])
         _poison(made, {n for n in made.values if n in made.facts and not made.facts[n].inputs})
         return {"late": late}
+
+    @staticmethod
+    def _leaves(inputs: Any, given: Any) -> list[tuple[str, Tensor, Tensor]]:
+        """Each tensor of the inputs with what it was."""
+        pairs = enumerate(zip(pytree.tree_leaves(inputs), pytree.tree_leaves(given)))
+        return [(f"input {i}", leaf.detach(), old.to(leaf.device)) for i, (leaf, old) in pairs if isinstance(leaf, Tensor)]
+
+    def _called(self, request: dict[str, Any]) -> Any:
+        """The candidate's function, whose results are in the order of their names if they have some."""
+        if not self.outputs:
+            return self.function
+        destinations, device = request["destinations"], request["device"]
+
+        def called(*inputs: Any) -> Any:
+            if destinations is None:
+                made = self.function(*inputs)
+            else:
+                made = [_unwritten(shape, getattr(torch, dtype), device) for shape, dtype in destinations]
+                self.function(*inputs, *made)
+            return [made[name] for name in self.outputs] if isinstance(made, dict) else list(made) if isinstance(made, (tuple, list)) else made
+        return called
 
     def _same(self, one: Tensor, other: Any) -> bool:
         return isinstance(other, Tensor) and one.shape == other.shape and one.dtype == other.dtype and self.made.same_bits(one, other)
@@ -108,6 +133,11 @@ def _plain(value: Any) -> Any:
         except Exception as error:
             return f"a tensor without values: {type(error).__name__}"
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)[:200]
+
+
+def _unwritten(shape: list[int], dtype: torch.dtype, device: str) -> Tensor:
+    """A tensor for a result, full of what is none."""
+    return torch.full(shape, math.nan if dtype.is_floating_point else 1, dtype=dtype, device=device)
 
 
 def _poison(made: Any, names: set[str]) -> None:
