@@ -10,6 +10,7 @@
 
 #include "convergence/model.h"
 #include "convergence/reference_model.h"
+#include "convergence/threads.h"
 
 namespace tigon::convergence {
 namespace {
@@ -132,8 +133,11 @@ StateReference reference_at(const ModelConfig& config, const TokenData& data, ui
   const std::vector<float> weights = rounded<Elem>(at.weights);
   if constexpr (std::is_same_v<Elem, float>) {
     const Doubles doubles(weights.begin(), weights.end());
-    for (const Batch& batch : at.batches)
-      at.reference.push_back(ReferenceModel(c).gradient(doubles, batch));
+    at.reference.resize(at.batches.size());
+    parallel_for(kStateBatches, [&](int i) {
+      const auto batch = static_cast<size_t>(i);
+      at.reference[batch] = ReferenceModel(c).gradient(doubles, at.batches[batch]);
+    });
   } else {
     for (const auto& g : gradients_at<F32>(c, naive_ops<F32>(), weights, at.batches))
       at.reference.emplace_back(g.begin(), g.end());

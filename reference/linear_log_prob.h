@@ -159,12 +159,10 @@ void backward_scale(const Backward<P>& a) {
 // there are many.
 template <class S>
 Dependence<S> dependence(const Row<S>& z) {
-  Dependence<S> of(z);
-  of.equals = equals_of_one<S>(z.abs().unaryExpr([](const S& v) {
+  return Dependence<S>(z, z.abs().unaryExpr([](const S& v) {
     int exponent;
     return std::frexp(v, &exponent);
   }));
-  return of;
 }
 
 template <class P>

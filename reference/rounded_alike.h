@@ -8,7 +8,11 @@
 // large, up to the same bound.
 #pragma once
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "reference/products.h"
@@ -23,21 +27,40 @@ bool rounded_alike(const Row<S>& z) {
   return spread < step * step;
 }
 
+// Takes out values that have no equal: each is alone in its bucket (Fibonacci hashing, Knuth,
+// The Art of Computer Programming, volume 3, 6.4). A sort of what is left is short.
+inline void erase_those_alone(std::vector<double>& values) {
+  constexpr int kBits = 20;
+  if (std::ssize(values) < (1 << kBits) / 256) return;  // a sort is shorter than the buckets
+  const auto bucket = [](double v) {
+    return (std::bit_cast<uint64_t>(v) * 0x9E3779B97F4A7C15u) >> (64 - kBits);
+  };
+  std::vector<bool> once(1 << kBits), again(1 << kBits);
+  for (const double v : values) {
+    again[bucket(v)] = once[bucket(v)];
+    once[bucket(v)] = true;
+  }
+  std::erase_if(values, [&](double v) { return !again[bucket(v)]; });
+}
+
 // How many other than 0 are equal to one, itself included, on average; equal up to this share.
 template <class S>
 S equals_of_one(const Row<S>& z, double share = 0) {
   using std::abs;
-  std::vector<S> sorted(z.begin(), z.end());
-  std::sort(sorted.begin(), sorted.end());
-  S pairs(0);
-  int64_t values = 0;
-  for (auto first = sorted.begin(), last = first; first != sorted.end(); first = last) {
-    last = std::upper_bound(first, sorted.end(), S(*first + abs(*first) * S(share)));
-    if (*first == S(0)) continue;
+  std::vector<S> values;
+  std::copy_if(z.begin(), z.end(), std::back_inserter(values),
+               [](const S& v) { return v != S(0); });
+  const auto all = std::ssize(values);
+  if constexpr (std::is_same_v<S, double>)
+    if (share == 0) erase_those_alone(values);
+  std::sort(values.begin(), values.end());
+  S pairs(double(all - std::ssize(values)));
+  for (auto first = values.begin(), last = first; first != values.end(); first = last) {
+    const S most(*first + abs(*first) * S(share));
+    last = std::find_if(first, values.end(), [&](const S& v) { return v > most; });
     pairs += S(double(last - first)) * S(double(last - first));
-    values += last - first;
   }
-  return values == 0 ? S(1) : S(pairs / S(double(values)));
+  return all == 0 ? S(1) : S(pairs / S(double(all)));
 }
 
 template <class S>
@@ -45,7 +68,10 @@ struct Dependence {
   bool alike;
   S equals;
 
-  explicit Dependence(const Row<S>& z) : alike(rounded_alike<S>(z)), equals(equals_of_one<S>(z)) {}
+  explicit Dependence(const Row<S>& z) : Dependence(z, z) {}
+  // Values of which those are equal that have equal `signs`.
+  Dependence(const Row<S>& z, const Row<S>& signs)
+      : alike(rounded_alike<S>(z)), equals(equals_of_one<S>(signs)) {}
   bool any() const { return alike || equals > S(1); }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that trains in a second or two, its text, and its verdict with some ops on the fused side.
+// A model that trains in a second or two, its text, and its verdict with some ops on the fused
+// side.
 #pragma once
 #include <type_traits>
 #include <vector>

@@ -2,6 +2,9 @@
 // Tests of linear_cross_entropy's oracle.
 #include "reference/linear_cross_entropy.h"
 
+#include <map>
+#include <random>
+
 #include "reference/tests/dual.h"
 #include "reference/tests/loss_options.h"
 
@@ -337,6 +340,24 @@ TEST(LinearCrossEntropy, RoundingsOfEqualLogitsAreNotIndependent) {
   const Dependence<double> of_fours(fours);
   EXPECT_DOUBLE_EQ(of_fours.equals, 4);
   EXPECT_NEAR(std::sqrt(squared_norm<double>(fours, of_fours)), 2 * fours.matrix().norm(), 1e-9);
+}
+
+// In long rows, too, where most values have no equal: against a count of each value.
+TEST(LinearCrossEntropy, EqualLogitsOfLongRowsAreCounted) {
+  std::mt19937_64 random(20261126);
+  for (const int values : {5, 100000, 100000000}) {
+    Row<double> z(50000);
+    for (double& x : z) x = static_cast<double>(random() % values) / 7 - 3;
+    std::map<double, double> times;
+    for (const double x : z)
+      if (x != 0) times[x] += 1;
+    double pairs = 0, all = 0;
+    for (const auto& [value, n] : times) {
+      pairs += n * n;
+      all += n;
+    }
+    EXPECT_EQ(equals_of_one<double>(z), pairs / all) << values;
+  }
 }
 
 // The worst error of a correct kernel should be 0.1 to 0.8 of the budget lambda u S2, lambda = 4.
