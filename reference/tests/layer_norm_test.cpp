@@ -43,6 +43,16 @@ TEST(LayerNorm, EqualRowIsItsBias) {
   expect_close(out.at("rstd"), {1024}, 1e-15, "rstd");
 }
 
+TEST(LayerNorm, AMeanIsJudgedByItsSpreadWhereOneElementHasIt) {
+  Row<double> one = Row<double>::Zero(10000);
+  one[17] = -3;
+  EXPECT_NEAR(layer_norm::mean_scale<double>(one), 3 / 100.0 / 8, 1e-6);
+  const std::vector<double> values = Random(3).normal(10000);
+  const Row<double> normal = Eigen::Map<const Row<double>>(values.data(), std::ssize(values));
+  EXPECT_EQ(layer_norm::mean_scale<double>(normal), normal.abs().mean());
+  EXPECT_EQ(layer_norm::mean_scale<double>(normal + 100), (normal + 100).abs().mean());
+}
+
 TEST(LayerNorm, NaNStaysInItsRow) {
   const Values out = run_forward({{"T", 2}, {"H", 2}, {"eps", 0}}, {{"x", {kNaN, 1, -1, 1}}});
   expect_close(out.at("y"), {kNaN, kNaN, -1, 1}, 1e-15, "y");

@@ -131,7 +131,9 @@ class BatchTest(unittest.TestCase):
     def test_ctrl_c_loses_nothing(self):
         self.lines("right.py", "slow.py", timeout=90)
         words = [sys.executable, "-W", "ignore", "-m", "tigon.judge", "--batch", str(self.batch), "--json", str(self.file)]
+        as_typed = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        signal.signal(signal.SIGINT, as_typed)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.assertEqual(process.stdout.readline(), "right.py: right\n")
