@@ -21,6 +21,12 @@ struct Call {
   size_t bytes = 0;  // of scratch
 };
 
+// Of sizes that are refused nothing is planned, and no scratch is asked for.
+template <class T>
+bool can_be_planned(const Head<T>& a) {
+  return a.x.shape[0] >= 0 && a.x.shape[1] >= 1 && a.w.shape[0] >= 1;
+}
+
 // The call with its arrays in `memory`; nullptr where only their size is asked for.
 //   take_rows(args, valid, scratch) hands what belongs to rows, beside x, dx and the targets, to
 //   ValidRows;
@@ -30,6 +36,7 @@ Call<Args, State> make_call(const Args& a, bool knows_rows, void* memory, const 
                             const TakeState& take_state) {
   Call<Args, State> call{.args = a, .head = head_of(a)};
   call.head.knows_rows = knows_rows;
+  if (!can_be_planned(call.head)) return call;
   ScratchParts scratch(memory);
   call.valid = valid_rows(call.head, a.target, &scratch);
   if (call.valid) {

@@ -3,6 +3,7 @@
 // threads.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
@@ -27,6 +28,11 @@ std::vector<const tigon_op*> ops() {
   std::vector<const tigon_op*> all;
   for (int32_t i = 0; const tigon_op* op = tigon_op_at(i); ++i) all.push_back(op);
   return all;
+}
+
+unsigned seed_of_run() {
+  const char* given = std::getenv("TIGON_TEST_SEED");
+  return given != nullptr ? static_cast<unsigned>(std::stoul(given)) : std::random_device{}();
 }
 
 TEST(Call, finds_every_pass_in_every_dtype) {
@@ -220,6 +226,39 @@ TEST(Call, of_no_op_is_refused) {
   EXPECT_NE(std::string(status.message).find("tigon_find"), std::string::npos);
 }
 
+// Sizes that no op takes together, or at all: what an op says of them is its own, but it says it.
+TEST(Call, of_any_sizes_is_answered) {
+  const unsigned seed = seed_of_run();
+  std::cout << "TIGON_TEST_SEED=" << seed << " draws these sizes again\n";
+  std::mt19937 random(seed);
+  const int64_t sizes[] = {-1, 0, 0, 1, 3, 8, 130, 1 << 20};
+  const auto draw_size = [&] { return sizes[random() % std::size(sizes)]; };
+  for (const tigon_op* op : ops()) {
+    const PassInfo& info = static_cast<const OpState*>(op->state)->info;
+    for (int i = 0; i < 100; ++i) {
+      std::vector<std::array<int64_t, TIGON_MAX_RANK>> drawn(info.tensors.size());
+      std::vector<tigon_tensor> tensors;
+      for (size_t k = 0; k < drawn.size(); ++k) {
+        for (int64_t& size : drawn[k]) size = draw_size();
+        tensors.push_back({nullptr, random() % 8 == 0 ? nullptr : drawn[k].data(), nullptr,
+                           static_cast<int32_t>(info.tensors[k].dtype),
+                           static_cast<int32_t>(info.tensors[k].shape.size())});
+      }
+      const tigon_call call = {tensors.data(),
+                               nullptr,
+                               nullptr,
+                               0,
+                               static_cast<int32_t>(random() % (drawn.size() + 1)),
+                               0};
+      tigon_workspace(op, &call);
+      tigon_prepare(op, &call);
+      const tigon_status status = tigon_run(op, &call, nullptr);
+      EXPECT_TRUE(status.code == TIGON_OK || *status.message != '\0') << op->name;
+    }
+  }
+  device_synchronize();
+}
+
 TEST(Call, infers_the_shapes_of_outputs) {
   const tigon_op* op = tigon_find("swiglu.forward", TIGON_BF16);
   const int64_t gate[2] = {5, 96}, up[2] = {5, 0};
@@ -272,11 +311,6 @@ std::vector<Drawn> draw(unsigned seed) {
     }
   }
   return all;
-}
-
-unsigned seed_of_run() {
-  const char* given = std::getenv("TIGON_TEST_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::stoul(given)) : std::random_device{}();
 }
 
 // What an op gives alone, it gives beside others.
