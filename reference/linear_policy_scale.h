@@ -6,6 +6,7 @@
 // summed over rows; its c0 is 24, its k_int 1 for all.
 #pragma once
 #include <cmath>
+#include <vector>
 
 #include "reference/linear_policy.h"
 
@@ -43,38 +44,45 @@ Token<S> token_near(const Args& a, int64_t t, const S& logp, const S& error) {
   return of;
 }
 
-// Calls f(t, token, log-probabilities, their S, whether the ratio may be on the other side of a
-// bound, and so what jumps there) of every row that is not ignored.
-template <class Args, class F>
-void for_tokens_near(const Args& a, DType type, const F& f) {
-  using S = typename Args::Elem;
-  const auto of = log_probs(a);
-  const auto scale = log_probs(a, [](const auto& c) { linear_log_prob::forward_scale(c); });
-  const auto stored = log_probs(a, [](const auto& c) { linear_log_prob::forward_intermediate(c); });
-  for (int64_t t = 0; t < a.target.shape[0]; ++t) {
-    if (a.target.data[t] == a.ignore_index) continue;
-    const S error = S(4) * logp_error(a, type, scale.logp[t], stored.logp[t]);
-    const Token<S> token = token_near(a, t, S(of.logp[t]), error);
-    f(t, token, of, scale, token.far <= error);
-  }
-}
+// The rows that are not ignored, for all that asks about them.
+template <class S>
+struct TokensNear {
+  struct Near {
+    int64_t t;
+    Token<S> token;
+    bool is_doubtful;  // the ratio may be on the other side of a bound, where the loss jumps
+  };
+  LogProbs<S> of, scale;  // log-probabilities, and their S
+  std::vector<Near> rows;
 
-template <class Args>
-void losses_scale(const Args& a, DType type) {
+  template <class Args>
+  TokensNear(const Args& a, DType type)
+      : of(log_probs(a)),
+        scale(log_probs(a, [](const auto& c) { linear_log_prob::forward_scale(c); })) {
+    const LogProbs<S> stored =
+        log_probs(a, [](const auto& c) { linear_log_prob::forward_intermediate(c); });
+    for (int64_t t = 0; t < a.target.shape[0]; ++t) {
+      if (a.target.data[t] == a.ignore_index) continue;
+      const S error = S(4) * logp_error(a, type, scale.logp[t], stored.logp[t]);
+      const Token<S> token = token_near(a, t, S(of.logp[t]), error);
+      rows.push_back({t, token, token.far <= error});
+    }
+  }
+};
+
+template <class Args, class S>
+void losses_scale(const Args& a, const TokensNear<S>& near) {
   using std::abs;
-  using S = typename Args::Elem;
   Results<S> rows(a.target.shape[0]);
   if (a.logp) array(a.logp).setZero();
-  for_tokens_near(a, type,
-                  [&](int64_t t, const Token<S>& token, const LogProbs<S>& of,
-                      const LogProbs<S>& scale, bool is_doubtful) {
-                    rows.loss[t] = abs(given<S>(a.weight, t, 1)) *
-                                   (token.scale + abs(token.loss_moves) * scale.logp[t]);
-                    rows.kl[t] = token.kl_scale + abs(token.kl_moves) * scale.logp[t];
-                    rows.clipped[t] = S(is_doubtful ? kAnything : 1.0);
-                    rows.entropy[t] = scale.entropy[t] + abs(of.entropy[t]);
-                    if (a.logp) a.logp.data[t] = scale.logp[t];
-                  });
+  for (const auto& [t, token, is_doubtful] : near.rows) {
+    const S logp = near.scale.logp[t];
+    rows.loss[t] = abs(given<S>(a.weight, t, 1)) * (token.scale + abs(token.loss_moves) * logp);
+    rows.kl[t] = token.kl_scale + abs(token.kl_moves) * logp;
+    rows.clipped[t] = S(is_doubtful ? kAnything : 1.0);
+    rows.entropy[t] = near.scale.entropy[t] + abs(near.of.entropy[t]);
+    if (a.logp) a.logp.data[t] = logp;
+  }
   Args positive = a;
   S n(0);
   if (a.normaliser) {
@@ -86,7 +94,7 @@ void losses_scale(const Args& a, DType type) {
 
 template <class P>
 void forward_scale(const Forward<P>& a, DType type) {
-  losses_scale(a, type);
+  losses_scale(a, TokensNear<typename P::Elem>(a, type));
 }
 
 // dlogits_i = c (onehot - p)_i / tau, where p and c follow the logits, and c is off by more.
@@ -94,26 +102,24 @@ template <class P>
 void forward_backward_scale(const ForwardBackward<P>& a, DType type) {
   using std::abs;
   using S = typename P::Elem;
-  losses_scale(a, type);
+  const TokensNear<S> near(a, type);
+  losses_scale(a, near);
   const Rows<S> z = linear_head::logits(a), z_scale = linear_head::logits_scale(layer_of(a));
   Rows<S> d = Rows<S>::Zero(z.rows(), z.cols());
-  for_tokens_near(
-      a, type,
-      [&](int64_t t, const Token<S>& token, const LogProbs<S>& of, const LogProbs<S>&,
-          bool is_doubtful) {
-        const S tau = S(a.temperature), g = abs(factor_of(a, t)), c = g * abs(token.slope);
-        const Row<S> x = z.row(t) / tau;
-        const S lse_scale = cross_entropy::lse_scale<S>(x, of.lse[t]);
-        const auto row = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-        const Row<S> e = row.logp.abs(), p = row.lse;  // both over tau
-        // Off by the roundings of c itself, of logp on these logits, or by all of the jump.
-        S off = g * (token.slope_scale + abs(token.slope_moves) * (lse_scale + abs(of.logp[t])));
-        if (is_doubtful) off += g * S(kAnything) * token.jump;
-        d.row(t) = e * (off + c) + c * log_prob::probability_scale<S>(x, of.lse[t]) / tau +
-                   c * p * lse_scale +
-                   c * p * (z_scale.row(t) + (row.p * z_scale.row(t)).sum()) / tau +
-                   g * abs(token.slope_moves) * e * (e * z_scale.row(t)).sum();
-      });
+  for (const auto& [t, token, is_doubtful] : near.rows) {
+    const S tau = S(a.temperature), g = abs(factor_of(a, t)), c = g * abs(token.slope);
+    const S lse = near.of.lse[t], logp = near.of.logp[t];
+    const Row<S> x = z.row(t) / tau;
+    const S lse_scale = cross_entropy::lse_scale<S>(x, lse);
+    const auto row = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
+    const Row<S> e = row.logp.abs(), p = row.lse;  // both over tau
+    // Off by the roundings of c itself, of logp on these logits, or by all of the jump.
+    S off = g * (token.slope_scale + abs(token.slope_moves) * (lse_scale + abs(logp)));
+    if (is_doubtful) off += g * S(kAnything) * token.jump;
+    d.row(t) = e * (off + c) + c * log_prob::probability_scale<S>(x, lse) / tau +
+               c * p * lse_scale + c * p * (z_scale.row(t) + (row.p * z_scale.row(t)).sum()) / tau +
+               g * abs(token.slope_moves) * e * (e * z_scale.row(t)).sum();
+  }
   linear_head::write_gradients_scale(layer_of(a), gradients_of(a), d);
 }
 
@@ -123,17 +129,16 @@ void forward_backward_scale(const ForwardBackward<P>& a, DType type) {
 // as D_i (1 + epsilon_i); S2 is the 2-norm of the factors of the deltas and epsilons. With p and
 // e = onehot - p, both over tau, logp moves by e_j, and dlogits by
 //   hessian = c' e e^T - c (diag(p) / tau - p p^T),  c' = dc / dlogp.
-template <class Args>
-void losses_intermediate(const Args& a, DType type) {
+template <class Args, class S>
+void losses_intermediate(const Args& a, const TokensNear<S>& near) {
   using std::abs;
   using std::sqrt;
-  using S = typename Args::Elem;
   const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
                 sizes = linear_head::rounded_sizes(layer_of(a), finite);
   const RowGroups groups = row_groups(finite);
   linear_head::MovedResult<S> loss(z.rows()), kl(z.rows()), entropy(z.rows());
   if (a.logp) array(a.logp).setZero();
-  for_tokens_near(a, type, [&](int64_t t, const Token<S>& token, const auto&, const auto&, bool) {
+  for (const auto& [t, token, is_doubtful] : near.rows) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
     const auto depend = linear_log_prob::dependence<S>(finite.row(t));
     const Row<S> size = sizes.row(t), of_logp = of.logp * size;
@@ -142,7 +147,7 @@ void losses_intermediate(const Args& a, DType type) {
     entropy.put(t, of.entropy * size, depend);
     entropy.more[t] = linear_head::second_order<S>(of.p, size / S(double(a.temperature)));
     if (a.logp) a.logp.data[t] = sqrt(squared_norm<S>(of_logp, depend));
-  });
+  }
   const bool is_sum = a.reduction != Reduction::kNone;
   const S share = abs(share_of(a));
   linear_head::write_moved(a.loss, loss, is_sum, share, groups);
@@ -153,7 +158,7 @@ void losses_intermediate(const Args& a, DType type) {
 
 template <class P>
 void forward_intermediate(const Forward<P>& a, DType type) {
-  losses_intermediate(a, type);
+  losses_intermediate(a, TokensNear<typename P::Elem>(a, type));
 }
 
 template <class P>
@@ -161,12 +166,13 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
   using std::abs;
   using std::sqrt;
   using S = typename P::Elem;
-  losses_intermediate(a, type);
+  const TokensNear<S> near(a, type);
+  losses_intermediate(a, near);
   const auto w = array(a.w);  // [V, H]
   const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
                 sizes = linear_head::rounded_sizes(layer_of(a), finite);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
-  for_tokens_near(a, type, [&](int64_t t, const Token<S>& token, const auto&, const auto&, bool) {
+  for (const auto& [t, token, is_doubtful] : near.rows) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
     const auto depend = linear_log_prob::dependence<S>(finite.row(t));
     const S g = factor_of(a, t), c = g * token.slope, moves = g * token.slope_moves;
@@ -180,7 +186,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
     moved.d_squares.row(t) = stored.square() + by_logits.square();
     moved.d_sums.row(t) = stored + abs(c) * p * (size / S(a.temperature) + (p * size).sum()) +
                           abs(moves) * e.abs() * (e.abs() * size).sum();
-    if (!a.dx) return;
+    if (!a.dx) continue;
     // Apart, too: with two classes they can cancel, and then the second order shows.
     const Rows<S> curvature = times<S>(c * p.transpose(), times<S>(p, w)) -
                               w.colwise() * (c * p / S(a.temperature)).transpose();
@@ -189,7 +195,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
     moved.dx_squares.row(t) =
         squared_norms<S>(w.colwise() * stored.transpose(), Dependence<S>(stored)) +
         (by_p + by_slope).square();
-  });
+  }
   linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
 }
 
