@@ -2,9 +2,12 @@
 # The eager ops of torch_peer.py through torch.compile with its default options, compiled again for each shape.
 import torch
 import torch._functorch.config
+import torch._inductor.config
 import torch_peer
 
 PACKAGE = "torch"
+PREPARES = True  # its code is kept on disk; what a kernel's launch is tuned by is not, but timed where nobody else has the GPU
+torch._inductor.config.autotune_local_cache = False  # pylint: disable=protected-access
 # A backward that is timed with retain_graph may not give its saved tensors away.
 torch._functorch.config.donated_buffer = False  # pylint: disable=protected-access
 

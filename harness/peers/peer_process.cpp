@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "harness/record/build_info.h"
 #include "harness/run/judging/implementation_fault.h"
@@ -69,6 +70,15 @@ void PeerProcess::start() {
     throw ImplementationFault(Verdict::kUnsupported,
                               fmt::format("{}; TIGON_PEER_PYTHON chooses another", error.what()));
   }
+}
+
+void PeerProcess::prepare(const std::vector<Json>& requests) {
+  send({{"do", "prepare"}, {"requests", requests}});
+  prepares_ = true;
+}
+
+void PeerProcess::wait(double limit_s) {
+  if (std::exchange(prepares_, false)) receive(limit_s);
 }
 
 void PeerProcess::send(Json request) {

@@ -25,10 +25,12 @@ class PeerProcess {
   PeerProcess(std::string name, const worker::SharedMemory& memory)
       : name_(std::move(name)), memory_(memory) {}
 
-  // Starts the process when there is none: it imports its packages. A thread that ends before the
-  // bench must not do that: Linux kills the process with the thread that started it. Throws
-  // ImplementationFault when it cannot be started.
-  void start();
+  // Starts the process, which imports its packages and compiles for these requests. They may be
+  // sent after wait(). A thread that ends before that must not do this: Linux kills the process
+  // with the thread that started it. Throws ImplementationFault when it cannot be started.
+  void prepare(const std::vector<Json>& requests);
+  // Waits for what it prepares, if anything; one that takes longer is ended.
+  void wait(double limit_s);
   // Hands over a request, and starts the process when there is none.
   void send(Json request);
   // The answer to the last request. Throws ImplementationFault when the process crashes or has not
@@ -36,9 +38,13 @@ class PeerProcess {
   Json receive(double limit_s);
 
  private:
+  // The process, where there is none. Throws ImplementationFault when it cannot be started.
+  void start();
+
   std::string name_;
   const worker::SharedMemory& memory_;
   worker::Process process_;
+  bool prepares_ = false;
 };
 
 }  // namespace tigon::peers

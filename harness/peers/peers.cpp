@@ -281,10 +281,19 @@ std::vector<std::string> use(const std::string& names) {
   return {used().begin(), used().end()};
 }
 
-void start(const std::vector<std::string>& names) {
+void start(const std::vector<std::string>& names, const std::vector<Cell>& cells) {
+  std::vector<Json> requests;
+  for (const Cell& cell : cells) requests.push_back(PeerCall(cell.c).request("warm"));
   for (const std::string& name : names) try {
-      process_of(name).start();
+      process_of(name).prepare(requests);
     } catch (const ImplementationFault&) {  // comes again with its first request
+    }
+}
+
+void wait(const std::vector<std::string>& names) {
+  for (const std::string& name : names) try {
+      process_of(name).wait(PeerOptions().limit_s);
+    } catch (const ImplementationFault&) {  // the next request starts another process
     }
 }
 

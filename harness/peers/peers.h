@@ -17,9 +17,12 @@ std::vector<std::string> known();
 // Throws UsageError with the known names for one that there is not. Once per process.
 std::vector<std::string> use(const std::string& names);
 
-// Starts their processes, whose imports take longer than most measurements: a command that does
-// something else first calls this before it. What cannot be started says so when it is measured.
-void start(const std::vector<std::string>& names);
+// Starts their processes, whose imports and compilers take longer than most measurements, on what
+// these cells need: a command that does something else first calls this before it, and wait() when
+// it measures. What cannot be started says so when it is measured.
+void start(const std::vector<std::string>& names, const std::vector<Cell>& cells);
+// Until they have done that.
+void wait(const std::vector<std::string>& names);
 
 struct PeerOptions {
   Bases bases = Bases::kAll;

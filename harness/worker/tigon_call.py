@@ -71,8 +71,11 @@ class TorchTensors:
     def map(self, memory):
         self.memory = self.torch.frombuffer(memory, dtype=self.torch.uint8)
 
+    def kind(self, t):
+        return getattr(self.torch, TORCH[DTYPES[t["dtype"]]])
+
     def view(self, t):
-        kind = getattr(self.torch, TORCH[DTYPES[t["dtype"]]])
+        kind = self.kind(t)
         size = self.torch.empty((), dtype=kind).element_size()  # torch before 2.1 has no kind.itemsize
         extent = 0 if 0 in t["sizes"] else sum((n - 1) * s for n, s in zip(t["sizes"], t["strides"])) + 1
         if t["at"] % size:

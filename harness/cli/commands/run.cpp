@@ -138,12 +138,14 @@ void print_peers(const std::vector<std::string>& names, bool verbose) {
   if (!verbose) fmt::print(stderr, "tigon: {}\n", line);
 }
 
-// Those that are there, whose imports begin now and end during the other stages; none without a
-// GPU.
+// Those that are there; none without a GPU. They import, and compile for the cells of the part,
+// during the other stages.
 std::vector<std::string> started_peers(const RunOptions& options) {
   if (default_executor() != "cuda" || !options.has("bench")) return {};
   const std::vector<std::string> names = peers::installed(kPeers);
-  peers::start(names);
+  const BenchOptions& bench = options.bench;
+  peers::start(names, options.full ? std::vector<Cell>()
+                                   : sweep_cells(request_of(bench.select), bench.size, false));
   return names;
 }
 
@@ -154,6 +156,7 @@ int bench_of(Session& session, const RunOptions& options, const std::vector<std:
   bench.quick_peers = !options.full;
   if (!options.full) bench.bases = Bases::kCold;      // the one of the charts
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
+  peers::wait(names);
   return bench_stage(session, bench);
 }
 

@@ -220,6 +220,41 @@ class DefinitionsTest(unittest.TestCase):
             self.assertEqual(known.is_installed("torch"), HAS_TORCH)
 
 
+@unittest.skipUnless(HAS_TORCH, "SKIPPED: this Python has no torch")
+class PrepareTest(unittest.TestCase):
+    """What a peer compiles before it is asked for anything."""
+
+    def called(self, prepares, has_room=lambda tensors: True):
+        """Sums of x in the calls of a peer whose function fails every other time."""
+        import torch
+        from tigon_peers import backends, serve
+        peer, sums = serve.Peer("torch"), []
+
+        def softmax(x):
+            sums.append(float(x.sum()))
+            if len(sums) % 2 == 0:
+                raise RuntimeError("no softmax today")
+            return x
+
+        peer.module = types.SimpleNamespace(softmax_forward=softmax, PREPARES=prepares)
+        peer.backend = backends.Torch(torch)
+        peer.backend.has_room_for = has_room
+        tensor = {"at": 0, "dtype": 2, "sizes": [4, 8], "strides": [8, 1]}
+        op = {"name": "softmax", "pass": "forward", "autograd": {"outputs": ["y"], "upstream": {}, "of": {}}, "options": [],
+              "tensors": [{"name": name, "role": role, "is_required": True, "is_on_request": False} for name, role in (("x", "in"), ("y", "out"))]}
+        request = {"do": "warm", "op": op, "call": {"tensors": [tensor, tensor], "options": []}}
+        answer = peer.answer({"do": "prepare", "bytes": 0, "requests": [request] * 3})
+        self.assertEqual(answer["verdict"], "passed")
+        return sums
+
+    def test_every_call_on_zeros_and_failures_are_left_for_later(self):
+        self.assertEqual(self.called(True), [0.0] * 6)
+
+    def test_nothing_without_a_compiler_or_room(self):
+        self.assertEqual(self.called(False), [])
+        self.assertEqual(self.called(True, lambda tensors: False), [])
+
+
 @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
 class TimingTest(unittest.TestCase):
     def test_the_stopping_rule_is_that_of_the_bench(self):

@@ -3,10 +3,14 @@
 
 Inputs are copied out of the shared memory, which all peers read.
 """
+import contextlib
 import gc
+import math
 import sys
 
 import tigon_call
+
+ROOM = 16  # a call takes several times its tensors, and whoever runs beside it wants most of the memory
 
 
 class Numpy(tigon_call.NumpyTensors):
@@ -35,6 +39,7 @@ class Torch(tigon_call.TorchTensors):
 
     def __init__(self, torch):
         super().__init__(torch)
+        self.makes_up = False
         self.on_gpu = torch.cuda.is_available()
         self.executor = "cuda" if self.on_gpu else "external"
         self.device = torch.device("cuda" if self.on_gpu else "cpu")
@@ -43,7 +48,26 @@ class Torch(tigon_call.TorchTensors):
             torch.cuda.set_stream(self.stream)  # for good: autograd's backward runs where its forward ran
 
     def given(self, t):
-        return super().given(t).to(self.device, copy=True)
+        return self.zeros(t) if self.makes_up else super().given(t).to(self.device, copy=True)
+
+    def zeros(self, t):
+        return self.torch.zeros(t["sizes"], dtype=self.kind(t), device=self.device)
+
+    @contextlib.contextmanager
+    def made_up(self):
+        """Inputs are zeros, of the same sizes and kinds."""
+        self.makes_up = True
+        try:
+            yield
+        finally:
+            self.makes_up = False
+
+    def has_room_for(self, tensors):
+        """Whether so many tensors are so small a part of the free memory that others do not miss it."""
+        if not self.on_gpu:
+            return True
+        needed = sum(math.prod(t["sizes"]) * self.kind(t).itemsize for t in tensors if t["at"] is not None)
+        return needed * ROOM < self.torch.cuda.mem_get_info()[0]
 
     def take(self, t, value):
         super().take(t, value.detach())

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of one peer, a worker: answers each request with its results or times.
 
-A request has `do`: "outputs" (the results of the call, written into its outputs), "warm" (calls of it) or "measure" (its times
-and peak memory). The other side is harness/peers/peer_process.h. Whatever goes wrong is an answer {"verdict", "reason"}.
+A request has `do`: "outputs" (the results of the call, written into its outputs), "warm" (calls of it), "measure" (its times
+and peak memory) or "prepare" (what a compiler keeps, of calls that will come). The other side is harness/peers/peer_process.h.
+Whatever goes wrong is an answer {"verdict", "reason"}.
 """
+import contextlib
 import importlib
 import importlib.util
 import math
@@ -42,7 +44,8 @@ class Peer:
             return {"verdict": "unsupported", "reason": self.missing}
         try:
             self.map(request["bytes"])
-            return {"measure": self.measure, "outputs": self.outputs, "warm": self.warm}[request["do"]](request)
+            does = {"measure": self.measure, "outputs": self.outputs, "prepare": self.prepare, "warm": self.warm}
+            return does[request["do"]](request)
         except calls.Unsupported as error:
             return {"verdict": "unsupported", "reason": str(error)}
         except tigon_call.WrongShape as error:
@@ -85,6 +88,17 @@ class Peer:
         for _ in range(2):
             call.run()
         self.backend.synchronize()
+        return {"verdict": "passed", "reason": ""}
+
+    def prepare(self, request):
+        """Compiles what these requests will need, while somebody else has the GPU, where the peer's compiler keeps what it made
+        (PREPARES). What fails here fails again, and is recorded, where it is asked for."""
+        for one in request["requests"] if getattr(self.module, "PREPARES", False) else []:
+            tensors, _ = tigon_call.named(one["call"], one["op"])
+            if self.backend.has_room_for(tensors.values()):
+                with self.backend.made_up(), contextlib.suppress(Exception):
+                    self.warm(one)
+            self.backend.release()
         return {"verdict": "passed", "reason": ""}
 
     def outputs(self, request):

@@ -38,7 +38,7 @@ std::string repro_of(const Case& c, const std::string& executor, const std::stri
 }
 
 // More do not pay: the children share one GPU.
-constexpr int kMostGpuChildren = 8;
+constexpr int kMostGpuChildren = 12;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
