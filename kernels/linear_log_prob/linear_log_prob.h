@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_log_prob: log_prob(x w^T + bias, target) without ever holding all logits:
 // log-probabilities of given tokens, and the entropy, behind the linear layer; rows, or the
-// vocabulary, go in chunks of a byte budget. With z = x w^T + bias, tau the temperature, y a row's
-// target:
+// vocabulary, go in chunks of a byte budget (Hsu et al. 2024; Wijmans et al. 2024). With
+// z = x w^T + bias, tau the temperature, y a row's target:
 //   lse = log sum_v exp(z_v / tau),  logp = z_y / tau - lse
 //   entropy = -sum_v p_v log p_v,  p = softmax(z / tau)
 //   dz_v = ([v = y] g - p_v (g + h (log p_v + entropy))) / tau

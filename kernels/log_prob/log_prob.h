@@ -3,7 +3,7 @@
 // drawn from. With x a row of logits, y its target, tau the temperature:
 //   lse = log sum_v exp(x_v / tau)
 //   log p_v = x_v / tau - lse,  logp = log p_y
-//   entropy = -sum_v p_v log p_v
+//   entropy = -sum_v p_v log p_v     (Shannon 1948; with a temperature: Ackley et al. 1985)
 // and for upstream gradients g of logp and h of entropy
 //   dx_v = ([v = y] g - p_v (g + h (log p_v + entropy))) / tau
 // A logit of -inf has p = 0 and adds nothing to the entropy; as the target's it gives logp = -inf.
