@@ -13,12 +13,12 @@
 // Attribute of a kernel: TIGON_KERNEL(threads per block[, blocks per multiprocessor]) name(...)
 // {...}
 // How many blocks pay for fewer registers was measured on devices of 2048 threads. Some others have
-// 1536, and where registers are allocated in another way, the same bound spills: there the compiler
-// chooses.
+// 1536, and where a compiler allocates registers in another way, the same bound spills: there a
+// block may have all. Without any bound nvcc chooses one.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900
 #define TIGON_KERNEL(...) __global__ void __launch_bounds__(__VA_ARGS__)
 #else
-#define TIGON_KERNEL(threads, ...) __global__ void __launch_bounds__(threads)
+#define TIGON_KERNEL(threads, ...) __global__ void __launch_bounds__(threads, 1)
 #endif
 // A function that kernels call.
 #define TIGON_DEVICE __device__ __forceinline__
