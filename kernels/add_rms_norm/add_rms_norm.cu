@@ -18,8 +18,7 @@ using norm::check_weight;
 using norm::check_weight_gradient;
 using norm::in_vectors;
 
-// As rms_norm's, with two vectors a thread: two tensors are in flight. The last one spills two
-// registers in f32 on sm_120, for rows of which most is read twice; fewer vectors would hold less.
+// As rms_norm's, with two vectors a thread: two tensors are in flight.
 constexpr RowTable<10> kForwardVectors = {
     .name = "add_rms_norm.forward.vectors",
     .shapes =
