@@ -82,6 +82,8 @@ OpSpec contract() {
                          {{"T", 2}, {"V", 70001}},
                          {{"T", 3}, {"V", 200003}},
                          {{"T", 1}, {"V", 800003}}},
+      // Nobody but blocks of ignored rows, which end at once, waits for the kernel before.
+      .further_inputs = {{{{"T", 3}, {"V", 20001}}, "all_ignored"}},
       .inputs = inputs(),
       .option_sets = loss_option_sets(),
       .further_options = loss_forms(),

@@ -250,6 +250,8 @@ struct OpSpec {
   // The paths go by the bytes of a row, and these are its columns in 16 bits: in f32 it has half as
   // many.
   bool further_by_bytes = false;
+  // Shapes on which an input set, by its name, takes a kernel another way than the default one.
+  std::vector<std::pair<std::map<std::string, int64_t>, std::string>> further_inputs = {};
   std::vector<InputSet> inputs;        // the first is the default
   std::vector<OptionSet> option_sets;  // the first is the default: {}
   // Of the option sets' values those with which a kernel takes another path: met by every input set

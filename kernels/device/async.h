@@ -146,8 +146,8 @@ TIGON_DEVICE void prefetch_bulk(const void*, unsigned) {}
 TIGON_DEVICE void mbarrier_init(Mbarrier* b, unsigned count) {
   simt::mbarrier_init(&b->state, count);
 }
-TIGON_DEVICE void mbarrier_fence_init() {}
-TIGON_DEVICE void bulk_fence() {}
+TIGON_DEVICE void mbarrier_fence_init() { simt::mbarrier_fence_init(); }
+TIGON_DEVICE void bulk_fence() { simt::bulk_fence(); }
 TIGON_DEVICE void mbarrier_arrive(Mbarrier* b) { simt::mbarrier_arrive(&b->state, 0); }
 TIGON_DEVICE void mbarrier_arrive_expect(Mbarrier* b, unsigned bytes) {
   simt::mbarrier_arrive(&b->state, bytes);

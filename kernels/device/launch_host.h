@@ -29,13 +29,13 @@ struct Closure {
 template <class... P>
 Status launch(const LaunchConfig& c, void (*kernel)(P...), std::type_identity_t<P>... args) {
   const Closure<P...> closure{kernel, {args...}};
-  return simt::run_grid({c.grid, c.block, c.cluster, c.shared_bytes},
+  return simt::run_grid({c.grid, c.block, c.cluster, c.shared_bytes, c.dependent},
                         {Closure<P...>::invoke, &closure, reinterpret_cast<const void*>(kernel)});
 }
 
 }  // namespace tigon::device
 
 namespace tigon {
-TIGON_DEVICE void dependency_wait() {}
-TIGON_DEVICE void dependency_launch() {}
+TIGON_DEVICE void dependency_wait() { simt::dependency_wait(); }
+TIGON_DEVICE void dependency_launch() {}  // without it the next kernel starts later: time alone
 }  // namespace tigon

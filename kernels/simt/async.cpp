@@ -36,9 +36,13 @@ void put_in_flight(void* to, unsigned bytes, bool poison, const void* pc) {
 }  // namespace
 
 void mbarrier_init(uint64_t* bar, unsigned count) {
+  check::mbarrier_access(bar, true, __builtin_return_address(0));
   mbarrier(bar) = {0, static_cast<uint16_t>(count), static_cast<uint16_t>(count << 1)};
-  check::mark_initialized(bar, sizeof *bar);
+  this_worker->async_order.initialize(bar, current_thread());
 }
+
+void mbarrier_fence_init() { this_worker->async_order.fence_initialized(current_thread()); }
+void bulk_fence() { this_worker->async_order.fence(*this_worker, current_thread()); }
 
 void Worker::phase_progress(uint64_t* bar) {
   Mbarrier& m = mbarrier(bar);
@@ -54,6 +58,8 @@ void Worker::phase_progress(uint64_t* bar) {
 void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes) {
   Mbarrier& m = mbarrier(bar);
   const void* pc = __builtin_return_address(0);
+  check::mbarrier_access(bar, false, pc);
+  this_worker->async_order.arrive(*this_worker, current_thread());
   if (m.arrivals == 0) {
     add_finding(Kind::kAsyncCopy, pc, "mbarrier: more arrivals than its count");
     return;
@@ -66,6 +72,8 @@ void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes) {
 
 void mbarrier_wait(uint64_t* bar, unsigned parity) {
   Thread& t = current_thread();
+  check::mbarrier_access(bar, false, __builtin_return_address(0));
+  this_worker->async_order.wait(*this_worker, t);
   while ((mbarrier(bar).count_and_phase & 1u) == parity) {
     t.state = State::kAtMbarrier;
     t.waits_on = bar;
@@ -81,7 +89,10 @@ void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar) 
   if (((bits | bytes) & 15) != 0)
     add_finding(Kind::kMisaligned, pc, "bulk copy: addresses and size must be multiples of 16");
   check::access_range(global, bytes, false, pc);
+  check::mbarrier_access(bar, false, pc);
+  check::copy_signals(bar, pc);
   put_in_flight(shared, bytes, w.config.poison, pc);
+  check::copy_overwrites(shared, bytes, pc);
   w.bulk_copies.push_back({shared, global, bytes, bar, pc});
 }
 
@@ -91,6 +102,7 @@ void store_async(uint32_t* shared, uint32_t value, uint64_t* bar, unsigned rank)
   void* const to = cluster_map(shared, rank);
   auto* const there = static_cast<uint64_t*>(cluster_map(bar, rank));
   if (rank != cluster_rank()) check::peer_begun(w, pc);
+  check::copy_signals(there, pc);
   put_in_flight(to, sizeof value, w.config.poison, pc);
   w.bulk_copies.push_back({to, nullptr, sizeof value, there, pc, value});
 }

@@ -24,6 +24,9 @@ void mark_in_flight(void* p, size_t bytes, const void* pc);  // not initialised 
 void access_range(const void* p, size_t bytes, bool write, const void* pc);
 void atomic_access(void* p, size_t bytes, const void* pc);
 void peer_begun(const Worker& w, const void* pc);  // another block's shared memory is used
+void mbarrier_access(uint64_t* mbarrier, bool init, const void* pc);
+void copy_signals(const uint64_t* mbarrier, const void* pc);
+void copy_overwrites(const void* p, size_t bytes, const void* pc);  // by a bulk copy
 void launch_ends(Launch& l);
 void worker_ends(Worker& w);    // has no more blocks of the launch
 void end_of_interval(Warp& w);  // the warp has synchronised: its requests are complete
@@ -39,6 +42,9 @@ inline void mark_in_flight(void*, size_t, const void*) {}
 inline void access_range(const void*, size_t, bool, const void*) {}
 inline void atomic_access(void*, size_t, const void*) {}
 inline void peer_begun(const Worker&, const void*) {}
+inline void mbarrier_access(uint64_t*, bool, const void*) {}
+inline void copy_signals(const uint64_t*, const void*) {}
+inline void copy_overwrites(const void*, size_t, const void*) {}
 inline void launch_ends(Launch&) {}
 inline void worker_ends(Worker&) {}
 inline void end_of_interval(Warp&) {}

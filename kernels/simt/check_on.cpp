@@ -2,92 +2,42 @@
 // The checking flavour: every access of kernel code is looked up in the shadow. Two accesses of the
 // same bytes, at least one a write, race unless a barrier orders them: __syncthreads in a block,
 // __syncwarp in a warp, cluster_sync in a cluster. A shuffle orders nothing. Blocks of different
-// clusters are never ordered; two atomics never race.
+// clusters are never ordered; two atomics never race. Kernels before are ordered, unless the launch
+// is a dependent one that has not waited for them.
 #include <cstdio>
 
 #include "kernels/simt/check.h"
 #include "kernels/simt/device_memory.h"
+#include "kernels/simt/launched.h"
 #include "kernels/simt/report.h"
-#include "kernels/simt/shadow.h"
+#include "kernels/simt/request.h"
 #include "kernels/simt/symbolize.h"
 #include "kernels/simt/traffic.h"
 #include "kernels/simt/tsan_hooks.h"
-#include "kernels/simt/worker.h"
 
 // Of the program or library that holds the kernels, from the linker.
 extern "C" __attribute__((visibility("hidden"))) char __ehdr_start, _end;
 
 namespace tigon::simt {
 
-using shadow::Access;
-using shadow::Cell;
-
 namespace {
 
-// Flags of Access.
-constexpr uint8_t kAtomic = 1;
-// Of the latest read or atomic: who else has made one since the last barrier that would order them.
+// Flags of Access. Of the latest read or atomic: who else has made one since the last barrier that
+// would order them.
 constexpr uint8_t kOtherLane = 2;   // of the same warp
 constexpr uint8_t kOtherWarp = 4;   // of the same block
 constexpr uint8_t kOtherBlock = 8;  // of the same cluster
 constexpr uint8_t kOtherCluster = 16;
 
-const void* pc_of(const Access& a) {
-  return reinterpret_cast<const void*>(static_cast<uintptr_t>(a.pc_high) << 32 | a.pc_low);
-}
-
-bool same_warp(const Access& a, const Access& b) { return a.thread / 32 == b.thread / 32; }
-
-// What the running thread does.
-struct Request {
-  const Worker& worker;
-  const Thread& thread;
-  const char* address;
-  size_t bytes;
-  size_t offset;
-  bool write;
-  bool shared;
-  const void* pc;
-  Access access;
-
-  uint64_t cluster_of(const Access& a) const {
-    return (a.block_plus_1 - 1) / worker.launch->shape.cluster;
-  }
-  // Memory of an earlier launch, or shared memory of an earlier block, is ordered before this.
-  bool is_history(const Access& a) const {
-    return a.block_plus_1 == 0 || a.launch != access.launch ||
-           (shared && cluster_of(a) != cluster_of(access)) || (a.bytes & access.bytes) == 0;
-  }
-  bool ordered_after(const Access& a) const {
-    if (a.block_plus_1 == access.block_plus_1)
-      return a.thread == access.thread || a.block_epoch != access.block_epoch ||
-             (same_warp(a, access) && a.warp_epoch != access.warp_epoch);
-    return cluster_of(a) == cluster_of(access) && a.cluster_epoch != access.cluster_epoch;
-  }
-  bool both_atomic(const Access& a) const { return (a.flags & access.flags & kAtomic) != 0; }
-};
-
-std::string text_of(const Request& r) {
-  char text[200];
-  if (r.shared) {
-    snprintf(text, sizeof text, " of %zu bytes at shared+%td", r.bytes,
-             r.address - r.thread.block->shared);
-    return text;
-  }
-  snprintf(text, sizeof text, " of %zu bytes at ", r.bytes);
-  return text + shadow::describe(r.address);
-}
-
 void race(const Request& r, const char* what, const Access& a) {
-  const EarlierAccess earlier{a.block_plus_1 - 1, a.thread, pc_of(a)};
+  const EarlierAccess earlier = earlier_of(a);
   add_finding(Kind::kRace, r.pc, what + text_of(r), &earlier);
 }
 
 // True when the running thread races with the latest access or with one that it stands for.
 bool races_with(const Request& r, const Access& a) {
   if (r.is_history(a) || r.both_atomic(a)) return false;
-  const bool same_cluster = r.cluster_of(a) == r.cluster_of(r.access);
-  if ((a.flags & kOtherCluster) != 0 || !same_cluster) return true;
+  if ((a.flags & kOtherCluster) != 0 || !r.same_cluster(a)) return true;
   if ((a.flags & kOtherBlock) != 0) return a.cluster_epoch == r.access.cluster_epoch;
   const bool same_epoch =
       a.block_plus_1 == r.access.block_plus_1 && a.block_epoch == r.access.block_epoch;
@@ -97,12 +47,12 @@ bool races_with(const Request& r, const Access& a) {
   return !r.ordered_after(a);
 }
 
-// Flags of the running thread's access when it takes the place of another one of its kind.
+// Flags that say for whom else the running thread's access stands when it takes the place of `a`.
 uint8_t others(const Request& r, const Access& a) {
   if (r.is_history(a)) return 0;
   const Access& now = r.access;
   uint8_t flags = a.flags & kOtherCluster;
-  if (r.cluster_of(a) != r.cluster_of(now)) return flags | kOtherCluster;
+  if (!r.same_cluster(a)) return flags | kOtherCluster;
   if (a.cluster_epoch == now.cluster_epoch) {
     flags |= a.flags & kOtherBlock;
     if (a.block_plus_1 != now.block_plus_1) flags |= kOtherBlock;
@@ -117,13 +67,39 @@ uint8_t others(const Request& r, const Access& a) {
   return flags;
 }
 
+// All flags that the running thread's access takes over from the latest one of its kind.
+uint8_t flags_after(const Request& r, const Access& latest) {
+  uint8_t flags = !r.write || r.both_atomic(latest) ? others(r, latest) : 0;
+  const bool atomic = (r.access.flags & kAtomic) != 0;
+  if (atomic && !r.is_history(latest) && same_interval(latest, r.access) &&
+      (latest.flags & (kAtomic | kPlain)) != kAtomic)
+    flags |= kPlain;
+  return flags;
+}
+
+// In a launch that may have started before the one before it has ended.
+void check_dependency(const Request& r, const Cell& first, const Cell& last) {
+  const Access* open = nullptr;
+  for (const Cell* cell = &first; cell <= &last && open == nullptr; ++cell)
+    open = r.is_open(cell->write)             ? &cell->write
+           : r.write && r.is_open(cell->read) ? &cell->read
+                                              : nullptr;
+  if (open == nullptr || r.worker.dependency_waits.cover(r.worker, r.thread)) return;
+  const EarlierAccess earlier = earlier_of(*open);
+  add_finding(Kind::kDependency, r.pc,
+              (r.write ? "write" : "read") + text_of(r) +
+                  " without dependency_wait(): the kernel before may still use them",
+              &earlier);
+}
+
 void check_cell(const Request& r, Cell& cell) {
-  if (races_with(r, cell.write))
+  const uint32_t now = r.access.launch;  // what others touched is history: most cells
+  if (cell.write.launch == now && races_with(r, cell.write))
     race(r, r.write ? "write after write" : "read after write", cell.write);
-  if (r.write && races_with(r, cell.read)) race(r, "write after read", cell.read);
+  if (r.write && cell.read.launch == now && races_with(r, cell.read))
+    race(r, "write after read", cell.read);
   Access& latest = r.write ? cell.write : cell.read;
-  const bool stands_for_others = !r.write || r.both_atomic(latest);
-  const uint8_t flags = stands_for_others ? others(r, latest) : 0;
+  const uint8_t flags = latest.launch == now ? flags_after(r, latest) : 0;
   latest = r.access;
   latest.flags |= flags;
 }
@@ -133,6 +109,7 @@ void check_races(Request& r) {
   const size_t first = r.offset / shadow::kCellBytes;
   const size_t last = (r.offset + r.bytes - 1) / shadow::kCellBytes;
   r.access.bytes = r.bytes == 1 ? static_cast<uint8_t>(1u << (r.offset & 1)) : 3;
+  if (!r.shared && r.worker.launch->has_open()) check_dependency(r, cells[first], cells[last]);
   for (size_t c = first; c <= last; ++c) check_cell(r, cells[c]);
 }
 
@@ -152,22 +129,6 @@ void check_host_memory(const void* p, size_t bytes, bool write, const void* pc) 
   this_worker->abandon_launch();
 }
 
-Access access_now(const Worker& w, const Thread& t, bool atomic, const void* pc) {
-  const Block& b = t.own_block();
-  const auto address = reinterpret_cast<uintptr_t>(pc);
-  Access a;
-  a.block_plus_1 = static_cast<uint32_t>(b.linear) + 1;
-  a.launch = w.launch->id;
-  a.thread = t.linear;
-  a.block_epoch = static_cast<uint16_t>(b.epoch);
-  a.warp_epoch = static_cast<uint16_t>(t.warp->epoch);
-  a.cluster_epoch = static_cast<uint16_t>(w.cluster_epoch);
-  a.pc_low = static_cast<uint32_t>(address);
-  a.pc_high = static_cast<uint16_t>(address >> 32);
-  a.flags = atomic ? kAtomic : 0;
-  return a;
-}
-
 // False when the access cannot be made.
 bool check_bounds(const Request& r) {
   const bool power_of_2 = (r.bytes & (r.bytes - 1)) == 0;
@@ -182,14 +143,15 @@ bool check_bounds(const Request& r) {
   return true;
 }
 
-void check_access(const void* p, size_t bytes, bool write, bool atomic, const void* pc) {
+// Of memory in the arena. Returns whether it is shared memory.
+bool check_memory(const void* p, size_t bytes, bool write, bool atomic, const void* pc) {
   Worker& w = *this_worker;
   const Thread& t = current_thread();
   const size_t offset = shadow::offset_of(p);
-  if (offset >= shadow::kArenaBytes) return check_host_memory(p, bytes, write, pc);
   const int owner = w.shared.owner(p);
   Request r{w,          t,  static_cast<const char*>(p), bytes, offset, write,
             owner >= 0, pc, access_now(w, t, atomic, pc)};
+  if (r.shared) r.access.events = w.async_order.events(w, t) & shadow::kEventMask;
   if (!check_bounds(r)) w.abandon_launch();
   if ((!write || atomic) && !shadow::has_state(offset, bytes, shadow::kInitialized))
     add_finding(Kind::kUninitialized, pc, text_of(r).substr(1));
@@ -201,20 +163,41 @@ void check_access(const void* p, size_t bytes, bool write, bool atomic, const vo
     w.touched_pc = pc;
   }
   check_races(r);
+  return r.shared;
+}
+
+void check_access(const void* p, size_t bytes, bool write, bool atomic, const void* pc) {
+  const size_t offset = shadow::offset_of(p);
+  if (offset >= shadow::kArenaBytes) return check_host_memory(p, bytes, write, pc);
+  const bool shared = check_memory(p, bytes, write, atomic, pc);
+  const Worker& w = *this_worker;
   if (!w.config.count) return;
+  const Thread& t = current_thread();
   if (atomic)
     traffic::count_atomic(pc);
   else
-    traffic::note(*t.warp, t.lane, static_cast<uint32_t>(offset), bytes, write, owner >= 0, pc);
+    traffic::note(*t.warp, t.lane, static_cast<uint32_t>(offset), bytes, write, shared, pc);
 }
 
 }  // namespace
+
+std::string text_of(const Request& r) {
+  char text[200];
+  if (r.shared) {
+    snprintf(text, sizeof text, " of %zu bytes at shared+%td", r.bytes,
+             r.address - r.thread.block->shared);
+    return text;
+  }
+  snprintf(text, sizeof text, " of %zu bytes at ", r.bytes);
+  return text + shadow::describe(r.address);
+}
 
 bool checked() { return true; }
 
 void* memory_allocate(size_t bytes) { return shadow::allocate(bytes); }
 void memory_free(void* p, size_t bytes) { shadow::release(static_cast<char*>(p), bytes); }
 void memory_mark(void* p, size_t bytes, bool initialized) {
+  close_launches();
   if (shadow::offset_of(p) >= shadow::kArenaBytes) return;  // host memory
   shadow::set_state(p, bytes,
                     initialized ? shadow::kAllocated | shadow::kInitialized : shadow::kAllocated);
@@ -265,6 +248,12 @@ void peer_begun(const Worker& w, const void* pc) {
                 "the first such access");
 }
 
+// Threads use an mbarrier as they would an atomic; its initialisation is a plain write.
+void mbarrier_access(uint64_t* mbarrier, bool init, const void* pc) {
+  if (shadow::offset_of(mbarrier) < shadow::kArenaBytes)
+    check_memory(mbarrier, sizeof *mbarrier, true, !init, pc);
+}
+
 void forbid(void* p, size_t bytes) { shadow::set_state(p, bytes, 0); }
 void undefine(void* p, size_t bytes) { shadow::set_state(p, bytes, shadow::kAllocated); }
 void mark_initialized(void* p, size_t bytes) {
@@ -292,7 +281,14 @@ void atomic_access(void* p, size_t bytes, const void* pc) {
 
 void end_of_interval(Warp& w) { traffic::end_of_interval(w); }
 void count_barrier() { traffic::count_barrier(); }
-void launch_ends(Launch& l) { traffic::launch_ends(l); }
+
+// If nobody waits, the launch may end before the one before it, and what comes next may begin.
+void launch_ends(Launch& l) {
+  if (l.has_open() && !l.waited && !l.abandoned)
+    add_finding_of(nullptr, Kind::kDependency, static_cast<const char*>(l.invocation.kernel) + 1,
+                   "no thread calls dependency_wait()");
+  traffic::launch_ends(l);
+}
 void worker_ends(Worker& w) { traffic::worker_ends(w); }
 
 }  // namespace check

@@ -34,6 +34,9 @@ const char* objection(const LaunchShape& s) {
 
 thread_local std::unique_ptr<Worker> own_worker;
 
+// The first launch of this host thread that need not have ended when a dependent launch comes.
+thread_local uint32_t first_open = 0;
+
 void work_on(Launch& l) {
   if (own_worker == nullptr) {
     own_worker = std::make_unique<Worker>();
@@ -43,6 +46,14 @@ void work_on(Launch& l) {
 }
 
 }  // namespace
+
+void close_launches() { first_open = 0; }
+void dependency_wait() {
+  Worker& w = *this_worker;
+  if (!w.launch->has_open()) return;
+  w.dependency_waits.wait(w, current_thread());
+  w.launch->waited = true;
+}
 
 Config& config() {
   static Config c = [] {
@@ -113,6 +124,8 @@ void Worker::start_group(uint64_t group) {
   live = static_cast<unsigned>(blocks.size()) * threads_per_block;
   cluster_arrived = 0;
   first_epoch = ++cluster_epoch;
+  async_order.clear();
+  dependency_waits.clear();
   shared.begin_group();
   for (Block& b : blocks) {
     b.linear = group * blocks.size() + b.rank;
@@ -143,7 +156,9 @@ Status run_grid(const LaunchShape& shape, const Invocation& invocation) {
   note_launch(invocation.kernel);
   if (!config().run) return {};
   const std::lock_guard lock(one_launch_at_a_time);
-  Launch l{shape, invocation, ++launches, blocks / shape.cluster, config()};
+  const uint32_t id = ++launches;
+  if (!shape.dependent || first_open == 0) first_open = id;
+  Launch l{shape, invocation, id, first_open, blocks / shape.cluster, config()};
   const size_t before = findings();
   run_on_threads(l, work_on);
   check::launch_ends(l);

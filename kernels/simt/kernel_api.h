@@ -56,6 +56,7 @@ struct LaunchShape {
   dim3 grid, block;
   unsigned cluster = 1;
   size_t dynamic_bytes = 0;
+  bool dependent = false;  // may start before the launch before it has ended
 };
 
 extern constinit thread_local ThreadIds* current_ids;         // the running CUDA thread, or nullptr
@@ -126,6 +127,8 @@ T atomic_compare_exchange(T* p, T expected, T desired);
 
 // Asynchronous copies and mbarriers; a copy lands as late as it may.
 void mbarrier_init(uint64_t* bar, unsigned count);
+void mbarrier_fence_init();
+void bulk_fence();
 void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes);
 void mbarrier_wait(uint64_t* bar, unsigned parity);
 void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar);
@@ -133,6 +136,9 @@ void store_async(uint32_t* shared, uint32_t value, uint64_t* bar, unsigned rank)
 void async_copy(void* shared, const void* global, unsigned bytes);
 void async_commit();
 void async_wait(int pending_groups);
+
+// In a dependent launch: the launch before it has ended, and its writes are seen.
+void dependency_wait();
 
 // Ends the launch with a finding that names this thread.
 TIGON_SIMT_NOMERGE [[noreturn]] void misaligned(const void* p);

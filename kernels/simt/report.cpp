@@ -116,6 +116,10 @@ const char* name_of(Kind kind) {
       return "cluster exit";
     case Kind::kAsyncCopy:
       return "asynchronous copy";
+    case Kind::kFence:
+      return "missing fence";
+    case Kind::kDependency:
+      return "dependent launch";
     case Kind::kFault:
       return "fault";
     case Kind::kTrap:

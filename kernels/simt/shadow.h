@@ -18,15 +18,17 @@ inline constexpr uint8_t kInitialized = 2;
 struct Access {
   uint32_t block_plus_1 = 0;  // 0: none
   uint32_t launch = 0;
-  uint16_t thread = 0;
+  uint16_t thread : 10 = 0;
+  uint16_t flags : 6 = 0;
   uint16_t block_epoch = 0;
   uint16_t warp_epoch = 0;
   uint16_t cluster_epoch = 0;
   uint32_t pc_low = 0;
   uint16_t pc_high = 0;
-  uint8_t bytes = 0;  // which of the cell's two, as a mask
-  uint8_t flags = 0;
+  uint16_t bytes : 2 = 0;    // which of the cell's two, as a mask
+  uint16_t events : 14 = 0;  // of shared memory: the thread's so far (async_order.h), cut
 };
+inline constexpr uint32_t kEventMask = (1u << 14) - 1;
 static_assert(sizeof(Access) == 24);
 
 struct Cell {

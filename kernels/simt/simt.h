@@ -52,6 +52,8 @@ enum class Kind {
   kClusterStart,
   kClusterExit,
   kAsyncCopy,
+  kFence,
+  kDependency,
   kFault,
   kTrap,
   kInvalidLaunch,

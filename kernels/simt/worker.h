@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/simt/async_order.h"
+#include "kernels/simt/dependency.h"
 #include "kernels/simt/fiber.h"
 #include "kernels/simt/kernel_api.h"
 #include "kernels/simt/ready_set.h"
@@ -79,10 +81,13 @@ struct Launch {
   LaunchShape shape;
   Invocation invocation;
   uint32_t id;
-  uint64_t groups;  // clusters in the grid
+  uint32_t first_open;  // launches from this one on may not have ended; `id`: all have
+  uint64_t groups;      // clusters in the grid
   Config config;
   std::atomic<uint64_t> next_group{0};
   std::atomic<bool> abandoned{false};
+  std::atomic<bool> waited{false};  // some thread has called dependency_wait()
+  bool has_open() const { return first_open != id; }
 };
 
 struct BulkCopy {
@@ -143,6 +148,8 @@ struct Worker {
   // cluster of 4,096 threads with 16 copies each waits for its own alone.
   std::vector<std::vector<ThreadCopy>> thread_copies;
   std::vector<ThreadCopy>& copies_of(const Thread& t);
+  AsyncOrder async_order;
+  DependencyWaits dependency_waits;
 
  private:
   void set_up(Launch& l);

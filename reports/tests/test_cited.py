@@ -133,6 +133,21 @@ class FiguresTest(CommandTest):
         self.committed()
         self.assertEqual(self.figures("--check")[0], 0)
 
+    def test_what_only_a_host_compiles_does_not_age_it(self):
+        text = "#if TIGON_GPU\nint gpu;\n#if ARCH > 900\nint new;\n#else\nint old;\n#endif\n#else\nint host;\n#endif\n#if !TIGON_GPU\nint other;\n#endif\n"
+        self.file("kernels/device/vec_host.h", "int host;\n")
+        self.file("kernels/device/vec.h", text)
+        self.record(commit=self.committed())
+        self.written(TABLE)
+        self.file("kernels/device/vec_host.h", "int faster;\n")
+        self.file("kernels/device/vec.h", text.replace("int host;", "#if 1\nint faster;\n#endif").replace("int other;", ""))
+        self.assertEqual(self.figures("--check")[0], 0)
+        for name in ("gpu", "new", "old"):
+            self.file("kernels/device/vec.h", text.replace(f"int {name};", "int faster;"))
+            self.wrong(1, "page.md: block")
+        self.file("kernels/device/vec.h", f"{text}int faster;\n")
+        self.wrong(1, "page.md: block")
+
     def test_a_figure_outside_of_blocks_fails_unless_it_is_code_or_marked(self):
         for text in ("It takes 3.1 ms.", "40% faster", "faster by 12 %", "in 1.5 GiB", "1.7 times as fast", "17 of 17 caught", "87.9 us", "4 TB/s",
                      "about 8 minutes", "after 12 s", "2 h of a GPU", "15 min", "6,504 cases", "27,000 random cases", "9 planted faults", "1,105 tests",

@@ -11,7 +11,27 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"(kernels/[^/"]+)/', re.M)
 SOURCES = {".h", ".cu", ".cuh", ".cpp"}
 ON_THE_HOST = "kernels/simt"  # runs the kernels on a processor; no part of them
 SAYS_NOTHING = r"\`[[:space:]]*(//|#include|$)"  # a line that changes no kernel; \` is the line's start
-CHANGED = re.compile(r'^(?:---|\+\+\+) "?[ab]/(.+?)"?$', re.M)
+CHANGED = re.compile(r'^--- (?:/dev/null|"?a/(.+?)"?)\n\+\+\+ (?:/dev/null|"?b/(.+?)"?)$', re.M)
+CONDITION = re.compile(r"\s*#\s*(ifn?def|if|else|elif|endif)\b\s*(.*?)\s*(?://.*)?$")
+
+
+def gpu_lines(name, text):
+    """What a GPU's compiler sees of a file: without comments and includes, `#if TIGON_GPU`'s other branch and all of a file called ..._host."""
+    if pathlib.Path(name).stem.endswith("_host"):
+        return []
+    seen, branches = [], []  # of each condition around a line: whether a GPU's compiler sees this branch, and the other one
+    for line in text.splitlines():
+        if found := CONDITION.match(line):
+            directive, of = found.groups()
+            if directive.startswith("if"):
+                branches.append((of != "!TIGON_GPU", of != "TIGON_GPU") if directive == "if" else (True, True))
+            elif directive == "else":
+                branches[-1] = branches[-1][::-1]
+            elif directive == "endif":
+                branches.pop()
+        if all(here for here, _ in branches) and not re.match(r"\s*(//|#\s*include|$)", line):
+            seen.append(line)
+    return seen
 
 
 class Kernels:
@@ -28,7 +48,7 @@ class Kernels:
     def changed_since(self, commit):
         """The ops with a source that differs from `commit`: their own, those of their family and of kernels/device.
 
-        A file that only moved, a comment and an include make no difference."""
+        A file that only moved, a comment, an include and what only a host's compiler sees make no difference."""
         changed = self._changed_folders(commit)
         return {op for op, folders in self.folders.items() if folders & changed}
 
@@ -54,8 +74,13 @@ class Kernels:
             if self.git("rev-parse", "--is-shallow-repository").strip() == "true":
                 raise InfrastructureError(f"commit {commit[:7]} is not in this shallow clone; git fetch --unshallow")
             raise DataError(f"commit {commit[:7]} is not in this history, so nobody can tell what was measured")
-        names = CHANGED.findall(self.git("diff", "--unified=0", "--find-renames", "-I", SAYS_NOTHING, commit, "--", "kernels"))
-        return {"/".join(name.split("/")[:2]) for name in names if pathlib.Path(name).suffix in SOURCES and "/tests/" not in name}
+        pairs = CHANGED.findall(self.git("diff", "--unified=0", "--find-renames", "-I", SAYS_NOTHING, commit, "--", "kernels"))
+        return {"/".join(name.split("/")[:2]) for pair in pairs if self._differs(commit, *pair)
+                for name in pair if pathlib.Path(name).suffix in SOURCES and "/tests/" not in name}
+
+    def _differs(self, commit, before, now):
+        was = self.git("show", f"{commit}:{before}") if before else ""
+        return gpu_lines(before, was) != gpu_lines(now, self.root.joinpath(now).read_text(encoding="utf-8") if now else "")
 
     def _git(self, *words):
         try:

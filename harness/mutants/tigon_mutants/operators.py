@@ -53,11 +53,16 @@ class Operators:
         """Whether the token lies in the size of an array that is declared."""
         around = i if self.tokens[i].text == "[" else self.tokens[i].around
         while around is not None:
-            before, type_ = self.source.text_of(around - 1), self.source.text_of(around - 2)
-            if self.tokens[around].text == "[" and (before == ")" or re.fullmatch(r"\w+|>|\*|&", type_)) and type_ != "return":
+            if self.tokens[around].text == "[" and self.declares(around):
                 return True
             around = self.tokens[around].around
         return False
+
+    def declares(self, bracket):
+        before, type_ = self.source.text_of(bracket - 1), self.source.text_of(bracket - 2)
+        if type_ == "," and self.source.text_of(bracket - 3) == "]":  # float a[kWidth], b[kWidth];
+            return self.declares(self.tokens[bracket - 3].partner)
+        return (before == ")" or re.fullmatch(r"\w+|>|\*|&", type_) is not None) and type_ != "return"
 
     def changed(self, operator, first, last, begin, end, new):
         """The expression from token first to last with `new` in place of [begin, end)."""

@@ -75,8 +75,7 @@ class Plan {
   void add_checks() {
     const std::vector<Shape> tiny = shapes_of(op_, request_, true);
     for (const Shape& shape : tiny) list_.push(shape);
-    if (request_.axes.empty())
-      for (const Shape& shape : further_shapes(op_, dtype())) list_.push(shape);
+    if (request_.axes.empty()) add_further();
     if (request_.tier == Tier::kCheck)
       for (const Shape& shape : shapes_of(op_, request_, false)) list_.push(shape);
 
@@ -96,6 +95,12 @@ class Plan {
     if (asks) add_launch_paths(middle, &list_);
     for (const Property& property : properties_of(pass_))
       if (!is_library(impl_) || property.naive) list_.push(property, small);
+  }
+
+  void add_further() {
+    for (const Shape& shape : further_shapes(op_, dtype())) list_.push(shape);
+    if (is_library(impl_)) return;
+    for (const auto& [shape, inputs] : op_.further_inputs) list_.push(shape, {}, inputs);
   }
 
   // Of the tiny shapes, the largest, and in the full tier two of the checked ones as well.

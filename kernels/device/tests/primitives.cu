@@ -188,6 +188,7 @@ TIGON_KERNEL(128) bulk_kernel(const float* x, int tiles, float* out) {
       mbarrier_wait(&full[k % 2], static_cast<unsigned>(k / 2) & 1u);
       for (int i = static_cast<int>(threadIdx.x); i < kTile; i += 128)
         sum += buffer[k % 2 * kTile + i];
+      bulk_fence();
       __syncthreads();
     }
     store_row_sum<128>(sum, out);

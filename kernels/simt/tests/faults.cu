@@ -245,17 +245,18 @@ pipeline_kernel(const float* x, float* sums, int tiles) {
   const float* row = x + static_cast<size_t>(blockIdx.x) * static_cast<size_t>(tiles) * kTile;
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      mbarrier_init(&full[s], 1);
-      mbarrier_init(&empty[s], 128);
+      mbarrier_init(&full[s], 1);     // finds: kNoInitBarrier
+      mbarrier_init(&empty[s], 128);  // finds: kNoInitBarrier
     }
-    mbarrier_fence_init();
+    if constexpr (kFault != Fault::kNoInitFence) mbarrier_fence_init();
   }
-  __syncthreads();
+  if constexpr (kFault != Fault::kNoInitBarrier) __syncthreads();
   const auto produce = [&](int k) {
     const int s = k % kStages;
     const float* from = row + static_cast<size_t>(k) * kTile;
+    float* to = buffer + s * kTile;
     mbarrier_arrive_expect(&full[s], kBytes - (kFault == Fault::kWrongByteCount ? 16 : 0));
-    bulk_copy(buffer + s * kTile, from, kBytes, &full[s]);  // finds: kWrongByteCount
+    bulk_copy(to, from, kBytes, &full[s]);  // finds: kWrongByteCount, kNoFence, kNoInitFence
   };
   if (threadIdx.x == 0)
     for (int k = 0; k < kStages && k < tiles; ++k) produce(k);
@@ -263,9 +264,11 @@ pipeline_kernel(const float* x, float* sums, int tiles) {
   for (int k = 0; k < tiles; ++k) {
     const int s = k % kStages;
     const auto phase = static_cast<unsigned>(k / kStages) & 1u;
-    if constexpr (kFault != Fault::kNoWaitForCopy) mbarrier_wait(&full[s], phase);
+    if constexpr (kFault != Fault::kNoWaitForCopy)
+      mbarrier_wait(&full[s], phase);  // finds: kNoInitBarrier
     for (int i = static_cast<int>(threadIdx.x); i < kTile; i += 128)
       sum += buffer[s * kTile + i];  // finds: kNoWaitForCopy, kRefillTooEarly
+    if constexpr (kFault != Fault::kNoFence) bulk_fence();
     mbarrier_arrive(&empty[s]);
     if (threadIdx.x == 0 && k + kStages < tiles) {
       if constexpr (kFault != Fault::kRefillTooEarly) mbarrier_wait(&empty[s], phase);
@@ -320,6 +323,7 @@ other_kernel(float* x) {  // finds: kStackOverflow
     TIGON_SHARED(Mbarrier, full, [1]);
     if (i == 0) {
       mbarrier_init(&full[0], 1);
+      mbarrier_fence_init();
       mbarrier_arrive_expect(&full[0], 16);
       bulk_copy(values, x + 1, 16, &full[0]);  // finds: kBulkCopyMisaligned
       mbarrier_wait(&full[0], 0);
@@ -438,6 +442,12 @@ Status pipeline(Fault fault, const float* x, float* sums, int rows, int tiles) {
       return run(pipeline_kernel<Fault::kRefillTooEarly>);
     case Fault::kWrongByteCount:
       return run(pipeline_kernel<Fault::kWrongByteCount>);
+    case Fault::kNoFence:
+      return run(pipeline_kernel<Fault::kNoFence>);
+    case Fault::kNoInitFence:
+      return run(pipeline_kernel<Fault::kNoInitFence>);
+    case Fault::kNoInitBarrier:
+      return run(pipeline_kernel<Fault::kNoInitBarrier>);
     default:
       return run(pipeline_kernel<Fault::kNone>);
   }

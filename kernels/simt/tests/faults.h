@@ -38,6 +38,9 @@ enum class Fault {
   kNoWaitForCopy,   // the consumer does not wait
   kRefillTooEarly,  // the producer does not wait for the consumers
   kWrongByteCount,  // fewer bytes expected than copied
+  kNoFence,         // the consumers do not fence what they read
+  kNoInitFence,     // of the mbarriers
+  kNoInitBarrier,   // some wait at mbarriers that may not be initialised
   // Others.
   kDeadlock,             // one lane waits for its warp, the others for the block
   kReturnBeforeBarrier,  // the second warp; hardware tolerates it

@@ -12,8 +12,9 @@ TIGON_KERNEL(1024) touch_kernel(Ordering o, int* word, int* out) {
   const unsigned i = threadIdx.x;
   int v = 0;
   if (o.first == First::kRead) v = word[0];
-  if (o.first == First::kAtomic) v = atomicAdd(word, 1);
-  if (o.first == First::kWrite && i == o.writer) word[0] = 1;
+  const bool then_atomics = o.first == First::kWriteThenAtomics;
+  if ((o.first == First::kWrite || then_atomics) && i == o.writer) word[0] = 1;
+  if (o.first == First::kAtomic || then_atomics) v = atomicAdd(word, 1);
   out[blockIdx.x * blockDim.x + i] = v;
   switch (o.barrier) {
     case Barrier::kShuffle:

@@ -7,7 +7,7 @@
 namespace tigon::simt_tests {
 
 enum class Barrier { kNone, kShuffle, kSyncwarp, kSyncthreads, kClusterSync };
-enum class First { kRead, kWrite, kAtomic, kNothing };
+enum class First { kRead, kWrite, kAtomic, kWriteThenAtomics, kNothing };
 
 struct Ordering {
   First first = First::kRead;  // by all threads; a write by thread `writer` of each block only

@@ -93,6 +93,10 @@ TEST_F(OrderingTest, Atomics) {
   expect(true, {.first = First::kAtomic});
   expect(true, {.then_atomic = true});
   expect(false, {.barrier = Barrier::kSyncthreads, .then_atomic = true});
+  // An atomic of the writer does not order its write before those of others.
+  expect(true, {.first = First::kWriteThenAtomics, .then_atomic = true, .threads = 32});
+  expect(true, {.first = First::kWriteThenAtomics, .then_atomic = true, .blocks = 2});
+  expect(false, {.first = First::kWriteThenAtomics, .then_atomic = true, .threads = 1});
 }
 
 // A launch sees everything that earlier ones did.
