@@ -83,7 +83,7 @@ class PackageTest(unittest.TestCase):
 
     def test_a_wheel_is_small(self):
         files = self.install("python")
-        for name in ("tigon/lib/libtigon-host.so", "tigon/lib/libtigon_torch.so", "tigon/judge/tigon", "tigon/judge/tigon-plugin-host"):
+        for name in ("tigon/lib/libtigon-host.so", "tigon/lib/libtigon_torch.so", "tigon/lib/libtigon_tvm_ffi.so", "tigon/judge/tigon", "tigon/judge/tigon-plugin-host"):
             self.assertIn(name, files)
         with zipfile.ZipFile(self.folder / "wheel.zip", "w", zipfile.ZIP_DEFLATED) as wheel:
             for name in files:
