@@ -126,7 +126,7 @@ class ProgramTest(unittest.TestCase):
 class WordsTest(unittest.TestCase):
     def test_wrong_arguments(self):
         for words, message in ((["nosuch"], "no model nosuch"), (["tiny", "--variants", "eager,fast"], "no variant fast"),
-                               (["tiny", "--rounds", "0"], "1 or more"), 
+                               (["tiny", "--rounds", "0"], "1 or more"),
                                (["tiny", "--longest", "64"], "--longest is shorter"),
                                (["tiny,only=liger", "--variants", "eager"], "liger is none of --variants")):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
