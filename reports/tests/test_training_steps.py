@@ -42,6 +42,22 @@ class TrainingStepsTest(unittest.TestCase):
                                                          ["1.000", "2.00 GiB", "1.000", "5.0e-03"], ["–"] * 4])
         self.assertEqual(rows[5][2], "out of memory")
 
+    def test_how_far_from_float32(self):
+        exact, eager = turn("float32", 9.0, loss=[4.0, 2.0]), turn("eager", 2.0, loss=[4.0, 2.2])
+        ours = turn("tigon", 1.0, loss=[4.4, 2.2])
+        text = self.table(eager, ours, turn("tigon", 1.0, 1, loss=[9.0, 9.0]), exact, turn("eager", 1.0, batch=1))
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+        self.assertEqual(rows[0][-1], "from float32")
+        self.assertEqual([row[-1] for row in rows[2:]], ["7.1e-02", "1.0e-01", "–", "–"])
+        self.assertIn("1.0e-01 from float32's", training_steps.text([eager, ours, exact]))
+        self.assertNotIn("float32", self.table(eager, ours))
+
+    def test_the_longest_sequence(self):
+        records = [turn("eager", 1.0), {**out_of_memory("eager"), "length": 200}, turn("tigon", 1.0), turn("tigon", 1.0, length=200),
+                   {**out_of_memory("tigon"), "length": 400}, out_of_memory("liger"), turn("tigon", 1.0, batch=7)]
+        self.assertEqual(training_steps.longest(records), {("m", 2, 100, False): {"eager": 100, "tigon": 200, "liger": None}})
+        self.assertIn("longest T from m, B=2, T=100: Hugging Face 100, Tigon 200, Liger none", training_steps.text(records))
+
     def test_the_chart(self):
         run = types.SimpleNamespace(of=lambda kind: [turn("eager", 2.0), turn("eager", 2.0, 1), turn("tigon", 1.0), turn("tigon", 1.0, 1),
                                                      turn("liger", 0.8, seconds_s=[0.8], peak_bytes=3 * 2**30), out_of_memory("compile"),

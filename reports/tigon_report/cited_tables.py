@@ -223,7 +223,8 @@ def controls_table(runs, words):
 def training_table(runs, words):
     """Training steps of Hugging Face models; of what is unpatched, the spread of its own rounds in place of a distance."""
     heads = ["model", "variant", "tokens/s:", "Tigon's over it:", "peak memory:", "over Tigon's:", "losses apart:"]
-    return table(heads, training_steps.table_rows(runs))
+    rows = training_steps.table_rows(runs)
+    return table([*heads, "from float32:"][:len(rows[0])], rows)
 
 
 # Name -> function(runs, words before the records) -> text. ValueError: the records do not have it.

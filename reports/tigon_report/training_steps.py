@@ -5,8 +5,8 @@ import statistics as standard
 from . import statistics, units
 
 NAMES = {"eager": "Hugging Face", "compile": "with torch.compile", "liger": "Liger", "tigon": "Tigon", "tigon_cheap": 'Tigon, recompute="cheap"',
-         "tigon_compile": "Tigon with torch.compile"}
-OURS = "tigon"
+         "tigon_compile": "Tigon with torch.compile", "float32": "in float32"}
+OURS, EXACT = "tigon", "float32"
 
 
 def case_of(record):
@@ -55,6 +55,26 @@ def spread(row):
                for of_step in zip(*(record["loss"] for record in row["records"])))
 
 
+def from_exact(row, variants):
+    """The root mean square distance of a variant's losses from those of the variant without roundings, of the same rounds; None where it did not run."""
+    exact = variants.get(EXACT, {})
+    if row["verdict"] != "passed" or exact.get("verdict") != "passed" or exact is row:
+        return None
+    by_round = {record["round"]: record["loss"] for record in exact["records"]}
+    apart = [(a - b) / b for record in row["records"] if record["round"] in by_round for a, b in zip(record["loss"], by_round[record["round"]])]
+    return standard.fmean(x * x for x in apart)**0.5 if apart else None
+
+
+def longest(records):
+    """{case of the shortest: {variant: the longest length that passed, or None}} of what was trained with several lengths alone."""
+    found = {}
+    for record in records:
+        found.setdefault((record["model"], record["batch"], record["checkpointing"]), []).append(record)
+    return {case_of(min(group, key=lambda r: r["length"])): {
+        variant: max((r["length"] for r in group if r["variant"] == variant and r["verdict"] == "passed"), default=None)
+        for variant in dict.fromkeys(r["variant"] for r in group)} for group in found.values() if len({r["length"] for r in group}) > 1}
+
+
 def _mean_losses(row, other):
     shared = {record["round"] for record in row["records"]} & {record["round"] for record in other["records"]}
     return [standard.fmean(of_step) for of_step in zip(*(record["loss"] for record in row["records"] if record["round"] in shared))]
@@ -78,6 +98,9 @@ def text(records):
     for case, variants in rows(records).items():
         lines.append(case_text(case))
         lines += [f"  {NAMES.get(variant, variant):26} {_cells_text(row, variants)}" for variant, row in variants.items()]
+    for case, lengths in longest(records).items():
+        lines.append(f"longest T from {case_text(case)}: " + ", ".join(
+            f"{NAMES.get(variant, variant)} {f'{length:,}' if length else 'none'}" for variant, length in lengths.items()))
     return "\n".join(lines)
 
 
@@ -87,8 +110,10 @@ def _cells_text(row, variants):
     on_gpu = row["records"][0]["executor"] == "cuda"
     base = variants.get("eager", {})
     apart = losses_apart(row, base) if base.get("verdict") == "passed" else None
+    exact = from_exact(row, variants)
     parts = [_speed(row) if on_gpu else "no speed on a processor", units.binary_bytes(row["peak_bytes"]) if on_gpu else "",
-             "" if apart is None else f"losses {apart:.1e} from Hugging Face's"]
+             "" if apart is None else f"losses {apart:.1e} from Hugging Face's",
+             "" if exact is None else f"{exact:.1e} from float32's"]
     return ", ".join(filter(None, parts))
 
 
@@ -99,15 +124,21 @@ def _speed(row):
 
 
 def table_rows(runs):
-    """Rows of a page's table: [case, variant, tokens/s, Tigon's over it, peak memory, it over Tigon's, losses apart]. ValueError: nothing of a GPU."""
+    """Rows of a page's table: [case, variant, tokens/s, Tigon's over it, peak memory, it over Tigon's, losses apart, from float32].
+
+    The last only where float32 ran. ValueError: nothing of a GPU.
+    """
     records = [record for run in runs for record in run.of("training") if record["executor"] == "cuda"]
     if not records:
         raise ValueError("no training steps on a GPU in these records")
-    found = []
+    found, has_exact = [], any(record["variant"] == EXACT for record in records)
     for case, variants in rows(records).items():
         ours, base = variants.get(OURS, {}), variants.get("eager", {})
         for variant, row in variants.items():
             found.append([case_text(case), NAMES.get(variant, variant), *_cells(row, ours, base)])
+            if has_exact:
+                exact = from_exact(row, variants)
+                found[-1].append("–" if exact is None else f"{exact:.1e}")
     return found
 
 

@@ -39,6 +39,23 @@ class ProgramTest(unittest.TestCase):
             lines = (pathlib.Path(folder) / "records.jsonl").read_text().splitlines()
         return code, [json.loads(line) for line in lines], printed.getvalue() + said.getvalue()
 
+    def test_every_kind_of_model_at_a_small_size(self):
+        for model in ("gemma2-tiny", "qwen3-tiny"):
+            with self.subTest(model=model):
+                code, records, printed = self.run_program(f"{model},batch=2,length=16", "--variants", "eager,tigon", "--rounds", "1", "--warmup", "0",
+                                                          "--steps", "2")
+                self.assertEqual(code, 0, printed)
+                eager, tigon = (record for record in records if record["record"] == "training")
+                self.assertLess(max(abs(a - b) for a, b in zip(eager["loss"], tigon["loss"])), 5e-3)
+                self.assertRegex(tigon["what"], r"^replaced: 1 loss.* left: 0$")
+
+    def test_the_longest_sequence(self):
+        code, records, printed = self.run_program("tiny,batch=1,length=8", "--longest", "35", "--variants", "eager,tigon", "--warmup", "0", "--steps", "1")
+        self.assertEqual(code, 0, printed)
+        made = [(r["variant"], r["length"], r["round"]) for r in records if r["record"] == "training"]
+        self.assertEqual(made, [(variant, length, 0) for length in (8, 16, 32) for variant in ("eager", "tigon")])
+        self.assertIn("longest T from tiny, B=1, T=8: Hugging Face 32, Tigon 32", printed)
+
     @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
     def test_variants_train_the_same_model(self):
         code, records, printed = self.run_program("tiny,batch=2,length=16", "--variants", "eager,tigon_cheap,liger", "--rounds", "2", "--warmup", "1",
@@ -67,6 +84,36 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual([(number, answer["verdict"]) for _, _, number, answer in found], [(0, "crashed")])
         process.close()
 
+    def test_what_is_out_of_memory_is_asked_for_nothing_longer(self):
+        asked = []
+
+        class Limited:
+            def __init__(self, variant, most):
+                self.variant, self.most = variant, most
+
+            def turn(self, request):
+                length = case.parse(request["case"]).length
+                asked.append((self.variant, length))
+                return {"verdict": "passed" if length <= self.most else "oom", "loss": [1.0]}
+
+        found = list(turns.longest([Limited("eager", 8), Limited("tigon", 16), Limited("liger", 99)], [case.parse("tiny,length=8,only=eager/tigon")], 999, {}))
+        self.assertEqual(asked, [("eager", 8), ("tigon", 8), ("eager", 16), ("tigon", 16), ("tigon", 32)])
+        self.assertEqual([answer["verdict"] for _, _, _, answer in found], ["passed", "passed", "oom", "passed", "oom"])
+
+    def test_a_patched_model_is_as_near_to_float32_as_an_unpatched_one(self):
+        # Two steps from each of many starts: what a step rounds, before two trainings part.
+        losses = {}
+        for variant in ("float32", "eager", "tigon"):
+            one = trained.Trained(case.parse("tiny,batch=2,length=32"), variant, 0)
+            losses[variant] = []
+            for one.seed in range(24):
+                losses[variant] += one.turn(0, 0, 2)["loss"]
+        theirs, ours = (sum((a - b)**2 for a, b in zip(losses[variant], losses["float32"]))**0.5 for variant in ("eager", "tigon"))
+        self.assertGreater(theirs, 0)
+        self.assertLessEqual(ours, 1.5 * theirs)
+        with self.assertRaisesRegex(variants.Unavailable, "checkpointing"):
+            trained.Trained(case.parse("tiny,checkpointing"), "float32", 0)
+
     def test_a_parked_model_starts_anew(self):
         one = trained.Trained(case.parse("tiny,batch=2,length=16"), "eager", 3)
         first = one.turn(0, 0, 3)["loss"]
@@ -79,7 +126,9 @@ class ProgramTest(unittest.TestCase):
 class WordsTest(unittest.TestCase):
     def test_wrong_arguments(self):
         for words, message in ((["nosuch"], "no model nosuch"), (["tiny", "--variants", "eager,fast"], "no variant fast"),
-                               (["tiny", "--rounds", "0"], "1 or more"), (["tiny,only=liger", "--variants", "eager"], "liger is none of --variants")):
+                               (["tiny", "--rounds", "0"], "1 or more"),
+                               (["tiny", "--longest", "64"], "--longest is shorter"),
+                               (["tiny,only=liger", "--variants", "eager"], "liger is none of --variants")):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
                 program.arguments(words)
             self.assertIn(message, said.getvalue())

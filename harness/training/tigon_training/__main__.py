@@ -12,12 +12,13 @@ from tigon_trees.build import commit_of
 from .case import parse
 from .shapes import attention_of
 from .trained import LEARNING_RATE
-from .turns import Process, in_turns
+from .turns import Process, in_turns, longest
 from .variants import VARIANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = """examples:
   python3 -m tigon_training llama3-1b llama3-8b,batch=8,checkpointing
+  python3 -m tigon_training llama3-8b,checkpointing --longest 32768 --variants eager,liger,tigon --warmup 1 --steps 1
   python3 -m tigon_training tiny,batch=2,length=64 --variants eager,tigon --rounds 1   # on a CPU: that it runs, no speed
 
 Exit codes: 0 every variant ran, 1 one failed (out of memory and what is not installed are results), 2 a wrong argument."""
@@ -28,6 +29,8 @@ def arguments(argv):
                                 description="Trains Hugging Face models in turns: as they are, with torch.compile, Liger, Tigon.")
     p.add_argument("cases", nargs="+", metavar="CASE", help="MODEL[,batch=8][,length=4096][,checkpointing][,only=VARIANT/...]")
     p.add_argument("--variants", default="eager,compile,liger,tigon,tigon_cheap", help=f"of {', '.join(VARIANTS)}")
+    p.add_argument("--longest", type=int, metavar="LIMIT",
+                   help="one turn of each length from the case's, doubled until out of memory")
     p.add_argument("--rounds", type=int, default=3, help="turns of each variant")
     p.add_argument("--warmup", type=int, default=3, help="steps of a turn before those that are timed")
     p.add_argument("--steps", type=int, default=8, help="steps of a turn that are timed")
@@ -46,6 +49,8 @@ def arguments(argv):
         p.error(f"{left[0]} is none of --variants")
     if min(options.rounds, options.steps) < 1 or options.warmup < 0:
         p.error("--rounds and --steps must be 1 or more, --warmup 0 or more")
+    if options.longest and any(case.length > options.longest for case in options.cases):
+        p.error("--longest is shorter than a case")
     return options
 
 
@@ -56,6 +61,16 @@ def _record(options, on_gpu, case, variant, number, answer):
             "parameters": answer.get("parameters"), "loss": answer.get("loss", []), "seconds_s": answer.get("seconds_s", []),
             "peak_bytes": answer.get("peak_bytes"), "reserved_bytes": answer.get("reserved_bytes"), "what": answer.get("what", ""),
             "verdict": answer["verdict"], "reason": answer["reason"]}
+
+
+def _turns(options, processes, request):
+    if options.longest:
+        return longest(processes, options.cases, options.longest, request)
+
+    def profile_of(case, variant):
+        return options.profile and str(options.profile / f"{str(case).replace(',', '-').replace('=', '')}-{variant}.txt")
+
+    return in_turns(processes, options.cases, options.rounds, request, profile_of)
 
 
 def main(argv):
@@ -72,8 +87,7 @@ def main(argv):
     writer = recorder.Recorder(folder / "records.jsonl", command, commit_of(ROOT), found, options.seed)
     request = {"warmup": options.warmup, "steps": options.steps}
     kept = []
-    for case, variant, number, answer in in_turns(processes, options.cases, options.rounds, request, lambda case, variant: options.profile and str(
-            options.profile / f"{str(case).replace(',', '-').replace('=', '')}-{variant}.txt")):
+    for case, variant, number, answer in _turns(options, processes, request):
         kept.append(_record(options, on_gpu, case, variant, number, answer))
         writer.write("training", kept[-1])
         print(training_steps.turn_text(kept[-1]), flush=True)

@@ -11,11 +11,15 @@ SHAPES = {
     "qwen3-0.6b": ("Qwen3Config", {"vocab_size": 151936, "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
                                    "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": True,
                                    "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0}}),
+    "gemma2-tiny": ("Gemma2Config", {"vocab_size": 256, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                                     "num_key_value_heads": 2, "head_dim": 16, "query_pre_attn_scalar": 16}),
+    "qwen3-tiny": ("Qwen3Config", {"vocab_size": 256, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                                   "num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": True}),
     "tiny": ("LlamaConfig", {"vocab_size": 256, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
                              "num_key_value_heads": 2}),
 }
 
-EAGER_ATTENTION = {"gemma2-2b"}  # whose softcap torch's attention does not have
+EAGER_ATTENTION = {"gemma2-2b", "gemma2-tiny"}  # whose softcap torch's attention does not have
 
 
 def attention_of(name):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All variants in turns, each in its own process, of which only one holds memory of the GPU at a time."""
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -56,9 +57,27 @@ def in_turns(processes, cases, rounds, request, profile_of=lambda case, variant:
                 if process.variant in failed:
                     continue
                 profile = profile_of(case, process.variant) if number == rounds - 1 else None
-                answer = process.turn({**request, "case": str(case), "round": number, "profile": profile})
-                if answer["verdict"] == "passed" and not all(map(math.isfinite, answer["loss"])):
-                    answer = {**answer, "verdict": "nonfinite", "reason": "a loss is not finite"}
+                answer = _ask(process, {**request, "case": str(case), "round": number, "profile": profile})
                 if answer["verdict"] != "passed":
                     failed.add(process.variant)
                 yield case, process.variant, number, answer
+
+
+def longest(processes, cases, limit, request):
+    """Yields as in_turns does, of sequences that are twice as long each time, up to the limit, until no variant is left that trains them."""
+    for case in cases:
+        alive = [process for process in processes if not case.only or process.variant in case.only]
+        while alive and case.length <= limit:
+            for process in list(alive):
+                answer = _ask(process, {**request, "case": str(case), "round": 0})
+                if answer["verdict"] != "passed":
+                    alive.remove(process)
+                yield case, process.variant, 0, answer
+            case = dataclasses.replace(case, length=2 * case.length)
+
+
+def _ask(process, request):
+    answer = process.turn(request)
+    if answer["verdict"] == "passed" and not all(map(math.isfinite, answer["loss"])):
+        return {**answer, "verdict": "nonfinite", "reason": "a loss is not finite"}
+    return answer

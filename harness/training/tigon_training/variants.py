@@ -50,6 +50,22 @@ def tigon_cheap(model):
     return tigon(model, recompute="cheap")
 
 
+def float32(model):
+    """As transformers has it, in float32 between the same parameters, which stay in bf16 as their gradients and the optimizer do.
+
+    So its losses are those of a training without the roundings that kernels decide on.
+    """
+    import torch
+
+    if model.is_gradient_checkpointing:
+        raise Unavailable("checkpointing would make its activations again in bf16")
+
+    def run(**arguments):
+        return torch.func.functional_call(model, {name: p.float() for name, p in model.named_parameters()}, (), arguments)
+
+    return run, "parameters made float32 in every step"
+
+
 def tigon_compiled(model):
     """tigon.patch(model), then torch.compile."""
     patched, what = tigon(model)
@@ -63,4 +79,5 @@ def _counts(report):
     return f"replaced: {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'nothing'}; left: {len(report.left)}"
 
 
-VARIANTS = {"eager": eager, "compile": compiled, "liger": liger, "tigon": tigon, "tigon_cheap": tigon_cheap, "tigon_compile": tigon_compiled}
+VARIANTS = {"eager": eager, "compile": compiled, "liger": liger, "tigon": tigon, "tigon_cheap": tigon_cheap, "tigon_compile": tigon_compiled,
+            "float32": float32}

@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
-namespace tigon::torch_adapter {
+namespace tigon::adapter {
 
 namespace {
 
@@ -42,4 +44,12 @@ Library load_library(const std::string& file) {
   return library;
 }
 
-}  // namespace tigon::torch_adapter
+int32_t dtype_of(std::string_view name) {
+  static constexpr std::string_view names[] = {"f64", "f32", "bf16", "f16", "i64", "i32", "u8"};
+  static_assert(std::size(names) == TIGON_U8 + 1);
+  const auto* at = std::find(std::begin(names), std::end(names), name);
+  if (at == std::end(names)) throw std::runtime_error("there is no dtype " + std::string(name));
+  return static_cast<int32_t>(at - std::begin(names));
+}
+
+}  // namespace tigon::adapter

@@ -3,10 +3,11 @@
 // flavours have the same names and the second need not be there.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "kernels/call/tigon.h"
 
-namespace tigon::torch_adapter {
+namespace tigon::adapter {
 
 struct Library {
   decltype(&tigon_op_at) op_at = nullptr;
@@ -21,4 +22,7 @@ struct Library {
 // std::runtime_error where it is there and cannot be loaded or is of another ABI.
 Library load_library(const std::string& file);
 
-}  // namespace tigon::torch_adapter
+// The code of tigon.h, e.g. of "bf16". Throws std::runtime_error where there is none of this name.
+int32_t dtype_of(std::string_view name);
+
+}  // namespace tigon::adapter

@@ -31,7 +31,7 @@ std::string& load_error() {
 Table read(const char* file) {
   Table table;
   try {
-    table.library = load_library(file);
+    table.library = adapter::load_library(file);
     if (table.library) table.passes = passes_of(table.library);
     if (table.passes.size() > kMostOperators)
       throw std::runtime_error("there are more operators than this adapter can register");

@@ -18,13 +18,6 @@ Role role_of(const std::string& name) {
   throw std::runtime_error("a tensor has the role " + name + ", which this adapter does not know");
 }
 
-int32_t dtype_of(const std::string& name) {
-  static const char* const names[kDTypes] = {"f64", "f32", "bf16", "f16", "i64", "i32", "u8"};
-  const auto at = std::find(std::begin(names), std::end(names), name);
-  if (at == std::end(names)) throw std::runtime_error("a tensor has the unknown dtype " + name);
-  return static_cast<int32_t>(at - std::begin(names));
-}
-
 TensorPlan tensor_of(const Json& json) {
   TensorPlan tensor{json.at("name").text,
                     role_of(json.at("role").text),
@@ -120,7 +113,7 @@ void add_op(const tigon_op* op, const Json& json, Pass* pass) {
   const auto dtype = static_cast<size_t>(op->dtype);
   pass->ops[dtype] = op;
   for (size_t i = 0; i < pass->tensors.size(); ++i)
-    pass->tensors[i].dtype[dtype] = dtype_of(json.at("tensors").items[i].at("dtype").text);
+    pass->tensors[i].dtype[dtype] = adapter::dtype_of(json.at("tensors").items[i].at("dtype").text);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 namespace tigon::torch_adapter {
 
+using adapter::Library;
+
 inline constexpr int kMostTensors = 32;  // of a pass
 inline constexpr int kMostOptions = 32;
 inline constexpr int kDTypes = TIGON_U8 + 1;

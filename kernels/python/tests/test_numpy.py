@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops on NumPy arrays, where there is no torch."""
+import contextlib
 import subprocess
 import sys
+import types
 import unittest
+from unittest import mock
 
 import numpy as np
 import tigon
+from tigon import _native
 
 X = np.random.default_rng(0).standard_normal((6, 16)).astype("float32")
 
@@ -65,6 +69,64 @@ except ImportError as error:
             tigon.run("other", x=X)
         with self.assertRaisesRegex(LookupError, "has no kernel for f64, only for f32, bf16, f16"):
             tigon.run("softmax.forward", x=X.astype("float64"))
+
+
+class Array(np.ndarray):
+    """As CuPy's arrays are, but in the memory of the host."""
+    device = types.SimpleNamespace(id=3)
+
+    @property
+    def data(self):
+        return types.SimpleNamespace(ptr=self.ctypes.data if self.size else 0)
+
+
+class CuPy(types.ModuleType):
+    """What a call asks of CuPy."""
+
+    def __init__(self):
+        super().__init__("cupy")
+        self.devices = []
+        self.cuda = types.SimpleNamespace(Device=self.device, get_current_stream=lambda: types.SimpleNamespace(ptr=77))
+
+    def device(self, number):
+        self.devices.append(number)
+        return contextlib.nullcontext()
+
+    def asarray(self, a):
+        return np.asarray(a).view(Array)
+
+    def empty(self, shape, dtype):
+        return np.empty(shape, dtype).view(Array)
+
+    def ascontiguousarray(self, a):
+        return np.ascontiguousarray(a).view(Array)
+
+
+class CuPyTest(unittest.TestCase):
+    """Without a GPU: the library for hosts stands for that for GPUs."""
+
+    def setUp(self):
+        self.cupy, host = CuPy(), _native.Library(_native.folder() / "libtigon-host.so")
+        run, self.streams = host.run, []
+        host.run = lambda op, call, stream: (self.streams.append(stream), run(op, call))
+        for patch in (mock.patch.dict(sys.modules, cupy=self.cupy), mock.patch.object(_native, "cuda", lambda: host),
+                      mock.patch.object(Array, "__module__", "cupy")):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_it_runs_on_the_arrays_device_and_the_current_stream(self):
+        made = tigon.run("rms_norm.forward", x=X.view(Array), w=np.full(16, 2, "float32"))
+        self.assertEqual((self.streams, self.cupy.devices), ([77], [3]))
+        self.assertEqual({type(a) for a in made.values()}, {Array})
+        self.assertTrue((np.asarray(made["y"]) == tigon.run("rms_norm.forward", x=X, w=np.full(16, 2, "float32"))["y"]).all())
+
+    def test_an_array_without_elements_is_there(self):
+        made = tigon.run("swiglu.forward", a=X.view(Array), b=np.ones((6, 0), "float32").view(Array), layout="gate_first")
+        self.assertEqual(made["y"].shape, (6, 8))
+
+    def test_a_package_without_the_library_says_so(self):
+        with mock.patch.object(_native, "cuda", lambda: None), self.assertRaisesRegex(RuntimeError, "built without the library for CUDA"):
+            tigon.run("softmax.forward", x=X.view(Array))
 
 
 if __name__ == "__main__":

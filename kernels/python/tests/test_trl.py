@@ -12,7 +12,8 @@ from test_patch import make
 HAS_TRL = all(importlib.util.find_spec(name) is not None for name in ("transformers", "trl", "datasets"))
 STEPS = 3
 # What the trainers say of a step. Not how often a reward is larger: at first all of them are 0, but for roundings.
-SAID = ("loss", "grad_norm", "entropy", "mean_token_accuracy", "rewards/margins", "logps/chosen", "logps/rejected")
+SAID = ("loss", "grad_norm", "entropy", "mean_token_accuracy", "rewards/margins", "logps/chosen", "logps/rejected", "reward", "reward_std",
+        "completions/mean_length", "clip_ratio/region_mean")
 
 
 def tokenizer():
@@ -58,6 +59,19 @@ def dpo(model, folder):
                           train_dataset=samples("prompt", "chosen", "rejected"), processing_class=tokenizer())
 
 
+def reward(completion_ids, **_):
+    """More for even tokens: no completion is worth what another is."""
+    return [sum(1.0 - token % 2 for token in tokens) for tokens in completion_ids]
+
+
+def grpo(model, folder):
+    import trl
+
+    # Two updates for the same completions, so ratios are not 1. No reference model: TRL loads it by a name.
+    given = {**settings(folder), "per_device_train_batch_size": 4, "num_generations": 4, "max_completion_length": 12, "num_iterations": 2}
+    return trl.GRPOTrainer(model=model, reward_funcs=reward, args=trl.GRPOConfig(**given), train_dataset=samples("prompt"), processing_class=tokenizer())
+
+
 def train(trainer_of, model):
     """What the trainer says of each step."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -90,6 +104,9 @@ class TrlTest(unittest.TestCase):
 
     def test_dpo(self):
         self.same(dpo, 6)
+
+    def test_grpo(self):
+        self.same(grpo, 6)
 
 
 if __name__ == "__main__":

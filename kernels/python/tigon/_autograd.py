@@ -12,7 +12,7 @@ import torch
 
 from ._gradients import Plan, Source, plan_of
 from ._in_place import InPlace
-from ._torch import Operator, is_of_activations
+from ._torch import Operator, is_of_activations, operator
 
 Arguments = tuple[Any, ...]
 
@@ -39,15 +39,13 @@ class _KeepsArguments:
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        self._forward, self._backward = operator(plan.forward.name), operator(plan.backward.name)
         self._count = len(plan.forward.arguments)
-        self._in_place = InPlace(plan.backward, [i for i, s in enumerate(plan.sources) if s.kind != "upstream"])
-        # Backward's options: their place among forward's, or what is taken in their stead.
-        places = {o.name: i for i, o in enumerate(plan.forward.said.options)}
-        self._option_places = [(places.get(o.name), o.number(o.default)) for o in plan.backward.said.options]
+        self._in_place = InPlace(self._backward, [i for i, s in enumerate(plan.sources) if s.kind != "upstream"])
         self._differentiable = frozenset(plan.differentiable)
 
     def forward(self, ctx: Any, arguments: Arguments) -> Arguments:
-        results = self.plan.forward(*arguments)
+        results = self._forward(*arguments)
         kept = [arguments[s.index] if s.kind == "argument" else results[s.index] for s in self.plan.sources if s.kind != "upstream"]
         self.finish_forward(ctx, arguments, results, kept)
         return results
@@ -60,18 +58,18 @@ class _KeepsArguments:
         ctx.dtypes = [None if a is None else a.dtype for a in arguments[:self._count]]
         if len(differentiable) > 1:  # of one, there is a gradient, or nothing is done
             ctx.upstream_like = {i: (results[i].shape, results[i].dtype, results[i].device) for i in differentiable}
-        ctx.options = self._options(arguments[self._count:])
+        ctx.options = self.plan.options(arguments[self._count:])
 
     def backward(self, ctx: Any, upstream: Arguments) -> Arguments:
         needed = ctx.needs_input_grad
         if not any(needed) or all(upstream[i] is None for i in self.plan.differentiable):
             return (None,) * len(needed)
         saved = list(ctx.saved_tensors)
-        run = self._in_place if self._in_place.are_free(saved) else self.plan.backward
+        run = self._in_place if self._in_place.are_free(saved) else self._backward
         kept = iter(saved)
         tensors = [self._upstream(ctx, tensor.optional, source, upstream) if source.kind == "upstream" else next(kept)
-                   for tensor, source in zip(self.plan.backward.said.arguments, self.plan.sources)]
-        want = [self.plan.want(needed)] if self.plan.backward.said.wanted else []
+                   for tensor, source in zip(self.plan.backward.arguments, self.plan.sources)]
+        want = [self.plan.want(needed)] if self.plan.backward.wanted else []
         return self.gradients(ctx, run(*tensors, *ctx.options, *want))
 
     def _upstream(self, ctx: Any, optional: bool, source: Source, upstream: Arguments) -> Any:
@@ -90,22 +88,19 @@ class _KeepsArguments:
                 found[i] = gradient if gradient.dtype is dtype else gradient.to(dtype)
         return tuple(found)
 
-    def _options(self, given: Arguments) -> list[Any]:
-        """Those of backward, from those of forward."""
-        return [default if place is None else given[place] for place, default in self._option_places]
-
 
 class _MakesGradients(_KeepsArguments):
     """Calls a pass that gives loss and gradients at once, in forward where the loss is one number."""
 
     def forward(self, ctx: Any, arguments: Arguments) -> Arguments:
         plan = self.plan
-        options = arguments[self._count:self._count + len(plan.forward.said.options)]
+        options = arguments[self._count:self._count + len(plan.forward.options)]
         ctx.are_made = plan.has_one_loss(tuple(float(value) for value in options))
         if not ctx.are_made:
             return super().forward(ctx, arguments)
-        made = plan.backward(*self._tensors(arguments), *self._options(options), self._want(ctx, arguments[-1]))
-        results = tuple(made[plan.backward.results[name]] for name in plan.forward.results)
+        want = plan.want_with_results(arguments[-1], ctx.needs_input_grad)
+        made = self._backward(*self._tensors(arguments), *plan.options(options), want)
+        results = tuple(made[plan.backward.result_places[name]] for name in plan.forward.result_places)
         needed = sorted({k for i, k in plan.gradients.items() if ctx.needs_input_grad[i]})
         self.finish_forward(ctx, arguments, results, [made[k] for k in needed])
         ctx.made = needed
@@ -122,11 +117,6 @@ class _MakesGradients(_KeepsArguments):
 
     def _tensors(self, arguments: Arguments) -> list[Any]:
         return [arguments[s.index] if s.kind == "argument" else None for s in self.plan.sources]
-
-    def _want(self, ctx: Any, forward_want: int) -> int:
-        """What forward was asked for, and the gradients that are needed, in the bits of the other pass."""
-        asked = [name for name, bit in self.plan.forward.said.wanted.items() if forward_want & bit]
-        return sum(self.plan.backward.said.wanted[name] for name in asked) | self.plan.want(ctx.needs_input_grad)
 
 
 def autograd_kernel(operator: Operator, function: type[torch.autograd.Function]) -> Any:

@@ -73,6 +73,10 @@ class Pass:
         """What a caller gives. A tensor that is changed in place and may be left out is not offered."""
         return tuple(t for t in self.tensors if t.role == "in" or (t.role == "inout" and not t.optional))
 
+    @functools.cached_property
+    def argument_places(self) -> dict[str, int]:
+        return {t.name: i for i, t in enumerate(self.arguments)}
+
     def has_out_form(self, tensor: Tensor) -> bool:
         """True for a tensor NAME that is changed in place, beside which NAME_out is another place for its new values."""
         return tensor.role == "inout" and f"{tensor.name}_out" in self.index
@@ -90,6 +94,15 @@ class Pass:
                 found.append(Result(t.name, i, False, bits if on_demand else None))
                 bits += on_demand
         return tuple(found)
+
+    @functools.cached_property
+    def result_places(self) -> dict[str, int]:
+        return {r.name: i for i, r in enumerate(self.results)}
+
+    @functools.cached_property
+    def visible(self) -> tuple[str, ...]:
+        """The results that a caller of the op sees: not what is made on demand, or for the pass for gradients."""
+        return tuple(r.name for r in self.results if r.wanted_bit is None and self.tensors[r.tensor].role != "saved")
 
     @functools.cached_property
     def wanted(self) -> dict[str, int]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Docstrings from what a pass says of itself. Knows no op."""
+"""Docstrings and signatures from what a pass says of itself. Knows no op."""
+import inspect
 import textwrap
 
 from ._describe import Option, Pass, Tensor
@@ -23,11 +24,19 @@ def _option_line(option: Option) -> str:
     return f"{option.name}={option.default}{choices}"
 
 
-def docstring(said: Pass, visible: tuple[str, ...], extras: tuple[str, ...]) -> str:
-    """Formula, shapes, dtypes, options and errors of an op's forward pass, whose description for bf16 is given.
+def signature(said: Pass) -> inspect.Signature:
+    """op(tensors..., optional tensors=None..., *, options..., extras=()) of an op's forward pass."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(t.name, kind) for t in said.arguments if not t.optional]
+    parameters += [inspect.Parameter(t.name, kind, default=None) for t in said.arguments if t.optional]
+    parameters += [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in said.options]
+    if said.wanted:
+        parameters.append(inspect.Parameter("extras", inspect.Parameter.KEYWORD_ONLY, default=()))
+    return inspect.Signature(parameters)
 
-    visible: the results that a caller gets; extras: those that he can ask for.
-    """
+
+def docstring(said: Pass) -> str:
+    """Formula, shapes, dtypes, options and errors of an op's forward pass, whose description for bf16 is given."""
     results = {r.name: said.tensors[r.tensor] for r in said.results}
     axes = ", ".join(f"{symbol} {meaning}" for symbol, meaning in said.axes.items())
     parts = [said.formula,
@@ -35,10 +44,10 @@ def docstring(said: Pass, visible: tuple[str, ...], extras: tuple[str, ...]) -> 
              "Arguments:\n" + "\n".join("    " + _tensor_line(t, said.rows) for t in said.arguments)]
     if said.options:
         parts.append("Options:\n" + "\n".join("    " + _option_line(o) for o in said.options))
-    parts.append("Returns:\n" + "\n".join("    " + _tensor_line(results[n], said.rows).removesuffix("; may be left out") for n in visible))
-    if extras:
+    parts.append("Returns:\n" + "\n".join("    " + _tensor_line(results[n], said.rows).removesuffix("; may be left out") for n in said.visible))
+    if said.wanted:
         parts.append("Extras, which come behind these where `extras` names them; they have no gradient:\n"
-                     + "\n".join("    " + _tensor_line(results[n], said.rows).removesuffix("; may be left out") for n in extras))
+                     + "\n".join("    " + _tensor_line(results[n], said.rows).removesuffix("; may be left out") for n in said.wanted))
     parts.append(textwrap.dedent("""\
         Activations are float32, bfloat16 or float16, on a CPU or a CUDA device.
         RuntimeError: a shape, a dtype or a device is wrong; the sentence names tensor and axis. ValueError: a choice that

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python function for every op: arguments and options by name, choices by name, results as tensors. Knows no op."""
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from . import _native
-from ._docs import docstring
+from ._docs import docstring, signature
 from ._register import FUNCTIONS
 from ._torch import operator, pass_of
 
@@ -21,9 +20,8 @@ class Function:
         self.operator = operator(f"{op}.forward")
         said = self.operator.said
         self.extras = tuple(said.wanted)
-        self.visible = tuple(r.name for r in said.results if r.wanted_bit is None and said.tensors[r.tensor].role != "saved")
         self._options = {o.name: (i, o) for i, o in enumerate(said.options)}
-        self._visible = [self.operator.results[name] for name in self.visible]
+        self._visible = [self.operator.results[name] for name in said.visible]
         self._autograd: Any = FUNCTIONS.get(op)
         self._autocast_is_on = torch._C._is_any_autocast_enabled
 
@@ -60,7 +58,7 @@ OPS = {name.removesuffix(".forward"): Function(name.removesuffix(".forward"))
 
 def described(op: str) -> str:
     """The docstring of an op."""
-    return docstring(pass_of(f"{op}.forward", "bf16"), OPS[op].visible, OPS[op].extras)
+    return docstring(pass_of(f"{op}.forward", "bf16"))
 
 
 @functools.cache
@@ -68,16 +66,10 @@ def generic(op: str, module: str) -> Callable[..., Any]:
     """op(tensors..., options..., extras=()) as the library describes it, for a module; one result is no tuple. KeyError: there is no such op."""
     forward = OPS[op]
     said = forward.operator.said
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(t.name, kind) for t in said.arguments if not t.optional]
-    parameters += [inspect.Parameter(t.name, kind, default=None) for t in said.arguments if t.optional]
-    parameters += [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in said.options]
-    if forward.extras:
-        parameters.append(inspect.Parameter("extras", inspect.Parameter.KEYWORD_ONLY, default=()))
-    signature = inspect.Signature(parameters)
+    takes = signature(said)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
+        given = takes.bind(*args, **kwargs).arguments
         extras = given.pop("extras", ())
         tensors = [given.pop(t.name, None) for t in said.arguments]
         results = forward(tensors, given, extras)
@@ -85,5 +77,5 @@ def generic(op: str, module: str) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = op
     call.__module__, call.__doc__ = module, described(op)
-    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__signature__ = takes  # type: ignore[attr-defined]
     return call

@@ -98,9 +98,9 @@ class Library:
         """Bytes of scratch that the call needs."""
         return int(self._c.tigon_workspace(op, ctypes.byref(call)))
 
-    def run(self, op: Any, call: Call) -> None:
-        """On the host. RuntimeError with the library's sentence: the call is wrong."""
-        self._check(self._c.tigon_run(op, ctypes.byref(call), None))
+    def run(self, op: Any, call: Call, stream: int | None = None) -> None:
+        """On the host, or on a stream of the current GPU (None: the default one). RuntimeError with the library's sentence: the call is wrong."""
+        self._check(self._c.tigon_run(op, ctypes.byref(call), stream))
 
     def shape(self, op: Any, call: Call, tensor: int) -> list[int]:
         """The sizes of a tensor beside the others of a call. RuntimeError: the call does not say."""

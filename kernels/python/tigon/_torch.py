@@ -44,8 +44,8 @@ class Operator:
         self.overload: Any = getattr(torch.ops.tigon, name.replace(".", "_")).default
         self.qualified_name = "tigon::" + name.replace(".", "_")
         self.defaults = tuple(option.number(option.default) for option in self.said.options) + ((0,) if self.said.wanted else ())
-        self.arguments = {t.name: i for i, t in enumerate(self.said.arguments)}
-        self.results = {r.name: i for i, r in enumerate(self.said.results)}
+        self.arguments = self.said.argument_places
+        self.results = self.said.result_places
 
     def fill(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """All arguments: the dispatcher takes trailing ones away that have their defaults."""

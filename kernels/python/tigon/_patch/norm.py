@@ -57,9 +57,14 @@ def _is_made_float32(recipe: Recipe, x: Tensor) -> bool:
     return recipe.op == "layer_norm" and x.dtype != torch.float32 and torch.is_autocast_enabled(x.device.type)
 
 
+def _shape(p: nn.Parameter) -> Any:
+    """A parameter's own: ZeRO-3 keeps no elements in it."""
+    return getattr(p, "ds_shape", p.shape)
+
+
 def looks_like(module: nn.Module) -> bool:
     """Whether a module is worth a try: one or two vectors, nothing below it; a name only decides whether it is worth a word."""
-    shapes = [p.shape for p in module.parameters(recurse=False)]
+    shapes = [_shape(p) for p in module.parameters(recurse=False)]
     vectors = 0 < len(shapes) <= 2 and all(len(s) == 1 for s in shapes) and len(set(shapes)) == 1
     return not list(module.children()) and (vectors or "norm" in type(module).__name__.lower())
 
@@ -69,11 +74,11 @@ def find(module: nn.Module) -> Recipe | str:
     parameters = dict(module.named_parameters())
     if has_code_of_its_own(module):
         return "has a forward of its own, bound by another tool"
-    if len(parameters) > 2 or any(p.dim() != 1 for p in parameters.values()) or any(True for _ in (*module.children(), *module.buffers())):
+    if len(parameters) > 2 or any(len(_shape(p)) != 1 for p in parameters.values()) or any(True for _ in (*module.children(), *module.buffers())):
         return "has more than a weight [H] and a bias [H]"
     if not takes_one_argument(module):
         return "takes more than one tensor"
-    sizes = {getattr(p, "ds_numel", p.numel()) for p in parameters.values()} or {64}  # ZeRO-3 keeps no elements
+    sizes = {_shape(p)[0] for p in parameters.values()} or {64}
     if len(sizes) > 1:
         return "has parameters of two sizes"
     try:
