@@ -10,7 +10,9 @@ namespace tigon::simt {
 
 namespace {
 
-size_t place_of(const Worker& w, const Thread& t) { return static_cast<size_t>(&t - w.threads.get()); }
+size_t place_of(const Worker& w, const Thread& t) {
+  return static_cast<size_t>(&t - w.threads.get());
+}
 
 const Thread& thread_of(const Worker& w, const shadow::Access& a) {
   const Block& b = w.blocks[a.block_plus_1 - 1 - w.blocks[0].linear];
@@ -76,8 +78,8 @@ bool AsyncOrder::has_arrived(const Worker& w, const shadow::Access& a, const Thr
   for (unsigned lane = 0; lane < 32; ++lane) {
     const Thread& mate = by.warp->threads[lane];
     const OfThread& of_mate = threads_[place_of(w, mate)];
-    if (&mate != &issuer && of_mate.arrival != 0 &&
-        is_ordered(a, mate, of_mate.at_arrival)) return true;
+    if (&mate != &issuer && of_mate.arrival != 0 && is_ordered(a, mate, of_mate.at_arrival))
+      return true;
   }
   return false;
 }
@@ -88,7 +90,8 @@ bool AsyncOrder::is_fenced(const Worker& w, const shadow::Access& a, const Threa
   if (by.fence > events_before(a, by.events)) return true;
   const OfThread& own = threads_[place_of(w, issuer)];
   if (own.fence == 0) return false;
-  return is_ordered(a, issuer, own.at_fence) || (own.fenced_after_wait && has_arrived(w, a, issuer));
+  return is_ordered(a, issuer, own.at_fence) ||
+         (own.fenced_after_wait && has_arrived(w, a, issuer));
 }
 
 void AsyncOrder::initialize(const uint64_t* mbarrier, const Thread& by) {

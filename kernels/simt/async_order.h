@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bulk copy may overwrite, and which mbarriers it may signal. Bulk copies take another way to
-// memory than loads and stores (PTX: the async proxy), and a barrier alone does not keep the two in
-// order. Between an access and the copy over it there must be a bulk_fence(): of the thread that made
-// the access, or of the one that asks for the copy. The latter's comes after a barrier that both
-// passed after the access, or after its last wait at an mbarrier, if the other has arrived at one
-// since. And who initialises an mbarrier that a copy or another block signals fences that.
+// What a bulk copy may overwrite, and which mbarriers it may signal. Bulk copies take another way
+// to memory than loads and stores (PTX: the async proxy), and a barrier alone does not keep the two
+// in order. Between an access and the copy over it there must be a bulk_fence(): of the thread that
+// made the access, or of the one that asks for the copy. The latter's comes after a barrier that
+// both passed after the access, or after its last wait at an mbarrier, if the other has arrived at
+// one since. And who initialises an mbarrier that a copy or another block signals fences that.
 //
 // Whether the access is ordered before the copy at all is not asked here.
 #pragma once
@@ -29,8 +29,8 @@ class AsyncOrder {
   void fence(const Worker& w, const Thread& t);
   void arrive(const Worker& w, const Thread& t);
   void wait(const Worker& w, const Thread& t);
-  // Whether a copy that `issuer` asks for now may take the place of what a thread of its cluster has
-  // accessed.
+  // Whether a copy that `issuer` asks for now may take the place of what a thread of its cluster
+  // has accessed.
   bool is_fenced(const Worker& w, const shadow::Access& access, const Thread& issuer) const;
 
   void initialize(const uint64_t* mbarrier, const Thread& by);

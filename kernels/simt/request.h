@@ -68,8 +68,8 @@ struct Request {
   }
   // Memory of an earlier launch, or shared memory of an earlier block, is ordered before this.
   bool is_history(const Access& a) const {
-    return a.block_plus_1 == 0 || a.launch != access.launch ||
-           (shared && !same_cluster(a)) || (a.bytes & access.bytes) == 0;
+    return a.block_plus_1 == 0 || a.launch != access.launch || (shared && !same_cluster(a)) ||
+           (a.bytes & access.bytes) == 0;
   }
   bool ordered_after(const Access& a) const {
     if (a.block_plus_1 == access.block_plus_1)

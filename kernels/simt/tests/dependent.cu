@@ -70,8 +70,8 @@ Status first_kernel_of_two(const int* read, int* written) {
 }
 
 Status second_kernel_of_two(const Dependent& d, int* read, int* written, int* out) {
-  return launch({.grid = 2, .block = kThreads, .cluster = 2, .dependent = d.dependent}, second_kernel, d,
-                read, written, out);
+  return launch({.grid = 2, .block = kThreads, .cluster = 2, .dependent = d.dependent},
+                second_kernel, d, read, written, out);
 }
 
 }  // namespace tigon::simt_tests

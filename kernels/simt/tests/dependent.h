@@ -7,11 +7,11 @@ namespace tigon::simt_tests {
 
 enum class Wait {
   kAll,
-  kTooLate,           // after the access
-  kFirstThread,       // alone
-  kThenSyncwarp,      // the first lane of each warp, then a barrier of the warp
-  kThenSyncthreads,   // the first thread of each block, then a barrier of the block
-  kThenClusterSync,   // the first thread, then a barrier of the cluster
+  kTooLate,          // after the access
+  kFirstThread,      // alone
+  kThenSyncwarp,     // the first lane of each warp, then a barrier of the warp
+  kThenSyncthreads,  // the first thread of each block, then a barrier of the block
+  kThenClusterSync,  // the first thread, then a barrier of the cluster
   kNobody,
 };
 enum class Touch { kReadWritten, kWriteWritten, kWriteRead, kReadRead };

@@ -10,8 +10,8 @@ namespace tigon::simt_tests {
 namespace {
 
 struct Memory {
-  DeviceArray<int> read{std::vector<int>(kDependentWords, 1)}, written{std::vector<int>(kDependentWords)},
-      out{std::vector<int>(kDependentWords)};
+  DeviceArray<int> read{std::vector<int>(kDependentWords, 1)},
+      written{std::vector<int>(kDependentWords)}, out{std::vector<int>(kDependentWords)};
   Status first() { return first_kernel_of_two(read.data(), written.data()); }
   Status second(const Dependent& d) {
     return second_kernel_of_two(d, read.data(), written.data(), out.data());
@@ -38,13 +38,14 @@ TEST_F(DependentTest, WhatTheFirstWritesIsAwaited) {
   for (const Touch touch : {Touch::kReadWritten, Touch::kWriteWritten, Touch::kWriteRead})
     for (const Wait wait : {Wait::kAll, Wait::kTooLate, Wait::kFirstThread, Wait::kThenSyncwarp,
                             Wait::kThenSyncthreads, Wait::kThenClusterSync}) {
-      SCOPED_TRACE(testing::Message() << "touch " << static_cast<int>(touch) << ", wait "
-                                      << static_cast<int>(wait));
+      SCOPED_TRACE(testing::Message()
+                   << "touch " << static_cast<int>(touch) << ", wait " << static_cast<int>(wait));
       simt::reports_reset();
       ASSERT_TRUE(m.first().ok());
       const Status status = m.second({wait, touch});
       if (wait == Wait::kTooLate || wait == Wait::kFirstThread)
-        EXPECT_TRUE(is_found(status, wait == Wait::kTooLate ? kDependentWords : kDependentWords - 1));
+        EXPECT_TRUE(
+            is_found(status, wait == Wait::kTooLate ? kDependentWords : kDependentWords - 1));
       else
         EXPECT_TRUE(status.ok()) << status.reason;
     }

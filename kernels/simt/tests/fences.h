@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel in which all threads touch a tile of shared memory, and one asks for a bulk copy over it,
-// with some fence and some barrier between.
+// A kernel in which all threads touch a tile of shared memory, and one asks for a bulk copy over
+// it, with some fence and some barrier between.
 #pragma once
 #include "kernels/signature/status.h"
 
@@ -8,16 +8,16 @@ namespace tigon::simt_tests {
 
 enum class FenceBy {
   kNobody,
-  kAllTooEarly,       // before they touch the tile
-  kAll,               // after it
-  kIssuerTooEarly,    // after its own access, before the barrier
-  kIssuer,            // after the barrier
+  kAllTooEarly,     // before they touch the tile
+  kAll,             // after it
+  kIssuerTooEarly,  // after its own access, before the barrier
+  kIssuer,          // after the barrier
 };
 enum class Handover {
   kSyncthreads,
-  kSyncwarp,   // for one warp
+  kSyncwarp,  // for one warp
   kClusterSync,
-  kMbarrier,   // all arrive, the issuer waits
+  kMbarrier,     // all arrive, the issuer waits
   kLaneArrives,  // after __syncwarp the first lane of each warp arrives, the issuer waits
 };
 

@@ -59,11 +59,11 @@ TEST_P(FencesTest, AreMissedWhereTheyAreMissing) {
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Checker, FencesTest,
-    testing::Combine(testing::Values(FenceBy::kNobody, FenceBy::kAllTooEarly, FenceBy::kAll,
-                                     FenceBy::kIssuerTooEarly, FenceBy::kIssuer),
-                     testing::ValuesIn(kHandovers)));
+INSTANTIATE_TEST_SUITE_P(Checker, FencesTest,
+                         testing::Combine(testing::Values(FenceBy::kNobody, FenceBy::kAllTooEarly,
+                                                          FenceBy::kAll, FenceBy::kIssuerTooEarly,
+                                                          FenceBy::kIssuer),
+                                          testing::ValuesIn(kHandovers)));
 
 }  // namespace
 }  // namespace tigon::simt_tests
