@@ -48,7 +48,7 @@ class JudgeTest(unittest.TestCase):
             with self.subTest(cheat=title, name=name, seed=SEED):
                 verdict = cheats.judged(name, cheats.PROBLEMS[name].right[0], cheat.source, seed=SEED, backward=cheat.backward)
                 self.assertEqual(verdict.verdict, "wrong")
-                self.assertRegex(verdict.reason, cheat.reason)
+                self.assertTrue(re.search(cheat.reason, verdict.reason), verdict.reason)  # assertRegex takes no empty one
 
     def test_parameters_that_a_candidate_takes_for_ones(self):
         right = "def right(self, x): return F.gelu(F.layer_norm(self.linear(x), self.norm.normalized_shape))"
