@@ -12,6 +12,7 @@
 #include "kernels/device/tests/primitives.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/tests/faults.h"
+#include "kernels/simt/tests/saved_settings.h"
 
 namespace tigon::simt_tests {
 namespace {
@@ -20,18 +21,8 @@ using simt::Kind;
 using simt::Schedule;
 
 class Executor : public testing::Test {
- protected:
-  void SetUp() override {
-    saved_ = simt::config();
-    simt::reports_reset();
-  }
-  void TearDown() override {
-    simt::config() = saved_;
-    simt::reports_reset();
-  }
-
  private:
-  simt::Config saved_;
+  SavedSettings settings_;
 };
 
 std::vector<float> values(size_t n) {

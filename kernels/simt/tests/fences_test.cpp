@@ -8,6 +8,7 @@
 #include "kernels/device/tests/device_array.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/tests/fences.h"
+#include "kernels/simt/tests/saved_settings.h"
 
 namespace tigon::simt_tests {
 namespace {
@@ -17,18 +18,8 @@ constexpr Handover kHandovers[] = {Handover::kSyncthreads, Handover::kSyncwarp,
                                    Handover::kLaneArrives};
 
 class FencesTest : public testing::TestWithParam<std::tuple<FenceBy, Handover>> {
- protected:
-  void SetUp() override {
-    saved_ = simt::config();
-    simt::reports_reset();
-  }
-  void TearDown() override {
-    simt::config() = saved_;
-    simt::reports_reset();
-  }
-
  private:
-  simt::Config saved_;
+  SavedSettings settings_;
 };
 
 TEST_P(FencesTest, AreMissedWhereTheyAreMissing) {

@@ -11,6 +11,7 @@
 #include "kernels/device/tests/device_array.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/tests/faults.h"
+#include "kernels/simt/tests/saved_settings.h"
 
 namespace tigon::simt_tests {
 namespace {
@@ -154,18 +155,8 @@ std::string all_messages() {
 }
 
 class PlantedFault : public testing::TestWithParam<Planted> {
- protected:
-  void SetUp() override {
-    saved_ = simt::config();
-    simt::reports_reset();
-  }
-  void TearDown() override {
-    simt::config() = saved_;
-    simt::reports_reset();
-  }
-
  private:
-  simt::Config saved_;
+  SavedSettings settings_;
 };
 
 TEST_P(PlantedFault, IsFoundAtItsLine) {
