@@ -48,13 +48,13 @@ constexpr RowTable<4> kForwardElements = {
 };
 
 // Kernels read all three tensors of a row from shared memory, where asynchronous copies put them:
-// keeping rows in registers, or reading dh without a queue, is slower, except where a warp has a
-// row. The longest rows leave dh no room in shared memory. Shapes that hold no longer row than the
-// one before are for devices with less shared memory.
+// keeping rows in registers, or reading dh without a queue, is slower, except where one or two
+// warps have a row. The longest rows leave dh no room in shared memory. Shapes that hold no longer
+// row than the one before are for devices with less shared memory.
 constexpr size_t three_queues(const LaunchShape& shape) {
   return (is_long(shape) ? 2 : 3) * queue_bytes(shape);
 }
-constexpr RowTable<14> kBackwardVectors = {
+constexpr RowTable<15> kBackwardVectors = {
     .name = "add_rms_norm.backward.vectors",
     .shapes =
         {
@@ -62,9 +62,10 @@ constexpr RowTable<14> kBackwardVectors = {
             {.lanes = 16, .vectors = 1, .blocks_per_sm = 6},
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 6},
             {.lanes = 32, .vectors = 2, .blocks_per_sm = 4},
-            {.lanes = 128, .vectors = 1, .blocks_per_sm = 6, .stages = 4},
-            {.lanes = 32, .vectors = 5, .blocks_per_sm = 2},
-            {.lanes = 96, .vectors = 2, .blocks_per_sm = 6, .stages = 2},
+            {.lanes = 32, .vectors = 3, .blocks_per_sm = 3},
+            {.lanes = 32, .vectors = 4, .blocks_per_sm = 2},
+            {.lanes = 64, .vectors = 3, .blocks_per_sm = 3},
+            {.lanes = 64, .vectors = 4, .blocks_per_sm = 2},
             {.lanes = 288, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 480, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},

@@ -62,15 +62,17 @@ constexpr RowTable<4> kForwardElements = {
 // rms_norm two blocks with three vectors come before one with two. The longest rows have more of
 // them in flight. Shapes that hold no longer row than the one before are for devices with less
 // shared memory.
-constexpr RowTable<13> kBackwardVectors = {
+constexpr RowTable<15> kBackwardVectors = {
     .name = "layer_norm.backward.vectors",
     .shapes =
         {
             {.lanes = 8, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
             {.lanes = 16, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 5, .stages = 2},
+            {.lanes = 32, .vectors = 2, .blocks_per_sm = 4, .stages = 2},
+            {.lanes = 32, .vectors = 3, .blocks_per_sm = 4, .stages = 2},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 2, .stages = 2},
-            {.lanes = 32, .vectors = 6, .blocks_per_sm = 2, .stages = 2},
+            {.lanes = 64, .vectors = 3, .blocks_per_sm = 3, .stages = 2},
             {.lanes = 320, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 256, .vectors = 3, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},

@@ -60,13 +60,15 @@ constexpr RowTable<4> kForwardElements = {
 // vectors come before the longer rows of one block with two. An SM needs enough loads in flight to
 // cover memory's latency, and is fastest with as few blocks as hold them. Two stages suffice. The
 // last shape is for devices with less shared memory.
-constexpr RowTable<14> kBackwardVectors = {
+constexpr RowTable<16> kBackwardVectors = {
     .name = "rms_norm.backward.vectors",
     .shapes =
         {
             {.lanes = 8, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
             {.lanes = 16, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
             {.lanes = 32, .vectors = 1, .blocks_per_sm = 7, .stages = 2},
+            {.lanes = 32, .vectors = 2, .blocks_per_sm = 4, .stages = 2},
+            {.lanes = 32, .vectors = 3, .blocks_per_sm = 3, .stages = 2},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 32, .vectors = 6, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 128, .vectors = 2, .blocks_per_sm = 4, .stages = 2},
