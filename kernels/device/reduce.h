@@ -80,18 +80,18 @@ TIGON_DEVICE T warp_max(T v) {
 
 namespace device {
 
-// The warps' values, joined through one barrier.
+// The values of kWarps warps from warp `first` on, joined through one barrier of the block.
 template <int kWarps, class T, class Op>
-TIGON_DEVICE T join_warps(T v, Op op, T* scratch) {
+TIGON_DEVICE T join_warps(T v, Op op, T* scratch, int first = 0) {
   static_assert(kWarps > 1 && kWarps <= 32);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
   __syncthreads();
   if constexpr ((kWarps & (kWarps - 1)) == 0) {
-    return warp_reduce<kWarps>(scratch[threadIdx.x % kWarps], op);
+    return warp_reduce<kWarps>(scratch[first + threadIdx.x % kWarps], op);
   } else {
-    T all = scratch[0];
+    T all = scratch[first];
     TIGON_UNROLL
-    for (int w = 1; w < kWarps; ++w) all = op(all, scratch[w]);
+    for (int w = 1; w < kWarps; ++w) all = op(all, scratch[first + w]);
     return all;
   }
 }
@@ -117,14 +117,17 @@ TIGON_DEVICE T block_reduce(T v, Op op) {
   TIGON_SHARED(T, scratch, [kThreads / 32]);
   return block_reduce<kThreads>(v, op, scratch);
 }
-// The same bits through one barrier. `parity` alternates from call to call, 0 first: a thread that
-// passes the next call's barrier has read the values of this one.
-template <int kThreads, class T, class Op>
+// The same bits through one barrier, of each kThreads threads of a block of kGroups times as many.
+// `parity` alternates from call to call, 0 first: a thread that passes the next call's barrier has
+// read the values of this one.
+template <int kThreads, int kGroups = 1, class T, class Op>
 TIGON_DEVICE T block_reduce_alternating(T v, Op op, int parity) {
   static_assert(kThreads % 32 == 0 && kThreads > 32);
-  TIGON_SHARED(T, scratch, [2][kThreads / 32]);
+  constexpr int kWarps = kThreads / 32;
+  TIGON_SHARED(T, scratch, [2][kGroups * kWarps]);
   v = warp_reduce(v, op);
-  return device::join_warps<kThreads / 32>(v, op, scratch[parity]);
+  const int group = kGroups == 1 ? 0 : static_cast<int>(threadIdx.x) / kThreads;
+  return device::join_warps<kWarps>(v, op, scratch[parity], group * kWarps);
 }
 
 // join(a, b) joins two values, join.warp(v) those of a warp; T{} changes no value that it is joined

@@ -140,7 +140,7 @@ TIGON_DEVICE T row_sum(T v, int parity) {
   } else if constexpr (kLanes <= 32) {
     return warp_reduce<kLanes>(v, Sum{});
   } else {
-    return block_reduce_alternating<kLanes>(v, Sum{}, parity);
+    return block_reduce_alternating<kLanes, kRowsPerBlock<kLanes>>(v, Sum{}, parity);
   }
 }
 
