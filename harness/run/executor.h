@@ -43,6 +43,13 @@ std::vector<KernelTrace> executor_line_counters();  // by source line, the most 
 
 // Whether launches run; else they are noted alone, and tensors need no memory. On the host.
 void executor_set_run(bool run);
+class LaunchesNotRun {
+ public:
+  LaunchesNotRun() { executor_set_run(false); }
+  ~LaunchesNotRun() { executor_set_run(true); }
+  LaunchesNotRun(const LaunchesNotRun&) = delete;
+  LaunchesNotRun& operator=(const LaunchesNotRun&) = delete;
+};
 // Kernels that were launched since the last call, each once; none is known on a GPU.
 std::vector<std::string> executor_take_launched();
 // All that this program has, by name: file, e.g. "kernels/rope/rope.cu". None is known on a GPU.

@@ -113,6 +113,16 @@ class LaunchPaths {
     }
   }
 
+  // Each shape of a short row once.
+  void add_once(bool aligned) {
+    const OtherBase restored(&list_);
+    list_.base.skew = aligned ? 0 : 1;
+    for (const ShapeRange& range :
+         launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned).ranges)
+      if (is_short(range.first) && is_new({}, range.table, range.shape))
+        list_.push(row_of(is_short(last_of(range)) ? last_of(range) : first_of(range)));
+  }
+
   // Whether tensors off their alignment, all by as much, take the same launch shape.
   bool keeps(const Shape& shape) const {
     Case c = list_.base;
@@ -133,16 +143,18 @@ class LaunchPaths {
     return std::max(first_of(range), last_of(range) - kVectors);
   }
 
+  bool is_short(int64_t length) const {
+    return static_cast<int64_t>(size_of(list_.base.dtype)) * length <= kShortRow;
+  }
+
   void add(const ShapeRange& range) {
     const int64_t first = first_of(range), last = last_of(range);
     list_.push(row_of(first));
     list_.push(row_of(last));
     add_many_rows(range);
-    const auto bytes = static_cast<int64_t>(size_of(list_.base.dtype)) * range.first;
-    const bool is_short = bytes <= kShortRow;
-    if (!is_new({}, range.table, range.shape) && !is_short) return;
+    if (!is_new({}, range.table, range.shape) && !is_short(range.first)) return;
     const auto turn = static_cast<size_t>(range.shape.lanes + range.shape.vectors);
-    if (!is_short) return path_of(row_of(first), turn).add_properties(false);
+    if (!is_short(range.first)) return path_of(row_of(first), turn).add_properties(false);
     const Shape longest = row_of(last), shorter = row_of(shorter_of(range));
     const Shape& of_sets = list_.base.skew == 0 ? longest : shorter;
     const std::vector<OptionSet> forms = new_forms(of_sets);
@@ -265,6 +277,11 @@ void add_further_path(const Shape& shape, bool asks, CaseList* list) {
 void add_launch_paths(const Shape& middle, CaseList* list) {
   LaunchPaths paths(list);
   for (const bool aligned : {true, false}) paths.add(aligned, middle);
+}
+
+void add_launch_shapes(CaseList* list) {
+  LaunchPaths paths(list);
+  for (const bool aligned : {true, false}) paths.add_once(aligned);
 }
 
 }  // namespace tigon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cases of one implementation and dtype: shapes x default options, option sets and input sets x
-// small shapes, layouts, properties; and on every launch path all of these at a short row.
+// small shapes, layouts, properties; and on every launch path all of these at a short row. In the
+// tiny tier the launch path of a short row is met once.
 #include "harness/run/cases/plan.h"
 
 #include <algorithm>
@@ -88,11 +89,15 @@ class Plan {
     if (!is_library(impl_)) add_layouts(middle);
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
     if (executor() == "fast") add_far_rows(tiny.back());
-    const bool asks = launches_ && impl_.name == "fused";
+    const bool asks_all = launches_ && impl_.name == "fused",
+               asks = asks_all && request_.tier == Tier::kCheck;
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
       for (const Shape& shape : further_shapes(op_, dtype())) add_further_path(shape, asks, &list_);
     if (!is_library(impl_)) add_skewed(middle, asks);
-    if (asks) add_launch_paths(middle, &list_);
+    if (asks)
+      add_launch_paths(middle, &list_);
+    else if (asks_all)
+      add_launch_shapes(&list_);
     for (const Property& property : properties_of(pass_))
       if (!is_library(impl_) || property.naive) list_.push(property, small);
   }

@@ -85,7 +85,8 @@ std::vector<Case> enumerate_apart(const CheckRequest& request) {
 }
 
 std::vector<Case> planned(const CheckRequest& request) {
-  const bool launches = request.tier == Tier::kCheck && request.axes.empty();
+  const bool small = request.tier == Tier::kCheck || request.tier == Tier::kTiny;
+  const bool launches = small && request.axes.empty();
   return launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
 }
 
