@@ -54,7 +54,7 @@ constexpr RowTable<4> kForwardElements = {
 constexpr size_t three_queues(const LaunchShape& shape) {
   return (is_long(shape) ? 2 : 3) * queue_bytes(shape);
 }
-constexpr RowTable<15> kBackwardVectors = {
+constexpr RowTable<14> kBackwardVectors = {
     .name = "add_rms_norm.backward.vectors",
     .shapes =
         {
@@ -65,7 +65,6 @@ constexpr RowTable<15> kBackwardVectors = {
             {.lanes = 32, .vectors = 3, .blocks_per_sm = 3},
             {.lanes = 32, .vectors = 4, .blocks_per_sm = 2},
             {.lanes = 64, .vectors = 3, .blocks_per_sm = 3},
-            {.lanes = 64, .vectors = 4, .blocks_per_sm = 2},
             {.lanes = 288, .vectors = 2, .blocks_per_sm = 2, .stages = 2},
             {.lanes = 480, .vectors = 2, .blocks_per_sm = 1, .stages = 2},
             {.lanes = 512, .vectors = 2, .blocks_per_sm = 1, .stages = 4},
