@@ -41,8 +41,16 @@ std::vector<Finding> executor_findings();
 std::vector<KernelTrace> executor_counters();
 std::vector<KernelTrace> executor_line_counters();  // by source line, the most bytes first
 
-// Whether launches run; else they are noted alone, and tensors need no memory. On the host.
+// Whether launches of this thread run; else they are noted alone, and tensors need no memory. On
+// the host; on a GPU they always run.
 void executor_set_run(bool run);
+class NotRun {  // they do not while one lives
+ public:
+  NotRun() { executor_set_run(false); }
+  ~NotRun() { executor_set_run(true); }
+  NotRun(const NotRun&) = delete;
+  NotRun& operator=(const NotRun&) = delete;
+};
 // Kernels that were launched since the last call, each once; none is known on a GPU.
 std::vector<std::string> executor_take_launched();
 // All that this program has, by name: file, e.g. "kernels/rope/rope.cu". None is known on a GPU.

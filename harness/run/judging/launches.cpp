@@ -11,14 +11,6 @@ namespace {
 
 constexpr uintptr_t kAlignment = 256;
 
-class NotRun {
- public:
-  NotRun() { executor_set_run(false); }
-  ~NotRun() { executor_set_run(true); }
-  NotRun(const NotRun&) = delete;
-  NotRun& operator=(const NotRun&) = delete;
-};
-
 // Tensors as in memory/device_case.h: off their alignment by shift and skew, rows `gap` apart.
 Bound placed(const Case& c, const OpSpec& op, const Pass& pass) {
   Bound bound;
