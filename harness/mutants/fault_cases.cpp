@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <regex>
 
 namespace tigon {
@@ -57,22 +58,26 @@ bool is_sampled(const MutantResult& r) { return r.mutant->group == MutantGroup::
 
 std::vector<Case> FaultCases::of(const MutantResult& r, Tier tier) {
   CheckRequest check;
-  check.ops = {r.op};
+  check.ops = ops_;
   check.implementations = implementations_of(r, request_);
   check.executor = r.executor;
   check.tier = r.executor == "checked" ? Tier::kTiny : tier;
   check.seed = request_.seed;
+  check.dtypes = request_.dtypes;
   const bool sampled = is_sampled(r);
-  if (sampled) {
-    check.dtypes = request_.dtypes;
-  } else {
-    check.passes = {r.pass};
-    check.dtypes = {r.dtype};
+  if (request_.libraries) {
+    check.ops = {r.op};
+    if (!sampled) check.passes = {r.pass}, check.dtypes = {r.dtype};
   }
-  std::vector<Case> cases = planned(
-      check, fmt::format("{} {} {} {} {} {}", r.op, r.executor, static_cast<int>(check.tier),
-                         fmt::join(check.implementations, ","), sampled ? "" : r.pass.c_str(),
-                         sampled ? "" : name_of(r.dtype)));
+  std::string key = fmt::format("{} {} {}", r.executor, static_cast<int>(check.tier),
+                                fmt::join(check.implementations, ","));
+  if (request_.libraries)
+    key += fmt::format(" {} {} {}", r.op, fmt::join(check.passes, ""), name_of(r.dtype));
+  const std::vector<Case>& all = planned(check, key);
+  std::vector<Case> cases;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(cases), [&](const Case& c) {
+    return c.op == r.op && (sampled || (c.pass == r.pass && c.dtype == r.dtype));
+  });
   if (sampled)
     order_by_size(r.executor, &cases);
   else

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/mutants/score.h"
@@ -18,12 +19,13 @@ std::vector<std::string> implementations_of(const MutantResult& r, const MutantR
 // A sampled fault is tried in all passes and dtypes of its op.
 bool is_sampled(const MutantResult& r);
 
-// Faults of one pass and dtype meet the same plan, which is made once: on a GPU that takes a
-// process of its own. Thread-safe.
+// One plan for all faults of an executor, because on a GPU each takes a process of its own; where
+// kernels come from libraries, which need not have all, one for each pass and dtype. Thread-safe.
 class FaultCases {
  public:
-  // The request outlives this.
-  explicit FaultCases(const MutantRequest& request) : request_(request) {}
+  // Of faults in these ops. The request outlives this.
+  FaultCases(const MutantRequest& request, std::vector<std::string> ops)
+      : request_(request), ops_(std::move(ops)) {}
 
   // In the order in which they are tried: where the fault's hint says that it shows, then by size.
   std::vector<Case> of(const MutantResult& r, Tier tier);
@@ -37,6 +39,7 @@ class FaultCases {
   const std::vector<Case>& planned(const CheckRequest& check, const std::string& key);
 
   const MutantRequest& request_;
+  const std::vector<std::string> ops_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Planned>> plans_;
 };

@@ -136,19 +136,42 @@ class Worker {
     }
   }
 
+  // A process of its own for each fault, because static state is a fault, too. On a GPU, where
+  // processes start slowly and one after the other, faults share one for as long as it does right
+  // without them; what it says nothing certain of, a process of its own is asked. Most sampled ones
+  // survive, and would be asked twice.
   void judge_there(MutantResult* r) {
+    if (request_.shares_processes && !request_.libraries && !is_sampled(*r)) {
+      std::unique_ptr<Kernels>& shared = shared_[r->executor];
+      if (shared == nullptr) shared = start(*r);
+      MutantResult there = *r;
+      if (judge_in(shared.get(), true, &there)) {
+        *r = std::move(there);
+        return;
+      }
+    }
+    judge_in(start(*r).get(), false, r);
+  }
+
+  // Whether the outcome is certain. Of a process that faults share it is not when nothing noticed
+  // the fault, for which state of another may be to blame, or when a case fails without it, too.
+  bool judge_in(Kernels* mutated, bool is_shared, MutantResult* r) {
     const auto proof = equivalence(*r->mutant, r->op, r->pass, r->dtype);
     const std::string& fault = r->mutant->name;
-    Kernels& mutated = start(*r);
     std::string broken;
     for (const Case& c : cases_->of(*r, proof ? Tier::kTiny : Tier::kCheck)) {
-      if (interrupted()) return;
-      const CheckResult with = mutated.run(c, fault);
+      if (interrupted()) return true;
+      const CheckResult with = mutated->run(c, fault);
       ++r->cases;
       std::tie(r->pass, r->dtype) = std::tie(c.pass, c.dtype);
       r->case_id = case_id(c);
       if (!is_failure(with.verdict)) continue;
-      const CheckResult without = without_fault(c, *r);
+      const CheckResult without =
+          is_shared ? mutated->run(c, request_.fault_of_baseline) : right(c, r->executor);
+      if (without.verdict != Verdict::kPassed && is_shared) {
+        mutated->stop();
+        return false;
+      }
       if (without.verdict != Verdict::kPassed) {
         broken = fmt::format("{} without the fault: {}", name_of(without.verdict), without.reason);
         continue;
@@ -157,33 +180,14 @@ class Worker {
       r->reason = with.reason;
       r->outcome = proof ? MutantOutcome::kInvalid : MutantOutcome::kCaught;
       if (proof) r->reason = fmt::format("declared equivalent ({}), but: {}", *proof, with.reason);
-      return;
+      return true;
     }
     finish(r, proof, broken);
+    return proof.has_value();
   }
 
-  // A process of its own for each fault, because static state is a fault, too. On a GPU, where
-  // processes start slowly and one after the other, wrong arithmetic shares one; without_fault()
-  // tells when what another fault left there is to blame.
-  Kernels& start(const MutantResult& r) {
-    std::unique_ptr<Kernels>& kernels = is_shared(r) ? shared_ : own_;
-    if (kernels == nullptr || !is_shared(r))
-      kernels = std::make_unique<Kernels>(request_, r.executor, r.mutant->name, timeout_s_);
-    return *kernels;
-  }
-  bool is_shared(const MutantResult& r) const {
-    return r.executor == "cuda" && r.mutant->group == MutantGroup::kNumeric && !request_.libraries;
-  }
-
-  // The case without the fault: in the same process where it is shared, and where it fails there,
-  // in another.
-  CheckResult without_fault(const Case& c, const MutantResult& r) {
-    if (is_shared(r)) {
-      const CheckResult result = shared_->run(c, request_.fault_of_baseline);
-      if (result.verdict == Verdict::kPassed) return result;
-      shared_->stop();
-    }
-    return right(c, r.executor);
+  std::unique_ptr<Kernels> start(const MutantResult& r) const {
+    return std::make_unique<Kernels>(request_, r.executor, r.mutant->name, timeout_s_);
   }
 
   // Nothing noticed the fault.
@@ -213,8 +217,7 @@ class Worker {
   double timeout_s_;
   FaultCases* cases_;
   Baseline* baseline_;
-  std::unique_ptr<Kernels> shared_, own_;
-  std::map<std::string, std::unique_ptr<Kernels>> without_fault_;
+  std::map<std::string, std::unique_ptr<Kernels>> shared_, without_fault_;  // by executor
 };
 
 }  // namespace
@@ -262,6 +265,13 @@ std::vector<MutantResult> each_once(std::vector<MutantResult> all) {
   return part;
 }
 
+std::vector<std::string> ops_of(const std::vector<MutantResult>& results) {
+  std::vector<std::string> ops;
+  for (const MutantResult& r : results)
+    if (!contains(ops, r.op)) ops.push_back(r.op);
+  return ops;
+}
+
 }  // namespace
 
 std::vector<MutantResult> select_mutants(const MutantRequest& request) {
@@ -293,8 +303,8 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
                           DType dtype) {
   const bool host = default_executor() == "fast";
   MutantResult r{&mutant, op, pass, dtype, host ? mutant.executors.front() : default_executor()};
-  const MutantRequest request;
-  FaultCases cases(request);
+  const MutantRequest request{.dtypes = {dtype}};
+  FaultCases cases(request, {op});
   Baseline baseline;
   Worker(request, &cases, &baseline).run(&r);
   return r;
@@ -309,7 +319,7 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::condition_variable changed;
   std::vector<bool> done(results.size());
   size_t next = 0, running = 0;
-  FaultCases cases(request);
+  FaultCases cases(request, ops_of(results));
   Baseline baseline;
   const auto work = [&] {
     Worker worker(request, &cases, &baseline);

@@ -11,6 +11,7 @@
 
 #include "harness/judge/verdict.h"
 #include "harness/mutants/mutant.h"
+#include "harness/run/check.h"
 
 namespace tigon {
 
@@ -49,6 +50,8 @@ struct MutantRequest {
   std::string program =
       "tigon-mutants";  // whose kernels have them; with "-checked" for that executor
   std::optional<MutantLibraries> libraries = {};  // which have them instead
+  // Among faults, one after the other; else each has its own.
+  bool shares_processes = on_gpu();
   int jobs = 0;          // children at a time; 0: one per core, up to twelve
   double timeout_s = 0;  // of one case; 0: 20 s
   uint64_t seed = 42;

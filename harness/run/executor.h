@@ -41,14 +41,15 @@ std::vector<Finding> executor_findings();
 std::vector<KernelTrace> executor_counters();
 std::vector<KernelTrace> executor_line_counters();  // by source line, the most bytes first
 
-// Whether launches run; else they are noted alone, and tensors need no memory. On the host.
+// Whether launches of this thread run; else they are noted alone, and tensors need no memory. On
+// the host; on a GPU they always run.
 void executor_set_run(bool run);
-class LaunchesNotRun {
+class NotRun {  // they do not while one lives
  public:
-  LaunchesNotRun() { executor_set_run(false); }
-  ~LaunchesNotRun() { executor_set_run(true); }
-  LaunchesNotRun(const LaunchesNotRun&) = delete;
-  LaunchesNotRun& operator=(const LaunchesNotRun&) = delete;
+  NotRun() { executor_set_run(false); }
+  ~NotRun() { executor_set_run(true); }
+  NotRun(const NotRun&) = delete;
+  NotRun& operator=(const NotRun&) = delete;
 };
 // Kernels that were launched since the last call, each once; none is known on a GPU.
 std::vector<std::string> executor_take_launched();

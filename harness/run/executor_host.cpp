@@ -113,7 +113,7 @@ std::vector<KernelTrace> executor_line_counters() {
   return lines;
 }
 
-void executor_set_run(bool run) { simt::config().run = run; }
+void executor_set_run(bool run) { simt::set_runs(run); }
 std::vector<std::string> executor_take_launched() { return simt::take_launched(); }
 
 std::map<std::string, std::string> executor_kernels() {

@@ -145,7 +145,7 @@ Status gemm(const Gemm& p, Scratch scratch, Stream) {
     return invalid("gemm: A, B and C must not be null");
   if (scratch.data == nullptr || scratch.bytes < gemm_workspace(p))
     return invalid("gemm: scratch is smaller than gemm_workspace()");
-  if (!simt::config().run) return {};
+  if (!simt::runs()) return {};
   auto* const buffers = static_cast<float*>(scratch.data);
   if (p.in_type == DType::kF32)
     run<float, float>(p, buffers);

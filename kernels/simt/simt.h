@@ -29,7 +29,6 @@ struct Config {
       true;  // fill fresh shared and device memory with 0xff bytes: NaN in every float type
   bool fused = true;     // warp_reduce in one suspension; false in the checking flavour
   bool count = true;     // traffic counters (checking flavour)
-  bool run = true;       // false: launches are noted, and neither they nor products run
   size_t stack = 32768;  // bytes per CUDA thread, a power of two
   // For a debugger: tigon_debugger_stop() is called before this thread of this block starts.
   bool stop = false;
@@ -37,6 +36,10 @@ struct Config {
 };
 // Read at each launch; change it only between launches.
 Config& config();
+
+// Whether launches of this host thread run; else they are noted, and neither they nor products run.
+bool runs();
+void set_runs(bool runs);
 
 // True in the checking flavour, which watches every access of kernel code.
 bool checked();

@@ -10,6 +10,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import FuncFormatter, LogFormatter  # noqa: E402
 
@@ -67,13 +68,18 @@ class Figures:
         style = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
                  "text.color": theme["text"], "axes.labelcolor": theme["text"], "xtick.color": theme["text"],
                  "ytick.color": theme["text"], "axes.edgecolor": theme["grid"], "grid.color": theme["grid"],
+                 "figure.facecolor": "none", "axes.facecolor": "none",
                  "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
                  "legend.frameon": False}
         text = io.StringIO()
         with plt.rc_context(style):
             figure, axes = plt.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
             drawing(axes[0] if panels > 1 else axes[0][0], theme)
-            figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+            # What savefig does, but for a first drawing of everything that nobody sees.
+            figure.canvas = FigureCanvasSVG(figure)
+            figure.get_layout_engine().execute(figure)
+            figure.set_layout_engine("none")
+            figure.canvas.print_svg(text, metadata={"Date": None})
             plt.close(figure)
         return text.getvalue()
 

@@ -3,12 +3,16 @@
 // caught, survived and equivalent apart. That every fault has its place, the build shows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
+#include <stdexcept>
 
 #include "harness/mutants/catalogue.h"
 #include "harness/mutants/external.h"
+#include "harness/mutants/fault_cases.h"
 #include "harness/mutants/score.h"
 #include "harness/run/cases/case.h"
 
@@ -63,11 +67,19 @@ TEST(MutantList, covers_the_catalogue) {
   EXPECT_EQ(unexplained_catalogue_numbers(), std::vector<int>{});
 }
 
-std::vector<MutantResult> score_of(const char* filter, const char* op, DType dtype) {
+Mutant mutant_named(const std::string& name) {
+  for (const Mutant& m : all_mutants())
+    if (m.name == name) return m;
+  throw std::logic_error("no fault " + name);
+}
+
+std::vector<MutantResult> results_of(const MutantRequest& request) {
   std::vector<MutantResult> results;
-  run_mutants({.ops = {op}, .dtypes = {dtype}, .filter = filter, .jobs = 1},
-              [&](const MutantResult& r) { results.push_back(r); });
+  run_mutants(request, [&](const MutantResult& r) { results.push_back(r); });
   return results;
+}
+std::vector<MutantResult> score_of(const char* filter, const char* op, DType dtype) {
+  return results_of({.ops = {op}, .dtypes = {dtype}, .filter = filter, .jobs = 1});
 }
 
 TEST(MutantScore, tells_caught_and_equivalent_apart) {
@@ -83,7 +95,7 @@ TEST(MutantScore, tells_caught_and_equivalent_apart) {
 }
 
 TEST(MutantScore, counts_a_fault_that_changes_nothing_as_survived) {
-  Mutant harmless = all_mutants().front();
+  Mutant harmless = mutant_named("rope.sin_sign");  // of an op whose cases are quick
   harmless.name = "no switch has this name";
   harmless.equivalents.clear();
   const MutantResult r =
@@ -93,7 +105,7 @@ TEST(MutantScore, counts_a_fault_that_changes_nothing_as_survived) {
 }
 
 TEST(MutantScore, refutes_a_false_proof) {
-  Mutant wrong = all_mutants().front();
+  Mutant wrong = mutant_named("rope.sin_sign");
   wrong.equivalents = {{.proof = "of something that is not so"}};
   const MutantResult r =
       score_mutant(wrong, wrong.targets[0].op, wrong.targets[0].passes[0], DType::kBF16);
@@ -103,16 +115,55 @@ TEST(MutantScore, refutes_a_false_proof) {
 
 // What should be right has the same fault.
 TEST(MutantScore, counts_no_failure_of_a_case_that_fails_without_the_fault) {
-  std::vector<MutantResult> results;
-  run_mutants({.ops = {"rope"},
-               .dtypes = {DType::kF32},
-               .filter = "^rope.backward_turns_forward$",
-               .jobs = 1,
-               .fault_of_baseline = "rope.backward_turns_forward"},
-              [&](const MutantResult& r) { results.push_back(r); });
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].outcome, MutantOutcome::kInvalid) << results[0].reason;
-  EXPECT_NE(results[0].reason.find("without the fault"), std::string::npos) << results[0].reason;
+  for (const bool shares : {false, true}) {
+    const auto results = results_of({.ops = {"rope"},
+                                     .dtypes = {DType::kF32},
+                                     .filter = "^rope.backward_turns_forward$",
+                                     .shares_processes = shares,
+                                     .jobs = 1,
+                                     .fault_of_baseline = "rope.backward_turns_forward"});
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0].outcome, MutantOutcome::kInvalid) << results[0].reason;
+    EXPECT_NE(results[0].reason.find("without the fault"), std::string::npos) << results[0].reason;
+  }
+}
+
+// As on a GPU: faults that crash, hang or write where they must not, one after the other.
+TEST(MutantScore, is_the_same_of_faults_that_share_a_process) {
+  MutantRequest request{.ops = {"rms_norm"}, .dtypes = {DType::kBF16}, .part = true};
+  const auto own = results_of(request);
+  request.shares_processes = true;
+  const auto shared = results_of(request);
+  ASSERT_EQ(shared.size(), own.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    const std::string name = own[i].mutant->name + " " + own[i].executor + ": " + shared[i].reason;
+    EXPECT_EQ(shared[i].outcome, own[i].outcome) << name;
+    EXPECT_EQ(shared[i].verdict, own[i].verdict) << name;
+    EXPECT_EQ(shared[i].case_id, own[i].case_id) << name;
+    EXPECT_EQ(shared[i].cases, own[i].cases) << name;
+  }
+}
+
+// Of one plan for all, each fault meets what a plan for its pass and element type has.
+TEST(FaultCases, are_those_of_a_plan_for_the_pass_alone) {
+  const MutantRequest request{.ops = {"rope", "softmax"}, .part = true};
+  FaultCases cases(request, request.ops);
+  std::set<std::string> seen;
+  for (const MutantResult& r : select_mutants(request))
+    for (const Tier tier : {Tier::kTiny, Tier::kCheck}) {
+      const std::string place = r.op + r.pass + name_of(r.dtype) + r.executor;
+      if (!seen.insert(place + std::to_string(static_cast<int>(tier))).second) continue;
+      CheckRequest alone;
+      alone.ops = {r.op}, alone.passes = {r.pass}, alone.dtypes = {r.dtype};
+      alone.implementations = {"fused"};
+      alone.executor = r.executor;
+      alone.tier = r.executor == "checked" ? Tier::kTiny : tier;
+      std::vector<std::string> wanted, got;
+      for (const Case& c : select_cases(alone)) wanted.push_back(case_id(c));
+      for (const Case& c : cases.of(r, tier)) got.push_back(case_id(c));
+      std::sort(wanted.begin(), wanted.end()), std::sort(got.begin(), got.end());
+      ASSERT_EQ(got, wanted) << r.mutant->name;
+    }
 }
 
 // An external program is a shell script here.

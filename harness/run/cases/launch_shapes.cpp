@@ -35,7 +35,7 @@ class Asker {
     const size_t scratch =
         implementation_.workspace ? implementation_.workspace(case_.dtype, bound) : 0;
     bound.scratch = {memory_of("", scratch), scratch};
-    const LaunchesNotRun not_run;  // a kernel of no rows may still have work
+    const NotRun not_run;  // of no rows, a reduction over them still takes a block
     launch_table().listen();
     const Status status = implementation_.run(case_.dtype, bound, nullptr);
     LaunchTable::Question asked = launch_table().heard();

@@ -43,7 +43,7 @@ std::vector<std::string> launches_of(const Case& c) {
   if (!options_fit(op, pass, c)) return {};
   try {
     const ChosenLaunch launch(c);
-    const LaunchesNotRun not_run;
+    const NotRun not_run;
     Bound bound = placed(c, op, pass);
     if (fused.workspace) bound.scratch.bytes = fused.workspace(c.dtype, bound);
     executor_take_launched();

@@ -157,7 +157,7 @@ void take_saved(Problem* problem, const OptionSet& options) {
 
 std::map<std::string, Expected> run_oracle(const Problem& problem) {
   const Pass& pass = *problem.pass;
-  Values value = values_of(pass.oracle, problem), scale, intermediate, underflow;
+  Values value = oracle_values(problem), scale, intermediate, underflow;
   if (pass.scale) scale = values_of(pass.scale, problem);
   if (pass.intermediate) intermediate = values_of(pass.intermediate, problem);
   if (pass.underflow) underflow = values_of(pass.underflow, problem);
@@ -167,6 +167,8 @@ std::map<std::string, Expected> run_oracle(const Problem& problem) {
                       std::move(underflow[name])};
   return expected;
 }
+
+Values oracle_values(const Problem& problem) { return values_of(problem.pass->oracle, problem); }
 
 Budget budget_of(const Problem& problem, const CaseTensor& output) {
   const auto found = problem.pass->budget.find(output.info->name);

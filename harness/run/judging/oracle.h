@@ -44,6 +44,9 @@ void take_saved(Problem* problem, const OptionSet& options);
 // What the oracle says about every output.
 std::map<std::string, Expected> run_oracle(const Problem& problem);
 
+// The values alone, without what errors are measured by.
+std::map<std::string, std::vector<double>> oracle_values(const Problem& problem);
+
 // The budget of one output.
 Budget budget_of(const Problem& problem, const CaseTensor& output);
 

@@ -17,11 +17,11 @@ namespace {
 
 // Notes the output that differs most between two problems, of which the second is `changed`.
 void note_change(const SolvedProblem& plain, const Problem& changed, VisibilityCheck* check) {
-  const auto other = run_oracle(changed);
+  const auto other = oracle_values(changed);
   for (const CaseTensor& t : plain.problem.tensors) {
     const auto output = other.find(t.info->name);
     if (!t.is_output || output == other.end()) continue;
-    plain.note_distance(t, output->second.value,
+    plain.note_distance(t, output->second,
                         fmt::format("{} of {}", t.info->name, case_id(plain.problem.c)), check);
   }
 }

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 
 #include "kernels/device/tests/device_array.h"
 #include "kernels/device/tests/primitives.h"
@@ -57,6 +58,25 @@ std::vector<float> everything() {
   keep(atomics(5, words.data(), total.data()), words);
   keep({}, total);
   return all;
+}
+
+// Those of other threads run.
+TEST_F(Executor, LaunchesOfAThreadCanBeNotedAlone) {
+  const auto sum_of_clusters = [] {
+    DeviceArray<int> clusters(std::vector<int>(8, -1));
+    EXPECT_TRUE(device_tests::cluster_sums(8, 4, clusters.data()).ok());
+    return clusters.get().front();
+  };
+  simt::take_launched();
+  simt::set_runs(false);
+  const int noted = sum_of_clusters();
+  int elsewhere = 0;
+  std::thread([&] { elsewhere = sum_of_clusters(); }).join();
+  simt::set_runs(true);
+  EXPECT_EQ(noted, -1);
+  EXPECT_NE(elsewhere, -1);
+  EXPECT_EQ(sum_of_clusters(), elsewhere);
+  EXPECT_EQ(simt::take_launched().size(), 1u);
 }
 
 TEST_F(Executor, ResultsDoNotDependOnHowItRuns) {
