@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# cuDNN's fused attention, where its frontend was found (reference/cudnn/frontend.cmake). Without it
-# attention is our own.
+# tigon_cudnn_attention: cuDNN's fused attention, where its frontend is found. Without it attention is
+# our own. Included before all folders: of steps that wait for nothing ninja starts those first that
+# are written first, and nothing compiles as long as this.
+include(reference/cudnn/frontend.cmake)
 if(CUDNN_FRONTEND_INCLUDE_DIR)
   message(STATUS "Attention: cuDNN's, by ${CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend.h")
-  target_sources(tigon_convergence_core PRIVATE cudnn_attention.cpp)
-  tigon_use_cudnn_frontend(tigon_convergence_core cudnn_attention.cpp)
-  target_link_libraries(tigon_convergence PUBLIC CUDA::nvrtc)
+  add_library(tigon_cudnn_attention STATIC convergence/cudnn_attention.cpp)
+  tigon_use_cudnn_frontend(tigon_cudnn_attention convergence/cudnn_attention.cpp)
 else()
   message(STATUS "Attention: our own kernel; cudnn_frontend.h was not found "
     "(pip install nvidia-cudnn-frontend, or set CUDNN_FRONTEND_INCLUDE_DIR)")
-  target_sources(tigon_convergence_core PRIVATE cudnn_attention_absent.cpp)
+  add_library(tigon_cudnn_attention STATIC convergence/cudnn_attention_absent.cpp)
 endif()
+target_link_libraries(tigon_cudnn_attention PUBLIC tigon_device_headers fmt::fmt PRIVATE tigon_naive)

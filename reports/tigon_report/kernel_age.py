@@ -34,6 +34,10 @@ def gpu_lines(name, text):
     return seen
 
 
+def _is_source(name):
+    return pathlib.Path(name).suffix in SOURCES and "/tests/" not in name
+
+
 class Kernels:
     """The kernels of the tree in folder `root`, and its git history."""
 
@@ -75,12 +79,29 @@ class Kernels:
                 raise InfrastructureError(f"commit {commit[:7]} is not in this shallow clone; git fetch --unshallow")
             raise DataError(f"commit {commit[:7]} is not in this history, so nobody can tell what was measured")
         pairs = CHANGED.findall(self.git("diff", "--unified=0", "--find-renames", "-I", SAYS_NOTHING, commit, "--", "kernels"))
-        return {"/".join(name.split("/")[:2]) for pair in pairs if self._differs(commit, *pair)
-                for name in pair if pathlib.Path(name).suffix in SOURCES and "/tests/" not in name}
+        pairs = [pair for pair in pairs if any(map(_is_source, pair))]
+        was = self._files_of(commit, [before for before, _ in pairs if before])
+        return {"/".join(name.split("/")[:2]) for before, now in pairs if gpu_lines(before, was.get(before, "")) != self._lines_now(now)
+                for name in (before, now) if _is_source(name)}
 
-    def _differs(self, commit, before, now):
-        was = self.git("show", f"{commit}:{before}") if before else ""
-        return gpu_lines(before, was) != gpu_lines(now, self.root.joinpath(now).read_text(encoding="utf-8") if now else "")
+    def _files_of(self, commit, names):
+        """{name: text} of files in a commit, from one process of git."""
+        asked = "".join(f"{commit}:{name}\n" for name in names).encode()
+        done = subprocess.run(["git", "-C", self.root, "cat-file", "--batch"], input=asked, capture_output=True, check=True)
+        texts, at = {}, 0
+        for name in names:
+            end = done.stdout.index(b"\n", at)
+            size = done.stdout[at:end].rsplit(b" ", 1)[1]
+            if size == b"missing":
+                raise InfrastructureError(f"{self.root}: git has no {name} of commit {commit[:7]}, with which figures are compared")
+            size = int(size)
+            texts[name] = done.stdout[end + 1:end + 1 + size].decode()
+            at = end + size + 2
+        return texts
+
+    @functools.lru_cache(maxsize=None)  # noqa: B019 - as above
+    def _lines_now(self, name):
+        return gpu_lines(name, self.root.joinpath(name).read_text(encoding="utf-8") if name else "")
 
     def _git(self, *words):
         try:

@@ -140,12 +140,9 @@ class BenchTest(unittest.TestCase):
         self.assertEqual((code, self.one(records, "accuracy", "fake")["verdict"]), (0, "incorrect_shape"), said)
 
     @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
-    def test_a_peer_that_crashes_or_hangs(self):
+    def test_a_peer_that_crashes(self):
         bench, _ = self.refused("--op", "swiglu", "--pass", "forward", "--peers", "fake")
         self.assertEqual((bench["verdict"], bench["reason"]), ("crashed", "ended with exit code 3"))
-        self.file.unlink()
-        bench, _ = self.refused("--op", "geglu", "--pass", "forward", "--peers", "fake", "--timeout", "3")
-        self.assertEqual((bench["verdict"], bench["reason"]), ("timeout", "no answer within 3 s, asked for its results on a small case"))
 
     def starts(self, *words):
         """How often the peer's process was started in a bench, and the bench's record of it."""
@@ -159,9 +156,10 @@ class BenchTest(unittest.TestCase):
         self.assertEqual((starts, bench["verdict"]), (1, "passed"))
 
     @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
-    def test_a_peer_that_ran_out_of_its_time_is_not_asked_again(self):
+    def test_a_peer_that_hangs_is_not_asked_again(self):
         starts, bench = self.starts("--op", "geglu", "--timeout", "3")
-        self.assertEqual((starts, bench["verdict"]), (1, "timeout"))
+        self.assertEqual((bench["verdict"], bench["reason"]), ("timeout", "no answer within 3 s, asked for its results on a small case"))
+        self.assertEqual(starts, 1)
 
     @unittest.skipUnless(HAS_TORCH, "SKIPPED: this Python has no torch")
     def test_eager_torch_is_right_everywhere(self):
