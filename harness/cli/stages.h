@@ -22,6 +22,7 @@ struct CheckOptions {
   std::string save;
   PluginOptions plugin;
   std::string tier;  // tiny, check, sweep or huge; empty: check
+  std::string as;    // a device whose launch paths are taken on any; empty: this one's
   int jobs = 0;
   double shrink_s = 5;  // most time to look at a failing case again; 0: none
   bool quick = false, trace = false, verbose = false, headroom = false, coverage = false;

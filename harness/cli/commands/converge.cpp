@@ -121,35 +121,36 @@ int converge_stage(Session& session, const cv::ConvergeRequest& asked) {
       listener);
 }
 
-void add_converge(Command root, Program* program) {
-  Command command = root.add_command(
-      "converge", "train a small LLaMA naive and fused from the same seed and batches");
-  command.footer(
-      fmt::format("Configs: {}\n"
-                  "Examples:\n"
-                  "  ./tigon converge\n"
-                  "  ./tigon converge --dtype f32 --steps 50 --data kernels\n"
-                  "  ./tigon converge --untied --seed 7\n"
-                  "  ./tigon converge --data alpaca.jsonl --pad --tokenizer tokenizer.json "
-                  "--vocabulary 50257\n"
-                  "  ./tigon converge --config tiny-gemma2 --accumulate 2 --recompute\n"
-                  "  ./tigon converge --medusa 3 --frozen --fused linear_cross_entropy\n"
-                  "  ./tigon converge --checkpoint-every 20 --out results/mine\n"
-                  "  ./tigon converge --resume results/mine\n"
-                  "  ./tigon converge --all                  the papers' claims, one table\n"
-                  "  ./tigon converge --experiment rms_norm,cross_entropy\n"
-                  "  ./tigon converge --experiment next_action --data studentVle.csv\n"
-                  "  ./tigon converge --load Qwen3-0.6B --data ids.npy --rate 1e-4 --export mine\n"
-                  "  ./tigon converge --controls             planted faults must make it fail\n"
-                  "  ./tigon converge --seeds 40 --quick     kernels without a fault must not\n"
-                  "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
-                  "  ./tigon converge --parts --config 350m -a T[pow2]=[10:20] --memory 80GiB\n"
-                  "Fails (exit code 1) when the two runs part by more than rounding explains. A "
-                  "claim that does\n"
-                  "not hold is a finding and no failure.",
-                  fmt::join(cv::config_names(), ", ")));
-  const auto options = std::make_shared<ConvergeOptions>();
-  const auto output = std::make_shared<Output>();
+namespace {
+
+std::string examples() {
+  return fmt::format(
+      "Configs: {}\n"
+      "Examples:\n"
+      "  ./tigon converge\n"
+      "  ./tigon converge --dtype f32 --steps 50 --data kernels\n"
+      "  ./tigon converge --untied --seed 7\n"
+      "  ./tigon converge --data alpaca.jsonl --pad --tokenizer tokenizer.json "
+      "--vocabulary 50257\n"
+      "  ./tigon converge --config tiny-gemma2 --accumulate 2 --recompute\n"
+      "  ./tigon converge --medusa 3 --frozen --fused linear_cross_entropy\n"
+      "  ./tigon converge --checkpoint-every 20 --out results/mine\n"
+      "  ./tigon converge --resume results/mine\n"
+      "  ./tigon converge --all                  the papers' claims, one table\n"
+      "  ./tigon converge --experiment rms_norm,cross_entropy\n"
+      "  ./tigon converge --experiment next_action --data studentVle.csv\n"
+      "  ./tigon converge --load Qwen3-0.6B --data ids.npy --rate 1e-4 --export mine\n"
+      "  ./tigon converge --controls             planted faults must make it fail\n"
+      "  ./tigon converge --seeds 40 --quick     kernels without a fault must not\n"
+      "  ./tigon converge --parts --each -a T=[128,256] -a V=[4096,32000]\n"
+      "  ./tigon converge --parts --config 350m -a T[pow2]=[10:20] --memory 80GiB\n"
+      "Fails (exit code 1) when the two runs part by more than rounding explains. A "
+      "claim that does\n"
+      "not hold is a finding and no failure.",
+      fmt::join(cv::config_names(), ", "));
+}
+
+void add_model_options(const Command& command, ConvergeOptions* options) {
   command.option("--config", &options->request.config, "model and run (default: tiny)");
   command.list("--dtype", &options->dtypes, "f32, bf16 (default: the config's)");
   command.option("--steps", &options->request.steps, "training steps (default: the config's)")
@@ -181,11 +182,32 @@ void add_converge(Command root, Program* program) {
       "--quick", &options->request.quick,
       "the config's short run, gradients at its last state only; of --controls and --seeds a micro "
       "model");
+}
+
+void add_step_options(const Command& command, ConvergeOptions* options) {
   command
       .option("--checkpoint-every", &options->request.checkpoint_every,
               "steps between checkpoints, which are kept beside the records (safetensors); "
               "without, only a training that Ctrl-C ended leaves one")
       .positive();
+  command
+      .option("--accumulate", &options->accumulate,
+              "forward passes per step, whose gradients are averaged")
+      .positive();
+  command.flag("--recompute", &options->request.recompute,
+               "run layers again in backward instead of keeping their activations");
+  command.flag("!--no-graph", &options->request.graph,
+               "launch every step's kernels one by one; else a GPU's steps are captured in a "
+               "CUDA graph after the first, with the same bits");
+  command.option("--medusa", &options->medusa, "Medusa heads, each with a loss of its own")
+      .positive();
+  command.flag("--frozen", &options->request.frozen, "train the Medusa heads only");
+  command.list("--fused", &options->request.fused,
+               "only these ops as kernels on the fused side, to see their share: " +
+                   fmt::format("{}", fmt::join(cv::op_names(), ", ")));
+}
+
+void add_evidence_options(const Command& command, ConvergeOptions* options) {
   Option experiment = command.list(
       "--experiment", &options->experiments,
       fmt::format("claims of the papers instead: {}", fmt::join(cv::experiment_names(), ", ")));
@@ -207,59 +229,53 @@ void add_converge(Command root, Program* program) {
       .excludes(experiment)
       .excludes(controls)
       .excludes(seeds);
-  command
-      .option("--accumulate", &options->accumulate,
-              "forward passes per step, whose gradients are averaged")
-      .positive();
-  command.flag("--recompute", &options->request.recompute,
-               "run layers again in backward instead of keeping their activations");
-  command.flag("!--no-graph", &options->request.graph,
-               "launch every step's kernels one by one; else a GPU's steps are captured in a "
-               "CUDA graph after the first, with the same bits");
-  command.option("--medusa", &options->medusa, "Medusa heads, each with a loss of its own")
-      .positive();
-  command.flag("--frozen", &options->request.frozen, "train the Medusa heads only");
-  command.list("--fused", &options->request.fused,
-               "only these ops as kernels on the fused side, to see their share: " +
-                   fmt::format("{}", fmt::join(cv::op_names(), ", ")));
+}
+
+int run_converge(const ConvergeOptions& options, const Program& program, const Output& output) {
+  const cv::ConvergeRequest request = checked_request(options);
+  const std::vector<std::string> names = options.all ? cv::experiment_names() : options.experiments;
+  require_known("experiment", names, cv::experiment_names());
+  if (options.all || options.controls) require_controls_program();
+  if (options.parts.asked) {
+    const std::vector<PartsTable> tables = parts_tables(options.parts, request);
+    return run_session(session_options(program, output, request.seed),
+                       [&](Session& s) { return parts_stage(s, tables); });
+  }
+  if (options.seeds > 0 && !options.controls) {
+    return run_session(session_options(program, output, request.seed),
+                       [&](Session& s) { return seeds_stage(s, request, options.seeds); });
+  }
+  if (!names.empty() || options.controls) {
+    // --all trains on --data, which is text; a log of learners is asked for by name.
+    cv::ExperimentSettings settings{request.quick, request.seed, request.data};
+    if (std::ranges::count(options.experiments, "next_action") > 0 && !request.data.empty())
+      settings.actions = require_actions(request.data);
+    settings.graph = request.graph;
+    return run_session(session_options(program, output, request.seed), [&](Session& s) {
+      int code = kExitOk;
+      if (options.controls || options.all) code = controls_stage(s, request);
+      if (options.seeds > 0) code = combined(code, seeds_stage(s, request, options.seeds));
+      return combined(code, experiments_stage(s, names, settings));
+    });
+  }
+  return run_session(session_options(program, output, request.seed),
+                     [&](Session& s) { return converge_stage(s, request); });
+}
+
+}  // namespace
+
+void add_converge(Command root, Program* program) {
+  Command command = root.add_command(
+      "converge", "train a small LLaMA naive and fused from the same seed and batches");
+  command.footer(examples());
+  const auto options = std::make_shared<ConvergeOptions>();
+  const auto output = std::make_shared<Output>();
+  add_model_options(command, options.get());
+  add_step_options(command, options.get());
+  add_evidence_options(command, options.get());
   add_output(command, output.get());
   add_resume(command);
-  command.run([=] {
-    const cv::ConvergeRequest request = checked_request(*options);
-    const std::vector<std::string> names =
-        options->all ? cv::experiment_names() : options->experiments;
-    require_known("experiment", names, cv::experiment_names());
-    if (options->all || options->controls) require_controls_program();
-    if (options->parts.asked) {
-      const std::vector<PartsTable> tables = parts_tables(options->parts, request);
-      program->exit_code = run_session(session_options(*program, *output, request.seed),
-                                       [&](Session& s) { return parts_stage(s, tables); });
-      return;
-    }
-    if (options->seeds > 0 && !options->controls) {
-      program->exit_code =
-          run_session(session_options(*program, *output, request.seed),
-                      [&](Session& s) { return seeds_stage(s, request, options->seeds); });
-      return;
-    }
-    if (!names.empty() || options->controls) {
-      // --all trains on --data, which is text; a log of learners is asked for by name.
-      cv::ExperimentSettings settings{request.quick, request.seed, request.data};
-      if (std::ranges::count(options->experiments, "next_action") > 0 && !request.data.empty())
-        settings.actions = require_actions(request.data);
-      settings.graph = request.graph;
-      program->exit_code =
-          run_session(session_options(*program, *output, request.seed), [&](Session& s) {
-            int code = kExitOk;
-            if (options->controls || options->all) code = controls_stage(s, request);
-            if (options->seeds > 0) code = combined(code, seeds_stage(s, request, options->seeds));
-            return combined(code, experiments_stage(s, names, settings));
-          });
-      return;
-    }
-    program->exit_code = run_session(session_options(*program, *output, request.seed),
-                                     [&](Session& s) { return converge_stage(s, request); });
-  });
+  command.run([=] { program->exit_code = run_converge(*options, *program, *output); });
 }
 
 }  // namespace tigon::cli
