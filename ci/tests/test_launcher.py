@@ -72,8 +72,11 @@ class LauncherTest(unittest.TestCase):
 
     def copy(self, *files):
         for file in files:
-            (self.root / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / file, self.root / file)
+            self.copy_as(file, file)
+
+    def copy_as(self, file, name):
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, self.root / name)
 
     def environment(self, **more):
         return {"PATH": str(self.bin), "CALLS": str(self.calls), "TIGON_DEVICE": "host", "CUDA_HOME": "/none", **more}
@@ -135,6 +138,17 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("testing the Python package with", err)
         steps = ("--target tigon_shared", "-DTIGON_PYTHON=ON", "--target tigon_python", "-m unittest discover")
         self.assertEqual(sorted(steps, key=self.called.index), list(steps))
+
+    def test_files_of_python_tests_run_to_the_end_and_what_fails_is_shown(self):
+        for name in "abc":
+            self.copy_as("CMakeLists.txt", f"kernels/python/tests/test_{name}.py")
+        self.program("python3", '#!/bin/bash\ncase "$*" in *test_b.py) echo "it broke"; exit 1 ;; *unittest*) echo "Ran 2 tests in 1s"; echo OK ;; esac\n')
+        for jobs in "1", "2", "9":
+            with self.subTest(jobs):
+                code, out, err = self.run_tigon("test", "--python", TIGON_JOBS=jobs)
+                self.assertEqual((code, out), (1, "it broke\nkernels/python/tests/test_b.py failed\n"))
+                for name in "ac":
+                    self.assertIn(f"tigon: kernels/python/tests/test_{name}.py: Ran 2 tests in 1s, OK\n", err)
 
     def test_the_python_package_without_torch(self):
         self.program("python3", SAYS.format("python3", 1))

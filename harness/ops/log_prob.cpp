@@ -119,7 +119,8 @@ OpSpec contract() {
                 .huge = {16800}},
                {.axis = V,
                 .tiny = {1, 7, 33},
-                .check = {1, 2, 7, 8, 9, 4099, 32001, 128256},
+                // In an order in which wide rows meet few of them (plan.cpp, each_value).
+                .check = {1, 32001, 7, 2, 9, 4099, 128256, 8},
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256},

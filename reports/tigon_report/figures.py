@@ -40,6 +40,19 @@ def _dark_of_light():
     return {one.lower(): other.lower() for one, other in pairs}
 
 
+TRANSPARENT = {"figure.facecolor": "none", "axes.facecolor": "none"}
+
+
+def svg_of(figure, metadata):
+    """A figure as SVG. What its savefig does, but for a first drawing of everything that nobody sees."""
+    text, canvas = io.StringIO(), FigureCanvasSVG(figure)
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    canvas.print_svg(text, metadata=metadata)
+    return text.getvalue()
+
+
 class Figures:
     """Draws into a folder and hands out {light, dark, alt} for the page. A drawing takes (axes, theme).
 
@@ -68,20 +81,14 @@ class Figures:
         style = {"svg.hashsalt": "tigon", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif",
                  "text.color": theme["text"], "axes.labelcolor": theme["text"], "xtick.color": theme["text"],
                  "ytick.color": theme["text"], "axes.edgecolor": theme["grid"], "grid.color": theme["grid"],
-                 "figure.facecolor": "none", "axes.facecolor": "none",
-                 "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
+                 **TRANSPARENT, "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
                  "legend.frameon": False}
-        text = io.StringIO()
         with plt.rc_context(style):
             figure, axes = plt.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
             drawing(axes[0] if panels > 1 else axes[0][0], theme)
-            # What savefig does, but for a first drawing of everything that nobody sees.
-            figure.canvas = FigureCanvasSVG(figure)
-            figure.get_layout_engine().execute(figure)
-            figure.set_layout_engine("none")
-            figure.canvas.print_svg(text, metadata={"Date": None})
+            text = svg_of(figure, {"Date": None})
             plt.close(figure)
-        return text.getvalue()
+        return text
 
 
 def colour(theme, impl):

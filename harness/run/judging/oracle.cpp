@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 
 #include "harness/run/inputs/inputs.h"
@@ -155,12 +156,27 @@ void take_saved(Problem* problem, const OptionSet& options) {
       t.input = rounded(found->second, t.dtype);
 }
 
+namespace {
+
+// Whether the parts of the oracle are worth threads of their own.
+bool is_large(const Problem& problem) {
+  size_t elements = 0;
+  for (const CaseTensor& t : problem.tensors) elements += size_of_shape(t.shape);
+  return elements >= size_t{1} << 20;
+}
+
+}  // namespace
+
 std::map<std::string, Expected> run_oracle(const Problem& problem) {
   const Pass& pass = *problem.pass;
-  Values value = oracle_values(problem), scale, intermediate, underflow;
-  if (pass.scale) scale = values_of(pass.scale, problem);
-  if (pass.intermediate) intermediate = values_of(pass.intermediate, problem);
-  if (pass.underflow) underflow = values_of(pass.underflow, problem);
+  const auto when = is_large(problem) ? std::launch::async : std::launch::deferred;
+  const auto part = [&](const Oracle& oracle) {
+    return std::async(when, [&] { return oracle ? values_of(oracle, problem) : Values(); });
+  };
+  auto scales = part(pass.scale), intermediates = part(pass.intermediate),
+       underflows = part(pass.underflow);
+  Values value = oracle_values(problem), scale = scales.get(), intermediate = intermediates.get(),
+         underflow = underflows.get();
   std::map<std::string, Expected> expected;
   for (auto& [name, v] : value)
     expected[name] = {std::move(v), std::move(scale[name]), std::move(intermediate[name]),

@@ -4,14 +4,12 @@
 The SVG is put into the page itself: links in it work without a script, and light and dark need one drawing.
 """
 
-import io
 import itertools
 import re
 
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 from .. import figures as report  # noqa: E402
@@ -38,6 +36,7 @@ _VARIABLE = {colour: f"var(--{name})" for name, colour in _STAND_IN.items()}
 _COLOUR = re.compile("|".join(_VARIABLE))
 _ID = re.compile(r'\b(id="|href="#|url\(#)([^")]+)')
 STYLE = {
+    **report.TRANSPARENT,
     "svg.hashsalt": "tigon",
     "svg.fonttype": "none",
     "font.size": 10,
@@ -82,7 +81,6 @@ class Inline:
     def draw(self, name, alt, drawing, size=(7.2, 3.6), panels=1, layout="constrained"):
         with matplotlib.rc_context(STYLE):
             figure = Figure(figsize=size, layout=layout)
-            FigureCanvasSVG(figure)
             axes = figure.subplots(1, panels, squeeze=False)[0]
             drawing(axes if panels > 1 else axes[0], THEME)
             return {"svg": self._markup(figure, alt), "alt": alt, "name": name}
@@ -91,14 +89,11 @@ class Inline:
         """As draw, but drawing(figure) places its own axes: cheaper by half for hundreds of figures."""
         with matplotlib.rc_context(STYLE):
             figure = Figure(figsize=size)
-            FigureCanvasSVG(figure)
             drawing(figure)
             return {"svg": self._markup(figure, alt), "alt": alt, "name": name}
 
     def _markup(self, figure, alt):
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        svg = stream.getvalue()
+        svg = report.svg_of(figure, {"Date": None, "Creator": None})
         svg = svg[svg.index("<svg") :]
         svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.S)
         svg = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', self._head(figure, alt), svg, count=1, flags=re.S)
