@@ -3,7 +3,6 @@
 #include "harness/mutants/score.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,31 +16,19 @@
 
 #include "harness/json/json.h"
 #include "harness/mutants/fault_cases.h"
-#include "harness/mutants/protocol.h"
+#include "harness/mutants/faulty_child.h"
+#include "harness/mutants/survey.h"
 #include "harness/run/cases/search_pattern.h"
 #include "harness/run/check.h"
-#include "harness/run/process/child.h"
-#include "harness/run/process/wire.h"
 
 namespace tigon {
 
 namespace {
 
 constexpr int kMostChildren = 12;
-constexpr double kTimeout_s = 20;
 
 bool contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-std::string program_for(const MutantRequest& request, const std::string& executor) {
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto program = folder / (request.program + (executor == "checked" ? "-checked" : ""));
-  if (access(program.c_str(), X_OK) != 0)
-    throw UsageError(
-        fmt::format("no program {}: it belongs to builds with tests; ./tigon mutants builds it",
-                    program.string()));
-  return program.string();
 }
 
 // Where the fault must be caught. A library may be there for one executor alone.
@@ -71,52 +58,10 @@ class Baseline {
   std::map<std::string, CheckResult> known_;
 };
 
-// A child that runs cases with a fault, or with none ("").
-class Kernels {
- public:
-  Kernels(const MutantRequest& request, const std::string& executor, const std::string& fault,
-          double timeout_s)
-      : child_(child_of(request, executor, fault)), timeout_s_(timeout_s) {}
-
-  CheckResult run(const Case& c, const std::string& fault) {
-    const Reply reply =
-        child_.ask(with_fault(encode(WireRequest{case_id(c), ""}), fault), timeout_s_);
-    CheckResult result;
-    if (reply.kind == Reply::kAnswer) {
-      bool last = false;
-      result = decode_check(reply.text, &last);
-      if (last) child_.stop();
-      return result;
-    }
-    result.verdict = reply.kind == Reply::kTimeout   ? Verdict::kTimeout
-                     : reply.kind == Reply::kCrashed ? Verdict::kCrashed
-                                                     : Verdict::kNotRun;
-    result.reason = reply.text;
-    return result;
-  }
-  // The next case starts another process.
-  void stop() { child_.stop(); }
-
- private:
-  // A library brings its executor with it.
-  static Child child_of(const MutantRequest& request, const std::string& executor,
-                        const std::string& fault) {
-    if (!request.libraries) return Child(program_for(request, executor), executor, 1);
-    return Child(program_of(default_executor()), default_executor(), 1,
-                 request.libraries->library_of(fault, executor));
-  }
-
-  Child child_;
-  double timeout_s_;
-};
-
 class Worker {
  public:
-  Worker(const MutantRequest& request, FaultCases* cases, Baseline* baseline)
-      : request_(request),
-        timeout_s_(request.timeout_s > 0 ? request.timeout_s : kTimeout_s),
-        cases_(cases),
-        baseline_(baseline) {}
+  Worker(const MutantRequest& request, FaultCases* cases, const Survey& survey, Baseline* baseline)
+      : request_(request), cases_(cases), survey_(survey), baseline_(baseline) {}
 
   void run(MutantResult* r) {
     const auto start = std::chrono::steady_clock::now();
@@ -139,9 +84,11 @@ class Worker {
   void judge_there(MutantResult* r) {
     const auto proof = equivalence(*r->mutant, r->op, r->pass, r->dtype);
     const std::string& fault = r->mutant->name;
-    Kernels& mutated = start(*r);
+    FaultyChild& mutated = start(*r);
     std::string broken;
-    for (const Case& c : cases_->of(*r, proof ? Tier::kTiny : Tier::kCheck)) {
+    std::vector<Case> cases = cases_->of(*r, proof ? Tier::kTiny : Tier::kCheck);
+    if (is_sampled(*r)) cases = survey_.reaching(fault, r->executor, std::move(cases));
+    for (const Case& c : cases) {
       if (interrupted()) return;
       const CheckResult with = mutated.run(c, fault);
       ++r->cases;
@@ -165,11 +112,11 @@ class Worker {
   // A process of its own for each fault, because static state is a fault, too. On a GPU, where
   // processes start slowly and one after the other, wrong arithmetic shares one; without_fault()
   // tells when what another fault left there is to blame.
-  Kernels& start(const MutantResult& r) {
-    std::unique_ptr<Kernels>& kernels = is_shared(r) ? shared_ : own_;
-    if (kernels == nullptr || !is_shared(r))
-      kernels = std::make_unique<Kernels>(request_, r.executor, r.mutant->name, timeout_s_);
-    return *kernels;
+  FaultyChild& start(const MutantResult& r) {
+    std::unique_ptr<FaultyChild>& child = is_shared(r) ? shared_ : own_;
+    if (child == nullptr || !is_shared(r))
+      child = std::make_unique<FaultyChild>(request_, r.executor, r.mutant->name);
+    return *child;
   }
   bool is_shared(const MutantResult& r) const {
     return r.executor == "cuda" && r.mutant->group == MutantGroup::kNumeric && !request_.libraries;
@@ -191,30 +138,32 @@ class Worker {
                      const std::string& broken) {
     r->verdict = Verdict::kPassed;
     r->outcome = proof ? MutantOutcome::kEquivalent : MutantOutcome::kSurvived;
-    r->reason = proof ? *proof : fmt::format("{} cases pass", r->cases);
-    if (r->cases > 0 && broken.empty()) return;
+    r->reason = proof           ? *proof
+                : r->cases == 0 ? "no case passes its place"
+                                : fmt::format("{} cases pass", r->cases);
+    if ((r->cases > 0 || is_sampled(*r)) && broken.empty()) return;
     r->outcome = MutantOutcome::kInvalid;
     r->reason = broken.empty() ? "no case" : broken;
   }
 
   CheckResult right(const Case& c, const std::string& executor) {
+    if (const SurveyedCase* known = survey_.find(executor, c)) return known->result;
     const std::string key = executor + " " + case_id(c);
     if (const auto known = baseline_->find(key)) return *known;
-    auto& kernels = without_fault_[executor];
-    if (!kernels)
-      kernels =
-          std::make_unique<Kernels>(request_, executor, request_.fault_of_baseline, timeout_s_);
-    const CheckResult result = kernels->run(c, request_.fault_of_baseline);
+    auto& child = without_fault_[executor];
+    if (!child)
+      child = std::make_unique<FaultyChild>(request_, executor, request_.fault_of_baseline);
+    const CheckResult result = child->run(c, request_.fault_of_baseline);
     baseline_->add(key, result);
     return result;
   }
 
   const MutantRequest request_;
-  double timeout_s_;
   FaultCases* cases_;
+  const Survey& survey_;
   Baseline* baseline_;
-  std::unique_ptr<Kernels> shared_, own_;
-  std::map<std::string, std::unique_ptr<Kernels>> without_fault_;
+  std::unique_ptr<FaultyChild> shared_, own_;
+  std::map<std::string, std::unique_ptr<FaultyChild>> without_fault_;
 };
 
 }  // namespace
@@ -295,8 +244,9 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
   MutantResult r{&mutant, op, pass, dtype, host ? mutant.executors.front() : default_executor()};
   const MutantRequest request;
   FaultCases cases(request);
+  const Survey survey(request, &cases);
   Baseline baseline;
-  Worker(request, &cases, &baseline).run(&r);
+  Worker(request, &cases, survey, &baseline).run(&r);
   return r;
 }
 
@@ -309,10 +259,14 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::condition_variable changed;
   std::vector<bool> done(results.size());
   size_t next = 0, running = 0;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = request.jobs > 0 ? request.jobs : std::min(cores, kMostChildren);
   FaultCases cases(request);
+  Survey survey(request, &cases);
+  survey.run(results, jobs);
   Baseline baseline;
   const auto work = [&] {
-    Worker worker(request, &cases, &baseline);
+    Worker worker(request, &cases, survey, &baseline);
     std::unique_lock lock(mutex);
     while (next < results.size() && !interrupted()) {
       MutantResult& r = results[next];
@@ -331,8 +285,6 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
     --running;
     changed.notify_all();
   };
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = request.jobs > 0 ? request.jobs : std::min(cores, kMostChildren);
   std::vector<std::jthread> workers;
   running = static_cast<size_t>(jobs);
   for (int i = 0; i < jobs; ++i) workers.emplace_back(work);
