@@ -68,6 +68,7 @@ class Path {
   // `in_turn`: else in the first element type, in which a path's rows are shortest.
   void add_properties(bool in_turn = true) {
     for (const Property& property : properties_of(list_.pass)) {
+      if (property.of_launcher) continue;
       const auto& policies = property.policies.empty() ? list_.op.policies : property.policies;
       const size_t type = in_turn ? turn_++ % policies.size() : 0;
       if (policies[type] == list_.base.dtype) list_.push(property, {shape_});
