@@ -26,7 +26,8 @@ std::string key_of(const std::string& executor, const Case& c) {
 }  // namespace
 
 void Survey::run(const std::vector<MutantResult>& results, int jobs) {
-  if (request_.libraries || default_executor() != "fast") return;
+  const bool is_right = request_.fault_of_baseline.empty();
+  if (request_.libraries || default_executor() != "fast" || !is_right) return;
   const std::vector<Asked> asked = cases_of(results);
   size_t next = 0;
   std::vector<std::jthread> workers;
@@ -62,12 +63,10 @@ void Survey::work(const std::vector<Asked>& asked, size_t* next) {
       if (interrupted()) return;
       SurveyedCase found;
       found.is_first = child == nullptr || executor != asked[i].executor;
-      if (found.is_first)
-        child = std::make_unique<FaultyChild>(request_, asked[i].executor,
-                                              request_.fault_of_baseline);
+      if (found.is_first) child = std::make_unique<FaultyChild>(request_, asked[i].executor, "");
       executor = asked[i].executor;
       const auto start = std::chrono::steady_clock::now();
-      found.result = child->run(asked[i].c, request_.fault_of_baseline);
+      found.result = child->run(asked[i].c, "");
       found.seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       found.reached = child->reached();
