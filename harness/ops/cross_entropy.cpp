@@ -108,6 +108,7 @@ OpSpec contract() {
                    .flops = 4 * Expr(T) * V,
                    .refused = refused_smoothing(),
                    .edges = {{{"label_smoothing", "1"}}},
+                   .rows_apart = {"logits"},
                    .properties = joined(
                        {row_properties(with_results(kWeighted)),
                         loss_properties(),
@@ -124,6 +125,7 @@ OpSpec contract() {
                    .flops = 5 * Expr(T) * V,
                    .refused = refused_smoothing(),
                    .edges = {{{"label_smoothing", "1"}}},
+                   .rows_apart = {"logits"},
                    .inputs_from = "forward",
                    .properties =
                        joined({row_properties(kWeighted),
@@ -151,6 +153,7 @@ OpSpec contract() {
                             V,
                    .refused = refused_smoothing(),
                    .edges = {{{"label_smoothing", "1"}}},
+                   .rows_apart = {"logits"},
                    .properties =
                        joined(
                            {row_properties(with_results(kWeighted)),

@@ -146,7 +146,7 @@ Pass forward_backward_pass() {
 
 OpSpec contract() {
   OpSpec op = linear_op("linear_cross_entropy", kFormula);
-  op.axes.front().most = 0;  // chunks of rows are counted, and never all
+  op.axes.front().most = kAnySize;  // chunks of rows are counted, and never all
   op.inputs = inputs();
   op.option_sets = option_sets();
   op.further_options = forms();

@@ -147,6 +147,7 @@ Pass linear_logits_pass() {
   pass.bytes = logits_bytes();
   pass.products = {logits_product()};
   pass.zero_columns = {"H", "x"};
+  pass.rows_apart = {"x", "w"};
   pass.invisible = {{"logits_bytes", kChunks}, {"split", kChunks}};
   return pass;
 }
@@ -165,6 +166,7 @@ Pass linear_gradient_pass() {
   pass.products.push_back(
       {.m = V, .n = H, .k = T, .transpose_a = true, .outputs = {"dw", "dw_fp32", "dw_accum"}});
   pass.budget["dx"] = of_row();
+  pass.rows_apart = {"x", "w", "dx", "dw", "dw_fp32", "dw_accum"};
   for (const char* sum : {"dw", "dw_fp32", "dw_accum", "dbias"}) pass.budget[sum] = of_all_rows();
   pass.invisible["dw_accum"] = "where dw goes; its cases compare it";
   return pass;

@@ -154,6 +154,7 @@ OpSpec contract() {
                    .budget = {{"logp", row}, {"lse", row}, {"entropy", row}},
                    .flops = 4 * Expr(T) * V,
                    .refused = refused_temperatures(),
+                   .rows_apart = {"logits"},
                    .properties = forward_properties()}),
               pass<Backward>(
                   "backward",
@@ -165,6 +166,7 @@ OpSpec contract() {
                    .budget = {{"dlogits", {.elementary = 24}}},
                    .flops = 5 * Expr(T) * V,
                    .refused = refused_in_backward(),
+                   .rows_apart = {"logits", "dlogits"},
                    .inputs_from = "forward",
                    .properties = backward_properties()}),
           },

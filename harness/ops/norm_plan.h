@@ -27,7 +27,8 @@ inline std::vector<AxisPlan> norm_axes(Axis t, Axis h) {
            .sweep = {2048, 4096, 8192},
            .host_sweep = {512, 2048},
            .huge = {4096},
-           .model_size = ModelSize::kHidden}};
+           .model_size = ModelSize::kHidden,
+           .most = kAnySize}};
 }
 
 }  // namespace tigon

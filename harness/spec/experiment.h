@@ -86,6 +86,8 @@ class Experiment {
   // late, by a copy in its stream. Needs has_streams().
   virtual std::vector<HostTensors> run_on_streams(const std::vector<Call>& calls, int times) = 0;
   virtual bool has_streams() const = 0;
+  // Whether rows may lie so far apart that there is no memory between them.
+  virtual bool has_far_memory() const = 0;
 
   // Option sets of the contract that the pass has and that fit the case's sizes.
   virtual std::vector<OptionSet> option_sets() const = 0;

@@ -189,6 +189,8 @@ struct Pass {
   std::optional<Expr> bytes = {};
   // Options with which a call must be refused, and those at the ends of what is allowed.
   std::vector<OptionSet> refused = {}, edges = {};
+  // Tensors that are refused where their rows overlap.
+  std::vector<std::string> rows_apart = {};
   // Timed alone as the yardstick of its speed; empty: a copy of the least bytes is.
   std::vector<Product> products = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
@@ -211,6 +213,9 @@ bool has_alias(const Pass& pass);
 // them.
 enum class ModelSize { kNone, kHidden, kIntermediate, kVocabulary, kHeads, kKvHeads, kRotary };
 
+// Beyond what 32 bits hold, and a stand-in for all larger ones.
+inline constexpr int64_t kAnySize = int64_t{1} << 33;
+
 struct AxisPlan {
   Axis axis;
   std::vector<int64_t> tiny;        // host executor in checking mode
@@ -219,8 +224,8 @@ struct AxisPlan {
   std::vector<int64_t> host_sweep;  // counted traffic and memory on a CPU
   std::vector<int64_t> huge = {};   // offsets beyond 2^31 elements and 2^32 bytes, on a GPU
   ModelSize model_size = ModelSize::kNone;
-  // Sizes that a launcher refuses, whatever the others are, and the largest that it takes; 0: none
-  // is too large.
+  // Sizes that a launcher refuses, whatever the others are, and the largest that it takes: kAnySize
+  // where none is too large, 0 where that depends on others.
   std::vector<int64_t> refused = {0, -1};
   int64_t most = 0;
 };

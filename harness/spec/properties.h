@@ -134,7 +134,8 @@ Property in_place();
 std::vector<Property> common_properties();
 
 // Of fused implementations: wrong sizes, strides, options and workspaces are refused, each alone,
-// and the values that options are compared with are told from their neighbours.
+// the values that options are compared with are told from their neighbours, and offsets have 64
+// bits in every tensor.
 std::vector<Property> launcher_properties();
 
 }  // namespace tigon

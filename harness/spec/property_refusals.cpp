@@ -77,6 +77,12 @@ class Refusals {
       wrong.tensors.at(info.name).stride.back() = 2;
       expect_refused(wrong, fmt::format("every other element of {} is given", info.name));
     }
+    const auto& apart = e_.pass().rows_apart;
+    if (std::find(apart.begin(), apart.end(), info.name) != apart.end()) {
+      Bound wrong = right;
+      --wrong.tensors.at(info.name).stride.front();
+      expect_refused(wrong, fmt::format("rows of {} overlap", info.name));
+    }
     if (info.is_optional) return;
     Bound wrong = right;
     wrong.tensors.at(info.name).data = nullptr;
@@ -98,8 +104,20 @@ class Refusals {
     const auto text = [&](int64_t size) { return fmt::format("{} is {}", name, size); };
     for (const int64_t size : axis.refused) expect_refused(of_size(name, size), text(size));
     if (axis.most == 0) return;
-    expect_refused(of_size(name, axis.most + 1), text(axis.most + 1));
-    if (!e_.has_streams()) expect_taken(of_size(name, axis.most), text(axis.most));
+    if (axis.most < kAnySize) expect_refused(of_size(name, axis.most + 1), text(axis.most + 1));
+    if (e_.has_streams()) return;
+    const Bound largest = of_size(name, axis.most);
+    expect_taken(largest, text(axis.most));
+    expect_taken(apart(largest), text(axis.most) + " and rows lie apart");
+  }
+
+  // With a gap between the rows of the tensors that may have one.
+  Bound apart(Bound bound) const {
+    for (const TensorInfo& info : e_.pass().tensors)
+      if (const auto found = bound.tensors.find(info.name);
+          found != bound.tensors.end() && info.is_strided && info.shape.size() > 1)
+        for (size_t d = 0; d + 1 < info.shape.size(); ++d) ++found->second.stride[d];
+    return bound;
   }
 
   // The call with another size of an axis in every tensor.
@@ -134,14 +152,15 @@ class Refusals {
   }
 
   bool fits(const Bound& bound, const Binding& values) const {
-    return std::all_of(
-        e_.pass().tensors.begin(), e_.pass().tensors.end(), [&](const TensorInfo& info) {
-          const auto found = bound.tensors.find(info.name);
-          if (found == bound.tensors.end()) return true;
-          for (size_t d = 0; d < info.shape.size(); ++d)
-            if (info.shape[d].integer(values) != found->second.shape[d]) return false;
-          return true;
-        });
+    return std::all_of(e_.pass().tensors.begin(), e_.pass().tensors.end(),
+                       [&](const TensorInfo& info) {
+                         const auto found = bound.tensors.find(info.name);
+                         if (found == bound.tensors.end()) return true;
+                         for (size_t d = 0; d < info.shape.size(); ++d)
+                           if (info.shape[d].integer(values) != found->second.shape[d])
+                             return false;
+                         return true;
+                       });
   }
 
   void expect_refused(const Bound& bound, const std::string& mistake) const {
@@ -186,6 +205,21 @@ void try_option_values(Experiment& e) {
   for (const OptionSet& options : e.pass().edges) judge(options);
 }
 
+// Tensors whose rows may lie apart have cases of their own.
+void try_far_rows(Experiment& e) {
+  constexpr int kFar = INT32_MAX - 15;
+  if (!e.has_far_memory()) throw NotApplicable("what lies between rows is memory here");
+  for (const TensorInfo& info : e.pass().tensors) {
+    if (info.is_strided || info.shape.size() < 2 || is_left_out(info, e.base().options)) continue;
+    Call call = e.base();
+    call.gap[info.name] = kFar;
+    try {
+      e.judge(call, e.run(call));
+    } catch (const Refusal&) {
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Property> launcher_properties() {
@@ -193,7 +227,9 @@ std::vector<Property> launcher_properties() {
       {"refusals", "a call with one mistake is refused: a size, a stride, no memory, an option",
        [](Experiment& e) { Refusals{e}(); }},
       {"option_values", "right next to the default of every option, at 0 and at the last allowed",
-       try_option_values}};
+       try_option_values},
+      {"far_rows", "right where rows of any tensor are 2^31 elements apart, or refused",
+       try_far_rows}};
   for (Property& p : all) p.one_shape = p.of_launcher = true;
   return all;
 }

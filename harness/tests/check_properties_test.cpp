@@ -49,8 +49,10 @@ const std::vector<Broken>& all_broken() {
       {"turn", "turns_even_rows", "relative_position", kWrong, "at the same distance"},
       {"turn_back", "turns_one_way", "negated_angle", kWrong, "q[1,0] is "},
       {"turn_back", "turns_one_way", "inverse", kWrong, "there and back"},
-      {"stretch", "fused_trusts_sizes", "refusals", kWrong, "y is [5, 10], with the default"},
+      {"stretch", "fused_trusts_sizes", "refusals", kWrong,
+       "with the default options: not refused"},
       {"stretch", "fused_nearly_one", "option_values", kWrong, "y[0,0]"},
+      {"stretch", "fused_forgets_far", "far_rows", kWrong, "2147483632 between rows of x"},
   };
   return all;
 }

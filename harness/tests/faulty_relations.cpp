@@ -116,6 +116,7 @@ enum class Fault {
   kTurnsEvenRows,
   kTrustsSizes,
   kTakesNearlyOneForOne,
+  kForgetsFarRows,
 };
 
 double from(auto v) { return static_cast<double>(v); }
@@ -216,11 +217,14 @@ Status stretch(const Args& a, Fault fault) {
   if (!fits || is_missing(a.y)) return invalid("y must be shaped like x");
   if (!has_memory(a.x.data)) return {};
   const double least = fault == Fault::kTakesNearlyOneForOne ? 0.02 : 0;
+  const bool is_far = a.x.stride[0] > INT32_MAX;
   const double factor = std::abs(a.factor - 1) <= least ? 1 : from(a.factor);
   for (int64_t t = 0; t < rows; ++t)
     for (int64_t j = 0; j < columns; ++j)
       a.y.data[t * a.y.stride[0] + j] =
-          static_cast<typename Args::Elem>(factor * from(a.x.data[t * a.x.stride[0] + j]));
+          is_far && fault == Fault::kForgetsFarRows
+              ? typename Args::Elem{}
+              : static_cast<typename Args::Elem>(factor * from(a.x.data[t * a.x.stride[0] + j]));
   return {};
 }
 
@@ -335,7 +339,8 @@ OpSpec contract() {
                {.oracle = oracle<Stretch>([](auto& a) { stretch(a, Fault::kNone); }),
                 .implementations = {stretches("fused", Fault::kNone),
                                     stretches("fused_trusts_sizes", Fault::kTrustsSizes),
-                                    stretches("fused_nearly_one", Fault::kTakesNearlyOneForOne)},
+                                    stretches("fused_nearly_one", Fault::kTakesNearlyOneForOne),
+                                    stretches("fused_forgets_far", Fault::kForgetsFarRows)},
                 .budget = {{"y", {}}},
                 .flops = Expr(T) * V})},
   };

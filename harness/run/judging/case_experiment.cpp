@@ -125,6 +125,8 @@ Status CaseExperiment::ask(const Call& call, const Bound& bound) const {
   return problem_.implementation->run(call.dtype, bound, nullptr);
 }
 
+bool CaseExperiment::has_far_memory() const { return this_executor() == "fast"; }
+
 double CaseExperiment::option(const Call& call, const std::string& name) const {
   const Case c = case_of(call);
   return binding_of(c, *problem_.op, *find_pass(*problem_.op, c.pass)).at(name);

@@ -26,6 +26,7 @@ class CaseExperiment : public Experiment {
   std::vector<HostTensors> replay(const std::vector<Call>& calls) override;
   std::vector<HostTensors> run_on_streams(const std::vector<Call>& calls, int times) override;
   bool has_streams() const override;
+  bool has_far_memory() const override;
 
   std::vector<OptionSet> option_sets() const override;
   Bound placed(const Call& call) const override;
