@@ -209,14 +209,20 @@ void try_option_values(Experiment& e) {
 void try_far_rows(Experiment& e) {
   constexpr int kFar = INT32_MAX - 15;
   if (!e.has_far_memory()) throw NotApplicable("what lies between rows is memory here");
-  for (const TensorInfo& info : e.pass().tensors) {
-    if (info.is_strided || info.shape.size() < 2 || is_left_out(info, e.base().options)) continue;
-    Call call = e.base();
-    call.gap[info.name] = kFar;
+  const auto judge = [&](Call call, const std::string& tensor) {
+    call.gap[tensor] = kFar;
     try {
       e.judge(call, e.run(call));
     } catch (const Refusal&) {
     }
+  };
+  for (const OptionSet& options : e.option_sets()) {
+    Call call = e.base();
+    call.options = options;
+    call = e.generated(call, 0);
+    for (const TensorInfo& info : e.pass().tensors)
+      if (!info.is_strided && info.shape.size() > 1 && !is_left_out(info, options))
+        judge(call, info.name);
   }
 }
 

@@ -94,7 +94,7 @@ class Plan {
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
     if (executor() == "fast") add_far_rows(tiny.back());
     if (request_.tier == Tier::kCheck && op_.policies.front() == dtype())
-      add_long_axes(tiny.front());
+      add_long_axes(tiny.front(), tiny.back());
     if (!is_library(impl_)) add_padded(tiny.back());
     const bool asks = launches_ && impl_.name == "fused";
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
@@ -177,10 +177,12 @@ class Plan {
     list_.push(shape);
   }
 
-  // One axis after the other beyond 16 bits, beside the smallest others.
-  void add_long_axes(const Shape& smallest) {
+  // One axis after the other beyond 16 bits, beside the smallest others but a few rows.
+  void add_long_axes(Shape smallest, const Shape& few_rows) {
     if (is_library(impl_) || !request_.axes.empty()) return;
     const OtherBase restored(&list_);
+    const std::string rows = op_.axes.front().axis.symbol;
+    smallest[rows] = few_rows.at(rows);
     list_.base.gap = has_strided(pass_) ? 3 : 0;
     for (const AxisPlan& a : op_.axes) {
       Shape shape = smallest;
@@ -199,6 +201,8 @@ class Plan {
     size_t turn = 0;
     for (const OptionSet& set : op_.option_sets)
       if (is_of_type(turn++)) add_options(shape, set);
+    shape[op_.axes.front().axis.symbol] = 1;  // the start of a second row cannot be off
+    list_.push(shape);
   }
 
   // Addresses that are not aligned and rows that lie apart.
