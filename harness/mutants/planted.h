@@ -16,7 +16,7 @@ namespace tigon {
 namespace device {
 
 // Out of line and never instrumented: what it reads is not memory of the kernel.
-uint32_t fault_of_host();
+bool is_planted(uint32_t fault);
 
 #if TIGON_GPU
 // Each file of kernels is a module of its own, with its own variable.
@@ -34,7 +34,7 @@ TIGON_HOST_DEVICE bool planted(FaultId id) {
 #if defined(__CUDA_ARCH__)
   return device::fault_of_module == id.value;
 #else
-  return device::fault_of_host() == id.value;
+  return device::is_planted(id.value);
 #endif
 }
 

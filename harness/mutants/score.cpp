@@ -3,7 +3,6 @@
 #include "harness/mutants/score.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,31 +16,19 @@
 
 #include "harness/json/json.h"
 #include "harness/mutants/fault_cases.h"
-#include "harness/mutants/protocol.h"
+#include "harness/mutants/faulty_child.h"
+#include "harness/mutants/survey.h"
 #include "harness/run/cases/search_pattern.h"
 #include "harness/run/check.h"
-#include "harness/run/process/child.h"
-#include "harness/run/process/wire.h"
 
 namespace tigon {
 
 namespace {
 
 constexpr int kMostChildren = 12;
-constexpr double kTimeout_s = 20;
 
 bool contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-std::string program_for(const MutantRequest& request, const std::string& executor) {
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto program = folder / (request.program + (executor == "checked" ? "-checked" : ""));
-  if (access(program.c_str(), X_OK) != 0)
-    throw UsageError(
-        fmt::format("no program {}: it belongs to builds with tests; ./tigon mutants builds it",
-                    program.string()));
-  return program.string();
 }
 
 // Where the fault must be caught. A library may be there for one executor alone.
@@ -71,52 +58,10 @@ class Baseline {
   std::map<std::string, CheckResult> known_;
 };
 
-// A child that runs cases with a fault, or with none ("").
-class Kernels {
- public:
-  Kernels(const MutantRequest& request, const std::string& executor, const std::string& fault,
-          double timeout_s)
-      : child_(child_of(request, executor, fault)), timeout_s_(timeout_s) {}
-
-  CheckResult run(const Case& c, const std::string& fault) {
-    const Reply reply =
-        child_.ask(with_fault(encode(WireRequest{case_id(c), ""}), fault), timeout_s_);
-    CheckResult result;
-    if (reply.kind == Reply::kAnswer) {
-      bool last = false;
-      result = decode_check(reply.text, &last);
-      if (last) child_.stop();
-      return result;
-    }
-    result.verdict = reply.kind == Reply::kTimeout   ? Verdict::kTimeout
-                     : reply.kind == Reply::kCrashed ? Verdict::kCrashed
-                                                     : Verdict::kNotRun;
-    result.reason = reply.text;
-    return result;
-  }
-  // The next case starts another process.
-  void stop() { child_.stop(); }
-
- private:
-  // A library brings its executor with it.
-  static Child child_of(const MutantRequest& request, const std::string& executor,
-                        const std::string& fault) {
-    if (!request.libraries) return Child(program_for(request, executor), executor, 1);
-    return Child(program_of(default_executor()), default_executor(), 1,
-                 request.libraries->library_of(fault, executor));
-  }
-
-  Child child_;
-  double timeout_s_;
-};
-
 class Worker {
  public:
-  Worker(const MutantRequest& request, FaultCases* cases, Baseline* baseline)
-      : request_(request),
-        timeout_s_(request.timeout_s > 0 ? request.timeout_s : kTimeout_s),
-        cases_(cases),
-        baseline_(baseline) {}
+  Worker(const MutantRequest& request, FaultCases* cases, const Survey& survey, Baseline* baseline)
+      : request_(request), cases_(cases), survey_(survey), baseline_(baseline) {}
 
   void run(MutantResult* r) {
     const auto start = std::chrono::steady_clock::now();
@@ -142,7 +87,7 @@ class Worker {
   // survive, and would be asked twice.
   void judge_there(MutantResult* r) {
     if (request_.shares_processes && !request_.libraries && !is_sampled(*r)) {
-      std::unique_ptr<Kernels>& shared = shared_[r->executor];
+      std::unique_ptr<FaultyChild>& shared = shared_[r->executor];
       if (shared == nullptr) shared = start(*r);
       MutantResult there = *r;
       if (judge_in(shared.get(), true, &there)) {
@@ -155,11 +100,11 @@ class Worker {
 
   // Whether the outcome is certain. Of a process that faults share it is not when nothing noticed
   // the fault, for which state of another may be to blame, or when a case fails without it, too.
-  bool judge_in(Kernels* mutated, bool is_shared, MutantResult* r) {
+  bool judge_in(FaultyChild* mutated, bool is_shared, MutantResult* r) {
     const auto proof = equivalence(*r->mutant, r->op, r->pass, r->dtype);
     const std::string& fault = r->mutant->name;
     std::string broken;
-    for (const Case& c : cases_->of(*r, proof ? Tier::kTiny : Tier::kCheck)) {
+    for (const Case& c : cases_of(*r, proof.has_value())) {
       if (interrupted()) return true;
       const CheckResult with = mutated->run(c, fault);
       ++r->cases;
@@ -186,8 +131,14 @@ class Worker {
     return proof.has_value();
   }
 
-  std::unique_ptr<Kernels> start(const MutantResult& r) const {
-    return std::make_unique<Kernels>(request_, r.executor, r.mutant->name, timeout_s_);
+  std::vector<Case> cases_of(const MutantResult& r, bool is_equivalent) const {
+    std::vector<Case> cases = cases_->of(r, is_equivalent ? Tier::kTiny : Tier::kCheck);
+    if (!is_sampled(r)) return cases;
+    return survey_.reaching(r.mutant->name, r.executor, std::move(cases));
+  }
+
+  std::unique_ptr<FaultyChild> start(const MutantResult& r) const {
+    return std::make_unique<FaultyChild>(request_, r.executor, r.mutant->name);
   }
 
   // Nothing noticed the fault.
@@ -195,29 +146,31 @@ class Worker {
                      const std::string& broken) {
     r->verdict = Verdict::kPassed;
     r->outcome = proof ? MutantOutcome::kEquivalent : MutantOutcome::kSurvived;
-    r->reason = proof ? *proof : fmt::format("{} cases pass", r->cases);
-    if (r->cases > 0 && broken.empty()) return;
+    r->reason = proof           ? *proof
+                : r->cases == 0 ? "no case passes its place"
+                                : fmt::format("{} cases pass", r->cases);
+    if ((r->cases > 0 || is_sampled(*r)) && broken.empty()) return;
     r->outcome = MutantOutcome::kInvalid;
     r->reason = broken.empty() ? "no case" : broken;
   }
 
   CheckResult right(const Case& c, const std::string& executor) {
+    if (const SurveyedCase* known = survey_.find(executor, c)) return known->result;
     const std::string key = executor + " " + case_id(c);
     if (const auto known = baseline_->find(key)) return *known;
-    auto& kernels = without_fault_[executor];
-    if (!kernels)
-      kernels =
-          std::make_unique<Kernels>(request_, executor, request_.fault_of_baseline, timeout_s_);
-    const CheckResult result = kernels->run(c, request_.fault_of_baseline);
+    auto& child = without_fault_[executor];
+    if (!child)
+      child = std::make_unique<FaultyChild>(request_, executor, request_.fault_of_baseline);
+    const CheckResult result = child->run(c, request_.fault_of_baseline);
     baseline_->add(key, result);
     return result;
   }
 
   const MutantRequest request_;
-  double timeout_s_;
   FaultCases* cases_;
+  const Survey& survey_;
   Baseline* baseline_;
-  std::map<std::string, std::unique_ptr<Kernels>> shared_, without_fault_;  // by executor
+  std::map<std::string, std::unique_ptr<FaultyChild>> shared_, without_fault_;  // by executor
 };
 
 }  // namespace
@@ -305,8 +258,9 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
   MutantResult r{&mutant, op, pass, dtype, host ? mutant.executors.front() : default_executor()};
   const MutantRequest request{.dtypes = {dtype}};
   FaultCases cases(request, {op});
+  const Survey survey(request, &cases);
   Baseline baseline;
-  Worker(request, &cases, &baseline).run(&r);
+  Worker(request, &cases, survey, &baseline).run(&r);
   return r;
 }
 
@@ -319,10 +273,14 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::condition_variable changed;
   std::vector<bool> done(results.size());
   size_t next = 0, running = 0;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = request.jobs > 0 ? request.jobs : std::min(cores, kMostChildren);
   FaultCases cases(request, ops_of(results));
+  Survey survey(request, &cases);
+  survey.run(results, jobs);
   Baseline baseline;
   const auto work = [&] {
-    Worker worker(request, &cases, &baseline);
+    Worker worker(request, &cases, survey, &baseline);
     std::unique_lock lock(mutex);
     while (next < results.size() && !interrupted()) {
       MutantResult& r = results[next];
@@ -341,8 +299,6 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
     --running;
     changed.notify_all();
   };
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = request.jobs > 0 ? request.jobs : std::min(cores, kMostChildren);
   std::vector<std::jthread> workers;
   running = static_cast<size_t>(jobs);
   for (int i = 0; i < jobs; ++i) workers.emplace_back(work);

@@ -119,6 +119,8 @@ OpSpec contract() {
                        {{"dx", {.reduction = row_sum_terms(H)}},
                         {"dw", {.reduction = column_sum_terms(T)}}},
                    .flops = 10 * Expr(T) * H,
+                   .refused =
+                       {{{"w", "absent"}}},  // of dw
                    .inputs_from = "forward",
                    .upstream =
                        "dy",

@@ -67,7 +67,9 @@ OpSpec contract() {
                 .check = {0, 1, 2, 33, 130},
                 .sweep = {1024, 4096, 8192},
                 .host_sweep = {8, 32},
-                .huge = {16800}},
+                .huge = {16800},
+                .refused = {-1},
+                .most = INT32_MAX},
                {.axis = V,
                 .tiny = {1, 7, 33},
                 // In an order in which wide rows meet few of them (plan.cpp, each_value).
@@ -75,7 +77,8 @@ OpSpec contract() {
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256},
-                .model_size = ModelSize::kVocabulary}},
+                .model_size = ModelSize::kVocabulary,
+                .most = INT32_MAX}},
       // Rows off 16 bytes: some that a block holds, some of clusters, and one that is too wide for
       // both; and more rows than a block that adds them has threads.
       .further_shapes = {{{"T", 1100}, {"V", 9}},
@@ -103,6 +106,9 @@ OpSpec contract() {
                               {"accuracy", loss},
                               {"entropy", loss}},
                    .flops = 4 * Expr(T) * V,
+                   .refused = refused_smoothing(),
+                   .edges = {{{"label_smoothing", "1"}}},
+                   .rows_apart = {"logits"},
                    .properties = joined(
                        {row_properties(with_results(kWeighted)),
                         loss_properties(),
@@ -117,6 +123,9 @@ OpSpec contract() {
                    .implementations = {fused<Backward>(), naive_loss(naive_chain<Backward>())},
                    .budget = {{"logits", gradient}},
                    .flops = 5 * Expr(T) * V,
+                   .refused = refused_smoothing(),
+                   .edges = {{{"label_smoothing", "1"}}},
+                   .rows_apart = {"logits"},
                    .inputs_from = "forward",
                    .properties =
                        joined({row_properties(kWeighted),
@@ -126,8 +135,9 @@ OpSpec contract() {
                                {shift_invariance({"logits", "lse"}, {.same = {"logits"}})}})}),
               pass<ForwardBackward>(
                   "forward_backward",
-                  {.oracle = oracle<ForwardBackward>(
-                       [](auto& a) { reference::cross_entropy::forward_backward(a); }),
+                  {.oracle =
+                       oracle<ForwardBackward>(
+                           [](auto& a) { reference::cross_entropy::forward_backward(a); }),
                    .scale =
                        oracle<ForwardBackward>(
                            [](auto& a) { reference::cross_entropy::forward_backward_scale(a); }),
@@ -141,6 +151,9 @@ OpSpec contract() {
                               {"entropy", loss}},
                    .flops = 9 * Expr(T) *
                             V,
+                   .refused = refused_smoothing(),
+                   .edges = {{{"label_smoothing", "1"}}},
+                   .rows_apart = {"logits"},
                    .properties =
                        joined(
                            {row_properties(with_results(kWeighted)),

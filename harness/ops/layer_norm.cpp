@@ -102,6 +102,7 @@ OpSpec contract() {
                         {"dw", {.reduction = column_sum_terms(T), .elementary = kElementary}},
                         {"db", {.reduction = column_sum_terms(T)}}},
                    .flops = 13 * Expr(T) * H,
+                   .refused = {{{"w", "absent"}}},  // of dw
                    .inputs_from = "forward",
                    .upstream = "dy",
                    .sums_by = "H",

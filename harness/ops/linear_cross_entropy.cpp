@@ -113,6 +113,8 @@ Pass forward_pass() {
       oracle<Forward>([](auto& a) { reference::linear_cross_entropy::forward_intermediate(a); });
   pass.implementations = {fused<Forward>(), naive_loss(naive_chain<Forward>())};
   pass.budget = result_budgets();
+  pass.refused = refused_smoothing();
+  pass.edges = {{{"label_smoothing", "1"}}};
   pass.properties = joined({row_properties({}, kCut), loss_properties()});
   return pass;
 }
@@ -130,6 +132,8 @@ Pass forward_backward_pass() {
   pass.budget.merge(result_budgets());
   pass.budget["dx"].reduction = pass.budget["dx"].reduction + weight_terms(T, V);
   pass.upstream = "dloss";
+  pass.refused = joined({refused_smoothing(), refused_gradients()});
+  pass.edges = {{{"label_smoothing", "1"}}};
   pass.properties = joined(
       {row_properties({"dw"}, kCutGradient),
        loss_properties(),
@@ -142,6 +146,7 @@ Pass forward_backward_pass() {
 
 OpSpec contract() {
   OpSpec op = linear_op("linear_cross_entropy", kFormula);
+  op.axes.front().most = kAnySize;  // chunks of rows are counted, and never all
   op.inputs = inputs();
   op.option_sets = option_sets();
   op.further_options = forms();

@@ -111,6 +111,7 @@ Pass forward_pass() {
   pass.implementations = {fused<Forward>(),
                           rounding(kLogProbChainRoundings, naive_chain<Forward>())};
   pass.budget = {{"logp", of_row()}, {"lse", of_row()}, {"entropy", of_row()}};
+  pass.refused = refused_temperatures();
   pass.properties =
       joined({row_properties(kForwardEntropy, {}), judged_together(kForwardEntropy, kForwardBias)});
   return pass;
@@ -128,6 +129,7 @@ Pass backward_pass() {
   pass.least_flops = 4 * Expr(T) * H * V;  // with logits that forward kept
   pass.inputs_from = "forward";
   pass.upstream = "dlogp";
+  pass.refused = joined({refused_temperatures(), refused_gradients(), {{{"dentropy", "given"}}}});
   pass.properties = joined({row_properties(kBackwardEntropy, {"dw"}),
                             judged_together(kBackwardEntropy, kWithBias), gradient_properties()});
   return pass;

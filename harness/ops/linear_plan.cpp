@@ -111,21 +111,25 @@ OpSpec linear_op(const char* name, const char* summary) {
                 .check = {0, 1, 33, 70},
                 .sweep = {1024, 4096, 8192},
                 .host_sweep = {16, 64},
-                .huge = {589824}},  // 9 or 18 chunks, see huge_options
+                .huge = {589824},  // 9 or 18 chunks, see huge_options
+                .refused = {-1},
+                .most = INT32_MAX},
                {.axis = H,
                 .tiny = {8},
                 .check = {1, 8, 65, 128},
                 .sweep = {4096},
                 .host_sweep = {64},
                 .huge = {4096},
-                .model_size = ModelSize::kHidden},
+                .model_size = ModelSize::kHidden,
+                .most = INT32_MAX},
                {.axis = V,
                 .tiny = {7, 33},
                 .check = {2, 9, 127, 1000, 4099},
                 .sweep = {32000, 128256, 262144},
                 .host_sweep = {1024, 4096},
                 .huge = {64},
-                .model_size = ModelSize::kVocabulary}},
+                .model_size = ModelSize::kVocabulary,
+                .most = INT32_MAX}},
       .further_shapes = {{{"T", 1100}, {"H", 8}, {"V", 9}}},  // more rows than a block has threads
       .inputs = {},
       .option_sets = {},
@@ -143,8 +147,15 @@ Pass linear_logits_pass() {
   pass.bytes = logits_bytes();
   pass.products = {logits_product()};
   pass.zero_columns = {"H", "x"};
+  pass.rows_apart = {"x", "w"};
   pass.invisible = {{"logits_bytes", kChunks}, {"split", kChunks}};
   return pass;
+}
+
+std::vector<OptionSet> refused_gradients() {
+  return {{{"dw_fp32", "given"}},
+          {{"dw_accum", "given"}},
+          {{"dw", "absent"}, {"dw_fp32", "given"}, {"dw_accum", "given"}}};
 }
 
 Pass linear_gradient_pass() {
@@ -155,6 +166,7 @@ Pass linear_gradient_pass() {
   pass.products.push_back(
       {.m = V, .n = H, .k = T, .transpose_a = true, .outputs = {"dw", "dw_fp32", "dw_accum"}});
   pass.budget["dx"] = of_row();
+  pass.rows_apart = {"x", "w", "dx", "dw", "dw_fp32", "dw_accum"};
   for (const char* sum : {"dw", "dw_fp32", "dw_accum", "dbias"}) pass.budget[sum] = of_all_rows();
   pass.invisible["dw_accum"] = "where dw goes; its cases compare it";
   return pass;

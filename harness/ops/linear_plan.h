@@ -58,6 +58,8 @@ OpSpec linear_op(const char* name, const char* summary);
 // dw_fp32, dw_accum and dbias.
 Pass linear_logits_pass();
 Pass linear_gradient_pass();
+// Gradients of w in more than one place.
+std::vector<OptionSet> refused_gradients();
 
 // U of dx = dlogits w, dw = dlogits^T x and dbias, for dlogits stored in f16.
 void gradients_underflow(const reference::linear_head::Layer<double>& layer,

@@ -107,6 +107,25 @@ void underflow(const auto& a) {
   linear_underflow(a);
 }
 
+std::vector<OptionSet> refused_options() {
+  std::vector<OptionSet> sets = refused_temperatures();
+  for (const char* bound : {"clip_low", "clip_high", "delta"})
+    for (const char* value : {"-0.01", "nan"}) sets.push_back({{bound, value}});
+  for (const char* above_0 : {"sapo_positive", "sapo_negative"})
+    for (const char* value : {"0", "inf", "nan"}) sets.push_back({{above_0, value}});
+  for (const char* value : {"0", "nan"}) sets.push_back({{"importance_cap", value}});
+  for (const char* value : {"inf", "nan"})
+    sets.push_back({{"ref_logp", "given"}, {"kl_weight", value}});
+  sets.push_back({{"kl_weight", "0.01"}});  // of what?
+  sets.push_back({{"old_logp", "absent"}, {"sampling_logp", "given"}});
+  return sets;
+}
+
+std::vector<OptionSet> edges() {
+  return {{{"ref_logp", "given"}, {"kl_weight", "0.01"}},
+          {{"old_logp", "given"}, {"sampling_logp", "given"}, {"importance_cap", "inf"}}};
+}
+
 Pass forward_pass() {
   Pass pass = linear_logits_pass();
   pass.oracle = oracle<Forward>([](auto& a) { reference::linear_policy::forward(a); });
@@ -117,6 +136,8 @@ Pass forward_pass() {
   pass.implementations = {fused<Forward>(),
                           rounding(kLogProbChainRoundings, naive_chain<Forward>())};
   pass.budget = result_budgets();
+  pass.refused = refused_options();
+  pass.edges = edges();
   pass.properties = row_properties(with_all(kNone), {});
   return pass;
 }
@@ -135,6 +156,8 @@ Pass forward_backward_pass() {
                           rounding(kLogProbChainRoundings, naive_chain<ForwardBackward>())};
   pass.budget.merge(result_budgets());
   pass.upstream = "dloss";
+  pass.refused = joined({refused_options(), refused_gradients()});
+  pass.edges = edges();
   pass.properties = joined(
       {row_properties(with_all(kNone), {"dw"}),
        {for_policies({DType::kF32, DType::kBF16}, gradient_scaling("dloss", {"dx", "dw"})),

@@ -50,6 +50,13 @@ std::vector<OptionSet> all_options() {
           with_entropy({{"temperature", "100"}})};
 }
 
+// The gradient of the entropy takes the entropy.
+std::vector<OptionSet> refused_in_backward() {
+  std::vector<OptionSet> sets = refused_temperatures();
+  sets.push_back({{"dentropy", "given"}});
+  return sets;
+}
+
 // Without the entropy and with all that a pass has of it.
 std::vector<OptionSet> forward_options() { return {{}, {{"entropy", "given"}}}; }
 std::vector<OptionSet> backward_options() { return {{}, with_entropy()}; }
@@ -116,7 +123,9 @@ OpSpec contract() {
                 .check = {0, 1, 2, 33, 130},
                 .sweep = {1024, 4096, 8192},
                 .host_sweep = {8, 32},
-                .huge = {16800}},
+                .huge = {16800},
+                .refused = {-1},
+                .most = INT32_MAX},
                {.axis = V,
                 .tiny = {1, 7, 33},
                 // In an order in which wide rows meet few of them (plan.cpp, each_value).
@@ -124,7 +133,8 @@ OpSpec contract() {
                 .sweep = {32000, 50304, 128256, 151936, 262144},
                 .host_sweep = {1024, 4096, 16384},
                 .huge = {128256},
-                .model_size = ModelSize::kVocabulary}},
+                .model_size = ModelSize::kVocabulary,
+                .most = INT32_MAX}},
       // Rows off 16 bytes that two, four and eight blocks share, the last with more than one batch
       // of loads for each thread.
       .further_shapes = {{{"T", 2}, {"V", 70001}},
@@ -144,6 +154,8 @@ OpSpec contract() {
                                        rounding(kLogProbChainRoundings, naive_chain<Forward>())},
                    .budget = {{"logp", row}, {"lse", row}, {"entropy", row}},
                    .flops = 4 * Expr(T) * V,
+                   .refused = refused_temperatures(),
+                   .rows_apart = {"logits"},
                    .properties = forward_properties()}),
               pass<Backward>(
                   "backward",
@@ -154,6 +166,8 @@ OpSpec contract() {
                                        rounding(kLogProbChainRoundings, naive_chain<Backward>())},
                    .budget = {{"dlogits", {.elementary = 24}}},
                    .flops = 5 * Expr(T) * V,
+                   .refused = refused_in_backward(),
+                   .rows_apart = {"logits", "dlogits"},
                    .inputs_from = "forward",
                    .properties = backward_properties()}),
           },

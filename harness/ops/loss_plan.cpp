@@ -90,6 +90,18 @@ Expr weight_terms(Axis rows, Axis classes) {
           }};
 }
 
+std::vector<OptionSet> refused_temperatures() {
+  std::vector<OptionSet> sets;
+  for (const char* value : {"0", "-1", "inf", "nan", "1e-39"})
+    sets.push_back({{"temperature", value}});
+  return sets;
+}
+
+std::vector<OptionSet> refused_smoothing() {
+  return {
+      {{"label_smoothing", "1.01"}}, {{"label_smoothing", "-0.01"}}, {{"label_smoothing", "nan"}}};
+}
+
 Property of_one_shape(Property property) {
   property.one_shape = true;
   return property;
@@ -130,11 +142,23 @@ std::vector<Property> loss_gradient_properties() {
                    {.options = {{"reduction", "none"}}, .fill = {{"dloss", 1}}})};
 }
 
-std::vector<Property> joined(std::vector<std::vector<Property>> parts) {
-  std::vector<Property> all;
+namespace {
+
+template <class T>
+std::vector<T> one_after_another(std::vector<std::vector<T>> parts) {
+  std::vector<T> all;
   for (auto& part : parts)
-    for (Property& p : part) all.push_back(std::move(p));
+    for (T& item : part) all.push_back(std::move(item));
   return all;
+}
+
+}  // namespace
+
+std::vector<Property> joined(std::vector<std::vector<Property>> parts) {
+  return one_after_another(std::move(parts));
+}
+std::vector<OptionSet> joined(std::vector<std::vector<OptionSet>> parts) {
+  return one_after_another(std::move(parts));
 }
 
 }  // namespace tigon

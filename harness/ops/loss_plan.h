@@ -23,6 +23,7 @@ Property judged(std::string name, std::string statement, const char* inputs,
                 std::vector<OptionSet> options);
 
 std::vector<Property> joined(std::vector<std::vector<Property>> parts);
+std::vector<OptionSet> joined(std::vector<std::vector<OptionSet>> parts);
 
 // ---- log_prob and what has its results ----------------------------------------------------------
 
@@ -31,6 +32,9 @@ std::vector<InputSet> log_prob_input_sets(const Axis& classes, std::vector<Input
 
 // The entropy with its gradient, beside other options.
 OptionSet with_entropy(OptionSet options = {});
+
+// Temperatures that are refused: they, or their inverses, are no finite numbers above 0.
+std::vector<OptionSet> refused_temperatures();
 
 // Values that the unfused chain rounds: x / temperature, and with the entropy p, log p and their
 // product, all in fp32.
@@ -44,6 +48,9 @@ OptionSet with_results(OptionSet options);
 // Every option of LossOptions alone at a value that shows, several at once, and no upstream
 // gradient.
 std::vector<OptionSet> loss_option_sets();
+
+// label_smoothing outside of [0, 1].
+std::vector<OptionSet> refused_smoothing();
 
 // Those that take another form of the kernels (kernels/loss/forms.h).
 std::vector<OptionSet> loss_forms();

@@ -18,14 +18,17 @@ inline std::vector<AxisPlan> norm_axes(Axis t, Axis h) {
            .check = {0, 1, 2, 31, 33, 129, 257},
            .sweep = {1024, 2048, 4096, 8192, 16384},
            .host_sweep = {16, 64, 256},
-           .huge = {525000}},
+           .huge = {525000},
+           .refused = {-1},
+           .most = INT32_MAX},
           {.axis = h,
            .tiny = {1, 8, 33},
            .check = {1, 2, 7, 8, 9, 127, 1023, 4096, 4099, 5120, 16385},
            .sweep = {2048, 4096, 8192},
            .host_sweep = {512, 2048},
            .huge = {4096},
-           .model_size = ModelSize::kHidden}};
+           .model_size = ModelSize::kHidden,
+           .most = kAnySize}};
 }
 
 }  // namespace tigon

@@ -100,6 +100,8 @@ OpSpec contract() {
                         {"dw", {.reduction = column_sum_terms(T)}}},
                    .flops =
                        9 * Expr(T) * H,
+                   .refused =
+                       {{{"w", "absent"}}},  // of dw
                    .inputs_from = "forward",
                    .upstream =
                        "dy",

@@ -110,6 +110,19 @@ std::vector<Property> both_passes(const std::string& q, const std::string& k) {
                        outputs_elsewhere({{q, q + "_out"}, {k, k + "_out"}}))};
 }
 
+// Columns that are no pairs of a head, and sections without positions or without room.
+std::vector<OptionSet> refused() {
+  return {{{"rotary", "3"}},
+          {{"rotary", "-2"}},
+          {{"rotary", "1024"}},
+          {{"height", "1"}},
+          {{"width", "1"}},
+          {{"positions", "given"}, {"height", "-1"}},
+          {{"positions", "given"}, {"width", "-1"}},
+          {{"positions", "given"}, {"height", "512"}},
+          {{"positions", "given"}, {"width", "512"}, {"sections", "interleaved"}}};
+}
+
 std::vector<Property> with(std::vector<Property> all, std::vector<Property> more) {
   for (Property& p : more) all.push_back(std::move(p));
   return all;
@@ -128,28 +141,33 @@ OpSpec contract() {
                 .check = {0, 1, 2, 33, 129},
                 .sweep = {1024, 4096, 16384},
                 .host_sweep = {16, 128},
-                .huge = {525000}},
+                .huge = {525000},
+                .refused = {-1},
+                .most = 1 << 29},
                {.axis = Q,
                 .tiny = {2},
                 .check = {1, 3, 8, 32},
                 .sweep = {32},
                 .host_sweep = {8},
                 .huge = {32},
-                .model_size = ModelSize::kHeads},
+                .model_size = ModelSize::kHeads,
+                .refused = {-1}},
                {.axis = K,
                 .tiny = {1},
                 .check = {1, 2, 8},
                 .sweep = {8},
                 .host_sweep = {2},
                 .huge = {8},
-                .model_size = ModelSize::kKvHeads},
+                .model_size = ModelSize::kKvHeads,
+                .refused = {-1}},
                {.axis = D,
                 .tiny = {2, 16},
                 .check = {2, 6, 64, 80, 128, 256},
                 .sweep = {64, 128},
                 .host_sweep = {64, 128},
                 .huge = {128},
-                .model_size = ModelSize::kRotary}},
+                .model_size = ModelSize::kRotary,
+                .refused = {-1, 0, 1, 3, 65}}},
       .inputs = all_inputs(),
       .option_sets = option_sets(),
       .further_options = {kInterleaved, {{"rotary", "8"}}},
@@ -164,6 +182,7 @@ OpSpec contract() {
                    .budget = {{"q", {}}, {"k", {}}, {"q_out", {}}, {"k_out", {}}},
                    .flops = kFlops,
                    .bytes = bytes_of("q_out", "k_out"),
+                   .refused = refused(),
                    .properties = with(both_passes("q", "k"), {linearity({"q", "k"}, {"q", "k"})})}),
               pass<Backward>(
                   "backward",
@@ -173,6 +192,7 @@ OpSpec contract() {
                    .budget = {{"dq", {}}, {"dk", {}}, {"dq_out", {}}, {"dk_out", {}}},
                    .flops = kFlops,
                    .bytes = bytes_of("dq_out", "dk_out"),
+                   .refused = refused(),
                    .properties =
                        with(
                            both_passes("dq", "dk"),

@@ -78,9 +78,11 @@ std::vector<OptionInfo> options_of() {
   std::vector<OptionInfo> options;
   const Args<F64> defaults;
   for_each_option<Args<F64>>([&](const auto& option) {
+    using Value = std::remove_cvref_t<decltype(defaults.*(option.member))>;
     options.push_back({option.name,
                        {option.choices.begin(), option.choices.end()},
-                       static_cast<double>(defaults.*(option.member))});
+                       static_cast<double>(defaults.*(option.member)),
+                       std::is_integral_v<Value>});
   });
   return options;
 }

@@ -86,6 +86,15 @@ class Experiment {
   // late, by a copy in its stream. Needs has_streams().
   virtual std::vector<HostTensors> run_on_streams(const std::vector<Call>& calls, int times) = 0;
   virtual bool has_streams() const = 0;
+  // Whether rows may lie so far apart that there is no memory between them.
+  virtual bool has_far_memory() const = 0;
+
+  // Option sets of the contract that the pass has and that fit the case's sizes.
+  virtual std::vector<OptionSet> option_sets() const = 0;
+  // The call's tensors at addresses that nobody follows, and the workspace that it asks for.
+  virtual Bound placed(const Call& call) const = 0;
+  // What the launcher says of it. On the host nothing of an accepted call is run; on a GPU it is.
+  virtual Status ask(const Call& call, const Bound& bound) const = 0;
 
   virtual const OpSpec& op() const = 0;
   virtual const Pass& pass() const = 0;

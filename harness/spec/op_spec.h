@@ -34,6 +34,7 @@ struct OptionInfo {
   std::string name;
   std::vector<std::string> choices;  // names of an enum's values; empty for a number
   double default_value = 0;
+  bool is_whole = false;
 };
 
 struct TensorRef {
@@ -151,6 +152,9 @@ struct Property {
   std::vector<DType> policies = {};        // empty: all
   bool naive = false;                      // libraries (naive, cudnn) promise it too
   bool one_shape = false;                  // a middle shape is enough
+  // What a launcher does before it chooses a path: once per type, whatever paths there are, and of
+  // fused implementations alone.
+  bool of_launcher = false;
 };
 
 // A matrix product [m, k] x [k, n] that a pass cannot do without. Operands are row-major;
@@ -183,6 +187,10 @@ struct Pass {
   std::optional<Expr> least_flops = {};
   // Least bytes, where they are not "each input and output once"; may use "elem".
   std::optional<Expr> bytes = {};
+  // Options with which a call must be refused, and those at the ends of what is allowed.
+  std::vector<OptionSet> refused = {}, edges = {};
+  // Tensors that are refused where their rows overlap.
+  std::vector<std::string> rows_apart = {};
   // Timed alone as the yardstick of its speed; empty: a copy of the least bytes is.
   std::vector<Product> products = {};
   std::string inputs_from = {};  // pass whose oracle makes this pass' saved inputs, e.g. rstd
@@ -205,6 +213,9 @@ bool has_alias(const Pass& pass);
 // them.
 enum class ModelSize { kNone, kHidden, kIntermediate, kVocabulary, kHeads, kKvHeads, kRotary };
 
+// Beyond what 32 bits hold, and a stand-in for all larger ones.
+inline constexpr int64_t kAnySize = int64_t{1} << 33;
+
 struct AxisPlan {
   Axis axis;
   std::vector<int64_t> tiny;        // host executor in checking mode
@@ -213,6 +224,10 @@ struct AxisPlan {
   std::vector<int64_t> host_sweep;  // counted traffic and memory on a CPU
   std::vector<int64_t> huge = {};   // offsets beyond 2^31 elements and 2^32 bytes, on a GPU
   ModelSize model_size = ModelSize::kNone;
+  // Sizes that a launcher refuses, whatever the others are, and the largest that it takes: kAnySize
+  // where none is too large, 0 where that depends on others.
+  std::vector<int64_t> refused = {0, -1};
+  int64_t most = 0;
 };
 
 // How a tensor is filled; a named distribution of harness/run/inputs/inputs.h, e.g. "normal",

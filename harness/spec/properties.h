@@ -133,4 +133,9 @@ Property in_place();
 // their alignment, rows that lie apart.
 std::vector<Property> common_properties();
 
+// Of fused implementations: wrong sizes, strides, options and workspaces are refused, each alone,
+// the values that options are compared with are told from their neighbours, and offsets have 64
+// bits in every tensor.
+std::vector<Property> launcher_properties();
+
 }  // namespace tigon

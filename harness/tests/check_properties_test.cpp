@@ -49,6 +49,10 @@ const std::vector<Broken>& all_broken() {
       {"turn", "turns_even_rows", "relative_position", kWrong, "at the same distance"},
       {"turn_back", "turns_one_way", "negated_angle", kWrong, "q[1,0] is "},
       {"turn_back", "turns_one_way", "inverse", kWrong, "there and back"},
+      {"stretch", "fused_trusts_sizes", "refusals", kWrong,
+       "with the default options: not refused"},
+      {"stretch", "fused_nearly_one", "option_values", kWrong, "y[0,0]"},
+      {"stretch", "fused_forgets_far", "far_rows", kWrong, "2147483632 between rows of x"},
   };
   return all;
 }
@@ -91,8 +95,9 @@ INSTANTIATE_TEST_SUITE_P(Broken, Property_, testing::ValuesIn(all_broken()), [](
 });
 
 TEST(Properties, hold_for_a_sound_implementation) {
-  for (const char* pass : {"weigh", "centre", "turn", "turn_back"})
-    for (const CheckResult& r : results_of(request_for(pass, "sound"))) {
+  for (const char* pass : {"weigh", "centre", "turn", "turn_back", "stretch"})
+    for (const CheckResult& r :
+         results_of(request_for(pass, pass == std::string("stretch") ? "fused" : "sound"))) {
       const bool stream = r.c.property.find("stream") != std::string::npos;
       EXPECT_EQ(r.verdict, stream ? Verdict::kUnsupported : Verdict::kPassed)
           << case_id(r.c) << ": " << r.reason;

@@ -4,11 +4,13 @@
 //   weigh:  y = g exp(x - max x) w, m = max x, s = sum exp(x - m); rows whose target is ignored: 0
 //   centre: z = x - mean x
 //   turn and turn_back: (x1, x2) = halves of a row, turned by an angle and back, in place
+//   stretch: y = factor x, with a launcher that refuses wrong calls
 #include <cmath>
 #include <map>
 
 #include "harness/spec/bind.h"
 #include "harness/spec/properties.h"
+#include "kernels/signature/checks.h"
 
 namespace tigon::relations {
 namespace {
@@ -72,6 +74,19 @@ struct TurnBack : Turn<P> {
   static constexpr void fields(auto&& f) { Turn<P>::fields(f); }
 };
 
+template <class P>
+struct Stretch {
+  using Elem = typename P::Elem;
+  View<const Elem, 2> x;
+  View<Elem, 2> y;
+  float factor = 1;
+  static constexpr void fields(auto&& f) {
+    f(in(&Stretch::x, "x", {T, V}));
+    f(out(&Stretch::y, "y", {T, V}));
+    f(option(&Stretch::factor, "factor"));
+  }
+};
+
 // What is wrong with an implementation.
 enum class Fault {
   kNone,
@@ -99,6 +114,9 @@ enum class Fault {
   kTurnsOneWay,
   kStretches,
   kTurnsEvenRows,
+  kTrustsSizes,
+  kTakesNearlyOneForOne,
+  kForgetsFarRows,
 };
 
 double from(auto v) { return static_cast<double>(v); }
@@ -187,6 +205,29 @@ void turn(const Args& a, double sign, Fault fault) {
   }
 }
 
+// Addresses that nobody follows are small.
+bool has_memory(const void* data) { return reinterpret_cast<uintptr_t>(data) > 1 << 20; }
+
+template <class Args>
+Status stretch(const Args& a, Fault fault) {
+  const int64_t rows = a.x.shape[0], columns = a.x.shape[1];
+  if (rows < 1 || columns < 1 || !has_shape(a.x, rows, columns) || is_missing(a.x))
+    return invalid("x must be [T, V]");
+  const bool fits = has_shape(a.y, rows, columns) || fault == Fault::kTrustsSizes;
+  if (!fits || is_missing(a.y)) return invalid("y must be shaped like x");
+  if (!has_memory(a.x.data)) return {};
+  const double least = fault == Fault::kTakesNearlyOneForOne ? 0.02 : 0;
+  const bool is_far = a.x.stride[0] > INT32_MAX;
+  const double factor = std::abs(a.factor - 1) <= least ? 1 : from(a.factor);
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t j = 0; j < columns; ++j)
+      a.y.data[t * a.y.stride[0] + j] =
+          is_far && fault == Fault::kForgetsFarRows
+              ? typename Args::Elem{}
+              : static_cast<typename Args::Elem>(factor * from(a.x.data[t * a.x.stride[0] + j]));
+  return {};
+}
+
 }  // namespace
 
 OpSpec contract() {
@@ -214,6 +255,9 @@ OpSpec contract() {
       turn(a, sign, fault);
       return Status{};
     });
+  };
+  const auto stretches = [=](const char* name, Fault fault) {
+    return impl<Stretch>(name, policies, [=](auto& a, Stream) { return stretch(a, fault); });
   };
   const Partner halves = [](const Binding&, int64_t columns, int64_t column) {
     return (column + columns / 2) % columns;
@@ -289,7 +333,16 @@ OpSpec contract() {
                 .budget = {{"q", {}}},
                 .flops = 3 * Expr(T) * V,
                 .properties = {same_as_pass("negated_angle", "turn", {{"q", "q"}}, {"sin"}),
-                               inverts_pass("inverse", "turn", {{"q", "q"}}, halves)}})},
+                               inverts_pass("inverse", "turn", {{"q", "q"}}, halves)}}),
+           pass<Stretch>(
+               "stretch",
+               {.oracle = oracle<Stretch>([](auto& a) { stretch(a, Fault::kNone); }),
+                .implementations = {stretches("fused", Fault::kNone),
+                                    stretches("fused_trusts_sizes", Fault::kTrustsSizes),
+                                    stretches("fused_nearly_one", Fault::kTakesNearlyOneForOne),
+                                    stretches("fused_forgets_far", Fault::kForgetsFarRows)},
+                .budget = {{"y", {}}},
+                .flops = Expr(T) * V})},
   };
 }
 

@@ -15,6 +15,7 @@
 #include "harness/mutants/fault_cases.h"
 #include "harness/mutants/score.h"
 #include "harness/run/cases/case.h"
+#include "harness/run/check.h"
 
 namespace tigon {
 namespace {
@@ -164,6 +165,26 @@ TEST(FaultCases, are_those_of_a_plan_for_the_pass_alone) {
       std::sort(wanted.begin(), wanted.end()), std::sort(got.begin(), got.end());
       ASSERT_EQ(got, wanted) << r.mutant->name;
     }
+}
+
+TEST(MutantScore, gives_a_sampled_fault_the_cases_that_pass_its_place) {
+  if (default_executor() != "fast") GTEST_SKIP() << "kernels on a GPU do not tell";
+  MutantRequest request{.ops = {"rope"}, .dtypes = {DType::kF32}, .jobs = 2};
+  for (const Mutant& m : all_mutants())
+    if (m.name == "rope.backward_turns_forward") request.faults = {m, m};
+  ASSERT_EQ(request.faults.size(), 2u);
+  for (Mutant& m : request.faults) {
+    m.group = MutantGroup::kSampled;
+    m.executors = {"fast"};
+  }
+  request.faults[1].name = "no switch has this name";
+  std::vector<MutantResult> results;
+  run_mutants(request, [&](const MutantResult& r) { results.push_back(r); });
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].outcome, MutantOutcome::kCaught) << results[0].reason;
+  EXPECT_EQ(results[0].pass, "backward");
+  EXPECT_EQ(results[1].outcome, MutantOutcome::kSurvived) << results[1].reason;
+  EXPECT_EQ(results[1].reason, "no case passes its place");
 }
 
 // An external program is a shell script here.

@@ -66,11 +66,19 @@ def main():
         return EXIT_NOTHING
     proofs = fault_file.read_equivalents(sorted(ROOT.glob("harness/ops/*.equivalent")))
 
+    no_code_of = {name: [] for name in drawn}
+
     def write(faults):
-        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], proofs.get((f.file, f.old, f.new))) for f in faults))
+        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], proofs.get((f.file, f.old, f.new)), no_code_of[f.name]) for f in faults))
 
     left = build.compiled([fault for fault, _ in drawn.values()], write, arguments.build, "tigon-own-mutants")
     print(f"{len(drawn) - len(left)} of {len(drawn)} do not compile and are left out", flush=True)
+    for op in arguments.op:
+        code = files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""
+        for fault in left if code else ():
+            if fault.id not in code:
+                no_code_of[fault.name].append(op)
+    write(left)
     return 0
 
 

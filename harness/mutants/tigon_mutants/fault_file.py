@@ -50,7 +50,16 @@ class Fault:
                 return text[begin:self.mutation.begin], text[self.mutation.end:end]
             more += 1
 
-    def record(self, targets, proof):
+    @property
+    def id(self):
+        """What tells it from others in the compiled code: harness/mutants/fault_id.h."""
+        value = 2166136261
+        for byte in self.name.encode():
+            value = (value ^ byte) * 16777619 & 0xffffffff
+        return value.to_bytes(4, "little")
+
+    def record(self, targets, proof, no_code_of=()):
+        """Of this fault in these targets; no_code_of: ops whose code does not have it."""
         def marked(mark, code):
             return [f"{mark} {line}" for line in code.split("\n")] if code.strip() else []
 
@@ -61,6 +70,7 @@ class Fault:
                  "on: " + ", ".join(targets)]
         if proof:
             lines.append(f"equivalent: all: {proof}")
+        lines += [f"equivalent: {op}: no object of the op has code of it" for op in no_code_of]
         lines += [f"file: {self.file}", f"{m.kind}:", *marked("=", before), *marked("-", self.source.text[m.begin:m.end]), *marked("+", m.replacement),
                   *marked("=", after)]
         return "\n".join(lines) + "\n"

@@ -19,11 +19,12 @@ def ops(root):
 
 
 def sources_of(root, op):
-    """Paths of what is compiled for the op: its source, all that it includes, and the sources beside those headers."""
+    """Paths of what is compiled for the op: its source, all that it includes, and the sources beside those headers but those of other ops."""
+    others = {f"kernels/{other}/{other}.cu" for other in ops(root) if other != op}
     found, left = set(), [f"kernels/{op}/{op}.cu"]
     while left:
         path = left.pop()
-        if path in found or LEFT_OUT.search(path) or not (root / path).exists():
+        if path in found or path in others or LEFT_OUT.search(path) or not (root / path).exists():
             continue
         found.add(path)
         left += INCLUDE.findall((root / path).read_text())
@@ -39,6 +40,12 @@ def compiled_lines(build, paths):
             listing = subprocess.run(["objdump", "--dwarf=decodedline", unit], capture_output=True, text=True, check=True).stdout
             found.update((name, int(line)) for name, line in re.findall(r"^(\S+\.\w+)\s+(\d+)\s+0x", listing, re.M))
     return found
+
+
+def mutated_code(build, paths):
+    """The objects of these sources with faults in them, one behind the other."""
+    objects = [unit for path in paths for unit in build.glob(f"harness/mutants/CMakeFiles/tigon_kernels_own_objects.dir/**/{path}.*.o")]
+    return b"".join(unit.read_bytes() for unit in objects)
 
 
 def is_device_code(text):

@@ -68,6 +68,7 @@ class Path {
   // `in_turn`: else in the first element type, in which a path's rows are shortest.
   void add_properties(bool in_turn = true) {
     for (const Property& property : properties_of(list_.pass)) {
+      if (property.of_launcher) continue;
       const auto& policies = property.policies.empty() ? list_.op.policies : property.policies;
       const size_t type = in_turn ? turn_++ % policies.size() : 0;
       if (policies[type] == list_.base.dtype) list_.push(property, {shape_});
@@ -109,6 +110,7 @@ class LaunchPaths {
     if (shapes.ranges.size() < 2) add_all(middle, aligned ? 0 : 1);
     for (const ShapeRange& range : shapes.ranges) {
       if (!shapes.others.empty()) add_tuned(shorter_of(range));
+      if (!shapes.others.empty()) add_first_other(last_of(range));
       if (shapes.ranges.size() > 1) add(range);  // else whatever the length
     }
   }
@@ -225,6 +227,17 @@ class LaunchPaths {
     for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets))
       if (list_.op.policies[turn++ % list_.op.policies.size()] == list_.base.dtype)
         add_new(length, set);
+  }
+
+  // The first other shape that takes the longest row: one too many would be before it, too small.
+  void add_first_other(int64_t length) {
+    const OtherBase restored(&list_);
+    Case asking = list_.base;
+    asking.axes = row_of(length);
+    const auto asked = launch_question(asking);
+    if (!asked || asked->others.empty()) return;
+    list_.base.launch = 1;
+    list_.push(asking.axes);
   }
 
   bool add_new(int64_t length, const OptionSet& options) {

@@ -49,8 +49,13 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
   return shapes;
 }
 
-// Elements between rows; the third row starts beyond 2^31.
-constexpr int kFarGap = 1 << 30;
+// Elements between rows. On the host the second row starts beyond 2^31, on a GPU, where what lies
+// between them is memory, the third.
+constexpr int kFarGap = INT32_MAX - 15, kFarGapOnGpu = 1 << 30;
+// More than 16 bits count, and more rows than a grid has blocks in y.
+constexpr int64_t kLong = 65535 + 3;
+// Elements of which a row's start is a multiple, whole vectors in every type.
+constexpr int64_t kPitch = 16;
 
 class Plan {
  public:
@@ -89,6 +94,9 @@ class Plan {
     if (!is_library(impl_)) add_layouts(middle);
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
     if (executor() == "fast") add_far_rows(tiny.back());
+    if (request_.tier == Tier::kCheck && op_.policies.front() == dtype())
+      add_long_axes(tiny.front(), tiny.back());
+    if (!is_library(impl_)) add_padded(tiny.back());
     const bool asks_all = launches_ && impl_.name == "fused",
                asks = asks_all && request_.tier == Tier::kCheck;
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
@@ -170,7 +178,35 @@ class Plan {
         !request_.axes.empty())
       return;
     const OtherBase restored(&list_);
-    list_.base.gap = kFarGap;
+    list_.base.gap = executor() == "cuda" ? kFarGapOnGpu : kFarGap;
+    list_.push(shape);
+  }
+
+  // One axis after the other beyond 16 bits, beside the smallest others but a few rows.
+  void add_long_axes(Shape smallest, const Shape& few_rows) {
+    if (is_library(impl_) || !request_.axes.empty()) return;
+    const OtherBase restored(&list_);
+    const std::string rows = op_.axes.front().axis.symbol;
+    smallest[rows] = few_rows.at(rows);
+    list_.base.gap = has_strided(pass_) ? 3 : 0;
+    for (const AxisPlan& a : op_.axes) {
+      Shape shape = smallest;
+      shape[a.axis.symbol] = kLong;
+      list_.push(shape);
+    }
+  }
+
+  // Rows of no whole number of vectors, padded so that each is aligned, with every option set.
+  void add_padded(Shape shape) {
+    if (!has_strided(pass_) || !request_.axes.empty()) return;
+    const OtherBase restored(&list_);
+    int64_t& columns = shape.at(op_.axes.back().axis.symbol);
+    if (columns % kPitch == 0) columns += 2;
+    list_.base.gap = static_cast<int>(kPitch - columns % kPitch);
+    size_t turn = 0;
+    for (const OptionSet& set : op_.option_sets)
+      if (is_of_type(turn++)) add_options(shape, set);
+    shape[op_.axes.front().axis.symbol] = 1;  // the start of a second row cannot be off
     list_.push(shape);
   }
 

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "harness/judge/compare.h"
+#include "harness/run/cases/pass_sets.h"
 #include "harness/run/executor.h"
+#include "harness/run/judging/placed.h"
 #include "harness/run/memory/convert.h"
 #include "harness/run/memory/stop.h"
 
@@ -100,6 +102,30 @@ Call CaseExperiment::with_saved(const Call& call, const OptionSet& forward_optio
 }
 
 bool CaseExperiment::has_streams() const { return this_executor() == "cuda"; }
+
+std::vector<OptionSet> CaseExperiment::option_sets() const {
+  std::vector<OptionSet> sets;
+  Case c = problem_.c;
+  for (const OptionSet& set : problem_.op->option_sets) {
+    c.options = options_for(*problem_.pass, set).value_or(OptionSet{});
+    if (options_fit(*problem_.op, *problem_.pass, c)) sets.push_back(c.options);
+  }
+  return sets;
+}
+
+Bound CaseExperiment::placed(const Call& call) const {
+  Bound bound = tigon::placed(case_of(call), *problem_.op, *problem_.pass);
+  const Implementation& impl = *problem_.implementation;
+  if (impl.workspace) bound.scratch.bytes = impl.workspace(call.dtype, bound);
+  return bound;
+}
+
+Status CaseExperiment::ask(const Call& call, const Bound& bound) const {
+  const NotRun not_run;
+  return problem_.implementation->run(call.dtype, bound, nullptr);
+}
+
+bool CaseExperiment::has_far_memory() const { return this_executor() == "fast"; }
 
 double CaseExperiment::option(const Call& call, const std::string& name) const {
   const Case c = case_of(call);

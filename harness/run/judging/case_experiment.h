@@ -26,6 +26,11 @@ class CaseExperiment : public Experiment {
   std::vector<HostTensors> replay(const std::vector<Call>& calls) override;
   std::vector<HostTensors> run_on_streams(const std::vector<Call>& calls, int times) override;
   bool has_streams() const override;
+  bool has_far_memory() const override;
+
+  std::vector<OptionSet> option_sets() const override;
+  Bound placed(const Call& call) const override;
+  Status ask(const Call& call, const Bound& bound) const override;
 
   const OpSpec& op() const override { return *problem_.op; }
   const Pass& pass() const override { return *problem_.pass; }

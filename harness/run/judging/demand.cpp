@@ -42,7 +42,8 @@ class Reach {
       });
     for (const InputSet& set : op_.inputs)
       if (input_set_applies(pass_, set, op_.inputs.front())) add_everywhere("inputs=" + set.name);
-    for (const Property& property : properties_of(pass_)) add(property);
+    for (const Property& property : properties_of(pass_))
+      if (!property.of_launcher) add(property);
     const Demand::Pairs usual = demand_.met;
     for (const Case& c : planned_)
       if (c.launch != 0) add_chosen(c, usual);

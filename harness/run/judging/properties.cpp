@@ -18,6 +18,7 @@ std::vector<Property> properties_of(const Pass& pass) {
   std::vector<Property> all = pass.properties;
   std::vector<Property> common = common_properties();
   if (has_alias(pass)) common.push_back(in_place());
+  for (Property& p : launcher_properties()) common.push_back(std::move(p));
   const auto declared = [&](const Property& p) {  // by the pass itself, in words of its own
     return std::any_of(pass.properties.begin(), pass.properties.end(),
                        [&](const Property& own) { return own.name == p.name; });

@@ -12,9 +12,10 @@ namespace tigon {
 
 // The other side of Child: `tigon child --executor NAME --threads N`. main() calls it first thing
 // when argv[1] is "child". Answers every request until there are no more. `prepare`, if any, sees
-// every request line before it is done.
+// every request line before it is done, and `add` may add to what answers it.
 int child_main(int argc, char** argv,
-               const std::function<void(const std::string& line)>& prepare = {});
+               const std::function<void(const std::string& line)>& prepare = {},
+               const std::function<std::string(const std::string& answer)>& add = {});
 
 // kAnswer: a JSON line (wire.h); else `text` says what happened, with the child's last words.
 using Reply = worker::Heard;

@@ -56,7 +56,8 @@ std::string answer(const std::string& line, bool* last) {
 
 }  // namespace
 
-int child_main(int argc, char** argv, const std::function<void(const std::string&)>& prepare) {
+int child_main(int argc, char** argv, const std::function<void(const std::string&)>& prepare,
+               const std::function<std::string(const std::string&)>& add) {
   int threads = 1;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string_view flag = argv[i];
@@ -78,7 +79,8 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
   bool last = false;
   while (const auto line = last ? std::nullopt : channel.receive()) {
     if (prepare) prepare(*line);
-    if (!channel.send(answer(*line, &last))) return kExitInfrastructure;
+    const std::string text = answer(*line, &last);
+    if (!channel.send(add ? add(text) : text)) return kExitInfrastructure;
   }
   return kExitOk;
 }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of which the launches are noted and not run: tensors have addresses that nobody follows.
+#pragma once
+#include "harness/run/cases/case.h"
+
+namespace tigon {
+
+// The tensors of a case, as memory/device_case.h places them: off their alignment by shift and
+// skew, rows `gap` apart. Behind them is the workspace, of no size yet.
+Bound placed(const Case& c, const OpSpec& op, const Pass& pass);
+
+}  // namespace tigon
