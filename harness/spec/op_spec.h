@@ -152,9 +152,11 @@ struct Property {
   std::vector<DType> policies = {};        // empty: all
   bool naive = false;                      // libraries (naive, cudnn) promise it too
   bool one_shape = false;                  // a middle shape is enough
-  // What a launcher does before it chooses a path: once per type, whatever paths there are, and of
-  // fused implementations alone.
+  // What a launcher does before it chooses a path: once, whatever paths there are, and of fused
+  // implementations alone.
   bool of_launcher = false;
+  bool needs_far_memory =
+      false;  // rows 2^31 elements apart, which the fast host executor alone has
 };
 
 // A matrix product [m, k] x [k, n] that a pass cannot do without. Operands are row-major;

@@ -236,7 +236,11 @@ std::vector<Property> launcher_properties() {
        try_option_values},
       {"far_rows", "right where rows of any tensor are 2^31 elements apart, or refused",
        try_far_rows}};
-  for (Property& p : all) p.one_shape = p.of_launcher = true;
+  all.back().needs_far_memory = true;
+  for (Property& p : all) {
+    p.one_shape = p.of_launcher = true;
+    p.policies = {DType::kF32};  // one source serves all, and here budgets are the tightest
+  }
   return all;
 }
 

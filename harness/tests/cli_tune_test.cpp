@@ -55,7 +55,7 @@ const Chosen kChosen[] = {
     {"rms_norm/backward/fused/bf16/T=4,H=512",
      {"rms_norm.backward.vectors", 64},
      {224, 3, 2, 2},
-     "8, 32, 4, 2, 2, false>",
+     "8, 32, 2, 4, 2, false>",
      "8, 224, 3, 2, 2, false>"},
     {"softmax/forward/fused/bf16/T=4,V=4096",
      {"softmax.forward.vectors", 512},

@@ -107,7 +107,8 @@ class Plan {
     else if (asks_all)
       add_launch_shapes(&list_);
     for (const Property& property : properties_of(pass_))
-      if (!is_library(impl_) || property.naive) list_.push(property, small);
+      if ((!is_library(impl_) || property.naive) && has_memory_for(property))
+        list_.push(property, small);
   }
 
   void add_further() {
@@ -182,6 +183,10 @@ class Plan {
     list_.push(shape);
   }
 
+  bool has_memory_for(const Property& property) const {
+    return !property.needs_far_memory || executor() == "fast";
+  }
+
   // One axis after the other beyond 16 bits, beside the smallest others but a few rows.
   void add_long_axes(Shape smallest, const Shape& few_rows) {
     if (is_library(impl_) || !request_.axes.empty()) return;
@@ -196,7 +201,8 @@ class Plan {
     }
   }
 
-  // Rows of no whole number of vectors, padded so that each is aligned, with every option set.
+  // Rows of no whole number of vectors, padded so that each is aligned, with every option set where
+  // the kernels are ours and no matrix product's.
   void add_padded(Shape shape) {
     if (!has_strided(pass_) || !request_.axes.empty()) return;
     const OtherBase restored(&list_);
@@ -205,7 +211,8 @@ class Plan {
     list_.base.gap = static_cast<int>(kPitch - columns % kPitch);
     size_t turn = 0;
     for (const OptionSet& set : op_.option_sets)
-      if (is_of_type(turn++)) add_options(shape, set);
+      if (is_of_type(turn++) && pass_.products.empty()) add_options(shape, set);
+    list_.push(shape);
     shape[op_.axes.front().axis.symbol] = 1;  // the start of a second row cannot be off
     list_.push(shape);
   }
