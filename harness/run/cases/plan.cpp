@@ -52,8 +52,6 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
 // Elements between rows. On the host the second row starts beyond 2^31, on a GPU, where what lies
 // between them is memory, the third.
 constexpr int kFarGap = INT32_MAX - 15, kFarGapOnGpu = 1 << 30;
-// More than 16 bits count, and more rows than a grid has blocks in y.
-constexpr int64_t kLong = 65535 + 3;
 // Elements of which a row's start is a multiple, whole vectors in every type.
 constexpr int64_t kPitch = 16;
 
@@ -196,7 +194,7 @@ class Plan {
     list_.base.gap = has_strided(pass_) ? 3 : 0;
     for (const AxisPlan& a : op_.axes) {
       Shape shape = smallest;
-      shape[a.axis.symbol] = kLong;
+      shape[a.axis.symbol] = kLongAxis;
       list_.push(shape);
     }
   }

@@ -8,6 +8,10 @@
 
 namespace tigon {
 
+// A size that each axis has once: more than 16 bits count, and more rows than a grid has blocks in
+// y.
+inline constexpr int64_t kLongAxis = 65535 + 3;
+
 // No case twice. `launches`: with one for every launch shape, which the device is asked for (throws
 // DeviceError).
 std::vector<Case> planned_cases(const ChosenPass& chosen, const CheckRequest& request,
