@@ -192,7 +192,7 @@ def values(name, axes, inputs, outputs):
         tiny, check, sweep, host, huge = ROWS if axis == rows else COLUMNS
         plans.append(
             f"{{.axis = {axis}, .tiny = {tiny}, .check = {check}, .sweep = {sweep},"
-            f" .host_sweep = {host}, .huge = {huge}}}"
+            f" .host_sweep = {host}, .huge = {huge}, .refused = {{-1}}}}"
         )
     return {
         "name": name,
@@ -204,6 +204,7 @@ def values(name, axes, inputs, outputs):
         "output": outputs[0][0],
         "body": "".join(store_loop(n, s, rows) for n, s in outputs),
         "sizes": "  const int64_t " + ", ".join(f"{a.lower()} = {size[a]}" for a in axes) + ";",
+        "negative": " || ".join(f"{a.lower()} < 0" for a in axes),
         "wrong_shape": " || ".join(
             f"!has_shape(args.{n}, {', '.join(a.lower() for a in s)})" for n, s in tensors
         ),

@@ -115,14 +115,18 @@ class LaunchPaths {
     }
   }
 
-  // Each shape of a short row once.
+  // Each shape of a short row once, in one element type.
   void add_once(bool aligned) {
     const OtherBase restored(&list_);
     list_.base.skew = aligned ? 0 : 1;
+    const std::vector<DType>& types = list_.op.policies;
+    size_t turn = 0;
     for (const ShapeRange& range :
-         launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned).ranges)
-      if (is_short(range.first) && is_new({}, range.table, range.shape))
+         launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned).ranges) {
+      if (!is_short(range.first) || !is_new({}, range.table, range.shape)) continue;
+      if (types[turn++ % types.size()] == list_.base.dtype)
         list_.push(row_of(is_short(last_of(range)) ? last_of(range) : first_of(range)));
+    }
   }
 
   // Whether tensors off their alignment, all by as much, take the same launch shape.

@@ -17,7 +17,7 @@ void add_further_path(const Shape& shape, bool asks, CaseList* list);
 // another path.
 void add_launch_paths(const Shape& middle, CaseList* list);
 
-// Of these launch shapes each that takes short rows, once, at its longest one.
+// Of these launch shapes each that takes short rows, once, in one element type, at its longest row.
 void add_launch_shapes(CaseList* list);
 
 }  // namespace tigon
