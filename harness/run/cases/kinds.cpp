@@ -9,8 +9,6 @@
 #include <set>
 #include <string>
 
-#include "harness/run/cases/plan.h"
-
 namespace tigon {
 namespace {
 
@@ -24,8 +22,8 @@ std::vector<std::string> kinds_of(const Case& c) {
     return kinds;
   }
   std::vector<std::string> kinds = {typed + "inputs=" + c.inputs, typed + "prop=" + c.property};
-  for (const auto& [axis, size] : c.axes)  // a long one in one op: it takes seconds in some
-    kinds.push_back(fmt::format("{}{}={}", size == kLongAxis ? "" : kernel, axis, size));
+  for (const auto& [axis, size] : c.axes)
+    kinds.push_back(fmt::format("{}{}={}", kernel, axis, size));
   for (const auto& [option, value] : c.options)
     kinds.push_back(fmt::format("{}{}={}", typed, option, value));
   if (c.shift != 0) kinds.push_back(typed + "shift");
