@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of which the launches are noted and not run: tensors have addresses that nobody follows.
+// Tensors of a call that is not run: they have addresses that nobody follows.
 #pragma once
 #include "harness/run/cases/case.h"
 
