@@ -94,6 +94,7 @@ class Experiment {
   // The call's tensors at addresses that nobody follows, and the workspace that it asks for.
   virtual Bound placed(const Call& call) const = 0;
   // What the launcher says of it. On the host nothing of an accepted call is run; on a GPU it is.
+  // Throws Violation when it refuses a call and has launched a kernel; on the host.
   virtual Status ask(const Call& call, const Bound& bound) const = 0;
 
   virtual const OpSpec& op() const = 0;

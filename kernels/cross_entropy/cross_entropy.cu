@@ -10,6 +10,8 @@
 // Bytes: 2*T*V*elem for loss and gradient in place.
 #include "kernels/cross_entropy/cross_entropy.h"
 
+#include <climits>
+
 #include "kernels/device/scratch_parts.h"
 #include "kernels/loss/rows.h"
 #include "kernels/signature/checks.h"
@@ -31,6 +33,8 @@ Status check(const Args& a) {
   const int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
   const int64_t losses = a.reduction == Reduction::kNone ? rows : 1;
   if (rows < 0 || columns < 1) return invalid("cross_entropy: logits must be [T >= 0, V >= 1]");
+  if (rows > INT_MAX) return unsupported("cross_entropy: there must be fewer than 2^31 rows");
+  if (columns > INT_MAX) return unsupported("cross_entropy: the vocabulary must be below 2^31");
   if (!has_shape(a.logits, rows, columns) || (rows > 1 && a.logits.stride[0] < columns))
     return invalid("cross_entropy: rows of logits must be contiguous and must not overlap");
   if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))

@@ -73,6 +73,7 @@ template <class T>
 Status check(const Head<T>& a) {
   const int64_t rows = a.x.shape[0], hidden = a.x.shape[1], columns = a.w.shape[0];
   if (hidden > INT_MAX) return unsupported("linear head: H must be below 2^31");
+  if (columns > INT_MAX) return unsupported("linear head: the vocabulary must be below 2^31");
   if (rows < 0 || hidden < 1 || columns < 1)
     return invalid("linear head: x must be [T >= 0, H >= 1] and w [V >= 1, H]");
   if (!is_matrix(a.x, rows, hidden) || !is_matrix(a.w, columns, hidden))

@@ -114,8 +114,6 @@ template <class Args>
 Status check_rows(const Args& a) {
   const int64_t rows = a.x.shape[0];
   if (rows > INT_MAX) return unsupported("linear_log_prob: there must be fewer than 2^31 rows");
-  if (a.w.shape[0] > INT_MAX)
-    return unsupported("linear_log_prob: the vocabulary must be below 2^31");
   if (!has_shape(a.target, rows) || !has_shape(a.lse, rows))
     return invalid("linear_log_prob: target and lse must be [T]");
   if (is_missing(a.target) || is_missing(a.lse))

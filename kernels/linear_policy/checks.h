@@ -61,7 +61,6 @@ template <class P>
 Status check(const ForwardBackward<P>& a) {
   if (const Status s = linear_head::check(head_of(a)); !s.ok()) return s;
   if (a.x.shape[0] > INT_MAX) return unsupported("linear_policy: T must be below 2^31");
-  if (a.w.shape[0] > INT_MAX) return unsupported("linear_policy: V must be below 2^31");
   if (const Status s = check_options(a); !s.ok()) return s;
   if (const Status s = check_tokens(a); !s.ok()) return s;
   return check_results(a);

@@ -105,7 +105,6 @@ columns_gradient_kernel(LossRows<T> a) {
 
 template <class Elem>
 Status check_part(const LossRows<Elem>& a) {
-  if (a.classes > INT_MAX) return unsupported("loss: the vocabulary must be below 2^31");
   if (a.rows > INT_MAX) return unsupported("loss: there must be fewer than 2^31 rows");
   return {};
 }

@@ -220,7 +220,6 @@ Status launch_sweeps(const LossRows<Elem>& a, size_t resident_bytes, Stream stre
 
 template <class Elem>
 Status loss_rows(const LossRows<Elem>& a, Stream stream) {
-  if (a.columns > INT_MAX) return unsupported("loss: the vocabulary must be below 2^31");
   const size_t row_bytes = static_cast<size_t>(a.columns) * sizeof(Elem);
   const size_t shape = shape_of(a, row_bytes);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {

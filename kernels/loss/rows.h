@@ -19,8 +19,8 @@ struct LossTotals {
   float all_classes;  // sum of all class weights, with label smoothing
 };
 
-// Rows of logits and what belongs to them, in device memory: T rows of V classes. `logits` has all
-// columns, in columns.h those of one part.
+// Rows of logits and what belongs to them, in device memory: T rows of V < 2^31 classes. `logits` has
+// all columns, in columns.h those of one part.
 template <class Elem>
 struct LossRows {
   LossPass pass = LossPass::kForward;
@@ -44,7 +44,7 @@ inline bool needs_totals(const LossOptions& o, bool has_weights) {
   return o.reduction == Reduction::kMean || (has_weights && o.label_smoothing != 0.0f);
 }
 
-// Enqueues the pass for all rows; kUnsupported for 2^31 columns or more.
+// Enqueues the pass for all rows; kUnsupported for 2^31 rows or more.
 template <class Elem>
 Status loss_rows(const LossRows<Elem>& rows, Stream stream);
 

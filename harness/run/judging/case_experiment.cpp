@@ -10,6 +10,7 @@
 #include "harness/run/judging/placed.h"
 #include "harness/run/memory/convert.h"
 #include "harness/run/memory/stop.h"
+#include "kernels/device/runtime.h"
 
 namespace tigon {
 
@@ -122,7 +123,13 @@ Bound CaseExperiment::placed(const Call& call) const {
 
 Status CaseExperiment::ask(const Call& call, const Bound& bound) const {
   const NotRun not_run;
-  return problem_.implementation->run(call.dtype, bound, nullptr);
+  executor_take_launched();
+  const Status status = problem_.implementation->run(call.dtype, bound, nullptr);
+  device_synchronize();  // a fault of this call is this case's
+  const std::vector<std::string> launched = executor_take_launched();
+  if (!status.ok() && !launched.empty())
+    throw Violation(fmt::format("refused when {} was launched: {}", launched[0], status.reason));
+  return status;
 }
 
 bool CaseExperiment::has_far_memory() const { return this_executor() == "fast"; }
