@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tigon_cudnn_attention: cuDNN's fused attention, where its frontend is found. Without it attention is
-# our own. Included before all folders: of steps that wait for nothing ninja starts those first that
-# are written first, and nothing compiles as long as this.
+# our own. Included before all folders, because it compiles long, as in harness/mutants/mutated.cmake.
 include(reference/cudnn/frontend.cmake)
 if(CUDNN_FRONTEND_INCLUDE_DIR)
   message(STATUS "Attention: cuDNN's, by ${CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend.h")

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kernels with planted faults. tigon-mutate writes a copy of every kernel source, with the faults of
-# *.faults in it; a mutated library finds the copies before the tree's own files.
-add_executable(tigon-mutate fault_file.cpp mutate.cpp mutate_main.cpp)
+# *.faults in it; a mutated library finds the copies before the tree's own files. Included before all
+# folders: of steps that wait for nothing ninja starts those first that are written first, and these
+# kernels compile longest.
+add_executable(tigon-mutate harness/mutants/fault_file.cpp harness/mutants/mutate.cpp
+  harness/mutants/mutate_main.cpp)
 target_link_libraries(tigon-mutate PRIVATE tigon_signature)
+target_compile_options(tigon-mutate PRIVATE -O1)
 tigon_unity(tigon-mutate)
 
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
@@ -54,6 +58,15 @@ function(tigon_add_mutated_library name folder)
     target_compile_options(${name} PRIVATE
       ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -g0 -w)
   else()
-    target_compile_options(${name} PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -O1 -g0 -w)
+    target_compile_options(${name} PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -g0 -w)
   endif()
 endfunction()
+
+# The tree's own faults.
+file(GLOB faults CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/harness/ops/*.faults)
+tigon_mutate(mutated ${faults})
+tigon_add_mutated_library(tigon_kernels_mutant mutated SOURCES ${TIGON_MUTATED_SOURCES})
+if(NOT TIGON_CUDA)
+  tigon_add_mutated_library(tigon_kernels_mutant_checked mutated CHECKED
+    SOURCES ${TIGON_MUTATED_SOURCES})
+endif()

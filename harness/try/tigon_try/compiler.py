@@ -57,7 +57,7 @@ def host_object(build, signature, shown, text, name, folder, flavour, passes, dt
     facts, checked = build.facts, flavour == "checked"
     unit, object_file = folder / f"{flavour}.cpp", folder / f"{flavour}.o"
     unit.write_text(generated(signature, shown, text, f"{name}.checked" if checked else name, passes, dtypes, True))
-    options = facts["options"].split("|") + (facts["checked_options"].split("|") if checked else ["-O3"])
+    options = facts["options"].split("|") + (facts["checked_options"].split("|") if checked else [])
     return object_file, _run(_host_words(build, object_file, unit, ["-iquote", str(shown.parent), *options]), shown)
 
 
