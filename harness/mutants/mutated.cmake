@@ -53,7 +53,8 @@ function(tigon_add_mutated_library name folder)
   target_include_directories(${name} BEFORE PRIVATE ${PROJECT_BINARY_DIR}/${folder})
   target_link_libraries(${name} PUBLIC tigon_device_headers)
   if(TIGON_CUDA)
-    target_compile_options(${name} PRIVATE ${TIGON_CUDA_GENCODE} -w)
+    # On all cores at once, which changes the code a little: the tree's own kernels have one each.
+    target_compile_options(${name} PRIVATE ${TIGON_CUDA_GENCODE} -w --split-compile=0)
   elseif(arg_CHECKED)
     target_compile_options(${name} PRIVATE
       ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -g0 -w)
