@@ -19,8 +19,8 @@ struct LossTotals {
   float all_classes;  // sum of all class weights, with label smoothing
 };
 
-// Rows of logits and what belongs to them, in device memory: T rows of V < 2^31 classes. `logits` has
-// all columns, in columns.h those of one part.
+// Rows of logits and what belongs to them, in device memory: T rows of V < 2^31 classes. `logits`
+// has all columns, in columns.h those of one part.
 template <class Elem>
 struct LossRows {
   LossPass pass = LossPass::kForward;

@@ -19,7 +19,8 @@ WIDTHS, ROWS = (3000, 5000, 7168, 9001, 12288, 16384), (256, 511, 1024, 2049, 40
 
 
 def cell(t, v, share, impl="fused", seconds=1e-3):
-    return {**sample.bench(impl, t, v, seconds, basis="graph"), "share_of_yardstick": share, "case_id": f"{t}x{v}/{impl}"}
+    return {**sample.bench(impl, t, v, seconds, basis="graph"), "share_of_yardstick": share,
+            "case_id": f"cross_entropy/forward_backward/{impl}/bf16/T={t},V={v},inputs=normal,seed=42"}
 
 
 class GridTest(unittest.TestCase):

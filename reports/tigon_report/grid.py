@@ -39,19 +39,24 @@ def _planes(run):
     """{(op, pass, dtype, basis): ours in it}, of those that have enough widths and numbers of rows."""
     planes = collections.OrderedDict()
     for record in run.of("bench"):
-        if record["impl"] == tables.OURS and _timed(record) and _share(record) is not None and "T" in record["axes"]:
+        if record["impl"] == tables.OURS and _timed(record) and _share(record) is not None:
             planes.setdefault((record["op"], record["pass"], record["dtype"], record["basis"]), []).append(record)
     return {key: records for key, records in planes.items() if len(records) >= LEAST_CELLS and all(
         len({size(record) for record in records}) >= LEAST_SIZES for size in (_rows, _width))}
 
 
+def _axis_of_rows(record):
+    """The first of the op's, with which a case's sizes begin: "rope/forward/fused/bf16/T=3,Q=2,K=1,D=8"."""
+    return record["case_id"].split("/")[4].split("=")[0]
+
+
 def _rows(record):
-    return record["axes"]["T"]
+    return record["axes"][_axis_of_rows(record)]
 
 
 def _width(record):
-    """Elements of a row: the product of all sizes but T."""
-    return math.prod(size for axis, size in record["axes"].items() if axis != "T")
+    """Elements of a row: the product of all other sizes."""
+    return math.prod(size for axis, size in record["axes"].items() if axis != _axis_of_rows(record))
 
 
 def _row(measure, points):
