@@ -154,6 +154,24 @@ bool has_rows_of(const std::vector<Case>& cases, const Pass& pass, DType dtype,
   });
 }
 
+// Launch shapes of rows of up to 64 KiB in any element type.
+std::vector<ShapeRange> short_shapes(const OpSpec& op, const Pass& pass) {
+  std::vector<ShapeRange> all;
+  for (const DType dtype : op.policies)
+    for (const bool aligned : {true, false})
+      for (const ShapeRange& range : launch_shapes(op, pass, dtype, aligned).ranges)
+        if (range.last * static_cast<int64_t>(size_of(dtype)) <= 65536) all.push_back(range);
+  return all;
+}
+
+// For any number of blocks per row it is one kernel.
+bool takes(const Case& c, const ShapeRange& range) {
+  auto asked = launch_question(c);
+  if (!asked) return false;
+  asked->usual.cluster = range.shape.cluster;
+  return asked->key.first == range.table && asked->usual == range.shape;
+}
+
 TEST(Plan, has_rows_of_every_launch_shape) {
   for (const OpSpec& op : all_ops()) {
     CheckRequest request;
@@ -166,6 +184,40 @@ TEST(Plan, has_rows_of_every_launch_shape) {
           EXPECT_TRUE(has_rows_of(cases, pass, dtype, row_axis(op).symbol, range))
               << op.name << " " << pass.name << " " << range.table << " " << range.last;
   }
+}
+
+// --quick meets each shape in one element type.
+TEST(Plan, quick_takes_every_launch_shape_of_short_rows) {
+  for (const OpSpec& op : all_ops()) {
+    CheckRequest request;
+    request.ops = {op.name};
+    request.implementations = {"fused"};
+    request.tier = Tier::kTiny;
+    const std::vector<Case> cases = select_cases(request);
+    for (const Pass& pass : op.passes)
+      for (const ShapeRange& range : short_shapes(op, pass))
+        EXPECT_TRUE(
+            std::any_of(cases.begin(), cases.end(),
+                        [&](const Case& c) { return c.pass == pass.name && takes(c, range); }))
+            << op.name << " " << pass.name << " " << range.table << ": " << range.shape.lanes
+            << " lanes, " << range.shape.vectors << " vectors";
+  }
+}
+
+TEST(Plan, every_axis_is_once_longer_than_16_bits_and_never_when_it_must_be_quick) {
+  for (const OpSpec& op : all_ops())
+    for (const Tier tier : {Tier::kTiny, Tier::kCheck}) {
+      CheckRequest request;
+      request.ops = {op.name};
+      request.implementations = {"fused"};
+      request.tier = tier;
+      const std::vector<Case> cases = select_cases(request);
+      for (const AxisPlan& a : op.axes)
+        EXPECT_EQ(std::any_of(cases.begin(), cases.end(),
+                              [&](const Case& c) { return c.axes.at(a.axis.symbol) == 65538; }),
+                  tier == Tier::kCheck)
+            << op.name << " " << a.axis.symbol;
+    }
 }
 
 }  // namespace
