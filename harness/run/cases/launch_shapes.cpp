@@ -7,12 +7,12 @@
 
 #include "harness/run/cases/case.h"
 #include "harness/run/executor.h"
+#include "harness/run/judging/placed.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {
 namespace {
 
-constexpr uintptr_t kAlignment = 4096;             // of tensors, but for shift and skew
 constexpr int64_t kLongestRow = int64_t{1} << 20;  // elements; longer ones take the last shape
 
 class Asker {
@@ -46,23 +46,12 @@ class Asker {
   }
 
  private:
-  // Tensors without elements have addresses that nobody follows.
+  // Tensors with elements have memory: of no rows, a reduction over them still writes its sums.
   Bound place() {
-    Bound bound;
-    bound.values = binding_of(case_, op_, pass_);
-    uintptr_t address = kAlignment;
-    for (const TensorInfo& info : pass_.tensors) {
-      if (is_left_out(info, case_.options)) continue;
-      TensorRef ref = contiguous(info, case_.dtype, bound.values);
-      if (std::find(ref.shape.begin(), ref.shape.end(), 0) == ref.shape.end()) {
-        ref.data = memory_of(info.name, ref.shape[0] * ref.stride[0] * size_of(ref.dtype));
-      } else {
-        const auto shift = static_cast<uintptr_t>(shift_of(case_, pass_, info));
-        ref.data = reinterpret_cast<void*>(address + shift * size_of(ref.dtype));
-        address += kAlignment;
-      }
-      bound.tensors[info.name] = std::move(ref);
-    }
+    Bound bound = placed(case_, op_, pass_);
+    for (auto& [name, tensor] : bound.tensors)
+      if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) == tensor.shape.end())
+        tensor.data = memory_of(name, tensor.shape[0] * tensor.stride[0] * size_of(tensor.dtype));
     return bound;
   }
 
