@@ -30,6 +30,9 @@ void executor_set_threads(int threads);
 const std::vector<std::string>& executor_orders();
 void executor_set_order(int order);
 
+// Multiprocessors that launchers count with; on the host those of the GPU that it stands for.
+int executor_multiprocessors();
+
 // Device memory of which only a small part will be touched; on the host it takes no more than that
 // part. Throws DeviceOutOfMemory.
 void* executor_reserve(size_t bytes);

@@ -7,6 +7,7 @@
 
 #include "harness/run/executor.h"
 #include "kernels/device/runtime.h"
+#include "kernels/simt/model.h"
 #include "kernels/simt/simt.h"
 
 namespace tigon {
@@ -114,6 +115,8 @@ std::vector<KernelTrace> executor_line_counters() {
 }
 
 void executor_set_run(bool run) { simt::set_runs(run); }
+int executor_multiprocessors() { return simt::kMultiprocessors; }
+
 std::vector<std::string> executor_take_launched() { return simt::take_launched(); }
 
 std::map<std::string, std::string> executor_kernels() {

@@ -59,9 +59,6 @@ struct DeviceInfo {
   std::string driver_version, runtime_version;
 };
 DeviceInfo device_info();
-// That launchers count with: of the current device; on the host of the GPU that the executor stands
-// for.
-int multiprocessors();
 // device_info().name of the current device, asked once per device.
 const std::string& current_device_name();
 

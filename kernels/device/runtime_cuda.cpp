@@ -170,13 +170,6 @@ DeviceInfo device_info() {
   return d;
 }
 
-int multiprocessors() {
-  int count = 0;
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, current_device()),
-        "cudaDeviceGetAttribute");
-  return count;
-}
-
 const std::string& current_device_name() {
   static std::mutex mutex;
   static std::map<int, std::string> names;  // by ordinal; references to them stay

@@ -13,7 +13,6 @@
 #include "kernels/device/memory_ledger.h"
 #include "kernels/device/runtime.h"
 #include "kernels/simt/device_memory.h"
-#include "kernels/simt/model.h"
 #include "kernels/simt/simt.h"
 
 namespace tigon {
@@ -99,8 +98,6 @@ DeviceInfo device_info() {
   d.memory_bytes = pages(_SC_PHYS_PAGES);
   return d;
 }
-
-int multiprocessors() { return simt::kMultiprocessors; }
 
 const std::string& current_device_name() {
   static const std::string name = cpu_name();

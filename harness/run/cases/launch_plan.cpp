@@ -7,8 +7,8 @@
 
 #include "harness/run/cases/launch_shapes.h"
 #include "harness/run/cases/pass_sets.h"
+#include "harness/run/executor.h"
 #include "harness/run/judging/properties.h"
-#include "kernels/device/runtime.h"
 
 namespace tigon {
 namespace {
@@ -197,7 +197,8 @@ class LaunchPaths {
   // partial sums are those of many blocks.
   void add_many_rows(const ShapeRange& range) {
     const int64_t lanes = range.shape.lanes, groups = std::max<int64_t>(lanes, 128) / lanes;
-    const int64_t resident = int64_t{multiprocessors()} * range.shape.blocks_per_sm * groups;
+    const int64_t resident =
+        int64_t{executor_multiprocessors()} * range.shape.blocks_per_sm * groups;
     const int64_t rows = resident * (range.shape.stages + 1) + 1;
     if (rows * first_of(range) > kManyElements) return;
     Shape shape = row_of(first_of(range));
