@@ -22,8 +22,8 @@ set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
 # merged with another or turned into a jump (addr2line of Debian 12 mistakes files in DWARF 5). A
 # large frame must touch the guard page of the fiber's stack instead of stepping over it. Where GCC
 # keeps a variable is of no use with lines only, and takes time to compile.
-# Objects also go into a library, within which nobody replaces a function. Beyond -O1 kernels take
-# longer to compile and hardly run faster.
+# Objects also go into a library, within which nobody replaces a function. At -O1, because
+# these are compiled again at every edit of a kernel.
 set(TIGON_KERNEL_HOST_OPTIONS
   -O1 -fno-semantic-interposition
   -g1 -gdwarf-4 -fstack-clash-protection -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
@@ -34,8 +34,7 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<CXX_COMPILER_ID:GNU>:-gno-variable-location-views>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
 
-# What the host's heavy loops are optimised with. Instrumented Eigen takes minutes at
-# -O3.
+# What the host's heavy loops are optimised with. Instrumented Eigen takes minutes at -O3.
 set(TIGON_HOST_OPTIMIZE -O3)
 if(TIGON_SANITIZE)
   set(TIGON_HOST_OPTIMIZE -O1)
