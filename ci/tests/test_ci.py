@@ -176,7 +176,10 @@ class Scripts(unittest.TestCase):
             sorted(path.name for path in history.iterdir()), [f"{run['run_id']}.jsonl" for run in (RUN, aa)]
         )
         self.assertTrue(any(call.startswith("dashboard") and str(history) in call for call in calls), calls)
-        self.assertEqual(calls[-2:], ["cmake --preset release", "cmake --build --preset release"])
+        self.assertEqual(
+            calls[-3:],
+            ["cmake --preset release", "cmake --build --preset release", "test test --sanitize"],
+        )
         self.give("run", 0, [])
         self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
         self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())

@@ -377,8 +377,17 @@ class LauncherTest(unittest.TestCase):
         self.copy(".ci/run")
         launcher = '#!/bin/bash\nsleep 1.1; [ "$*" != "$FAILS" ] || exit 3\n'
         (self.root / "tigon").write_text(launcher)
-        for fails, stages, code in (("none", ["test", "long", "python"], 0), ("test", ["test"], 3), ("test --long", ["test", "long"], 3)):
-            done = subprocess.run(["bash", self.root / ".ci/run"], env=self.environment(FAILS=fails), capture_output=True, text=True, check=False)
+        all_stages = ["test", "long", "python", "sanitize"]
+        for fails, minutes, stages, code in (
+            ("none", "45", all_stages, 0),
+            ("none", "0", all_stages[:-1], 0),
+            ("test", "45", ["test"], 3),
+            ("test --long", "45", ["test", "long"], 3),
+            ("test --sanitize", "45", all_stages, 3),
+        ):
+            environment = self.environment(FAILS=fails, TIGON_CI_MINUTES=minutes)
+            done = subprocess.run(["bash", self.root / ".ci/run"], env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual("sanitize  not run: 0 minutes had passed" in done.stdout, minutes == "0", done.stdout)
             self.assertEqual(done.returncode, code)
             rows = re.findall(r"^(\w+) +(\d+) s(?:  exit code (\d+))?$", done.stdout, re.M)
             self.assertEqual([row[0] for row in rows], [*stages, "together"], done.stdout)
