@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/run/cases/plan.h"
 #include "harness/run/check.h"
 
 namespace tigon {
@@ -58,6 +59,16 @@ TEST(EachKindOnce, cases_stay_in_order_and_come_once) {
   for (const Case& c : part) {
     while (next < all.size() && case_id(all[next]) != case_id(c)) ++next;
     ASSERT_LT(next++, all.size()) << case_id(c);
+  }
+}
+
+TEST(PartOfRun, has_no_long_axis_and_every_other_kind) {
+  for (const OpSpec& op : all_ops()) {
+    std::vector<Case> all = all_cases(op.name);
+    const std::vector<Case> part = part_of_run(all);
+    EXPECT_GT(std::erase_if(all, has_long_axis), 0u) << op.name;
+    EXPECT_TRUE(std::none_of(part.begin(), part.end(), has_long_axis)) << op.name;
+    EXPECT_EQ(words_of(part), words_of(all)) << op.name;
   }
 }
 

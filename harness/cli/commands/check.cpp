@@ -25,7 +25,6 @@
 #include "harness/cli/text/terminal.h"
 #include "harness/run/cases/kinds.h"
 #include "harness/run/cases/known_names.h"
-#include "harness/run/cases/plan.h"
 #include "harness/run/executor.h"
 #include "harness/run/judging/coverage.h"
 #include "harness/run/judging/launches.h"
@@ -177,10 +176,7 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   return suite_of(request, options.select, [&](const CheckRequest& r) {
     const bool covering = budget_of(options.select) > 0 && r.cases.empty();
     std::vector<Case> cases = covering ? budgeted_cases(r) : select_cases(r);
-    if (options.part) {
-      std::erase_if(cases, has_long_axis);  // they take as long as all others
-      cases = each_kind_once(cases);
-    }
+    if (options.part) cases = part_of_run(std::move(cases));
     if (!options.plugin.path.empty()) keep_seeds_secret(options.plugin, r, &cases);
     return cases;
   });

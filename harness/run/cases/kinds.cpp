@@ -9,6 +9,8 @@
 #include <set>
 #include <string>
 
+#include "harness/run/cases/plan.h"
+
 namespace tigon {
 namespace {
 
@@ -66,6 +68,11 @@ std::vector<Case> each_kind_once(const std::vector<Case>& cases) {
   std::vector<Case> part;
   for (const size_t place : places) part.push_back(cases[place]);
   return part;
+}
+
+std::vector<Case> part_of_run(std::vector<Case> cases) {
+  std::erase_if(cases, has_long_axis);
+  return each_kind_once(cases);
 }
 
 }  // namespace tigon

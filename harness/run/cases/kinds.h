@@ -13,4 +13,8 @@ namespace tigon {
 // Greedy, so that few cases do (Chvatal 1979). Deterministic.
 std::vector<Case> each_kind_once(const std::vector<Case>& cases);
 
+// What `tigon run` shows of them: each kind once, but no long axis (has_long_axis), whose cases
+// take as long as all others.
+std::vector<Case> part_of_run(std::vector<Case> cases);
+
 }  // namespace tigon
