@@ -132,6 +132,15 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("1 passed, 1 failed, 1 skipped", out)
         self.assertRegex(err, r"tigon: took: building host \d+ s; testing host \d+ s; together \d+ s\n")
 
+    def test_sanitizers_have_a_build_and_tests_of_their_own(self):
+        code, out, err = self.run_tigon("test", "--sanitize")
+        self.assertEqual(code, 1)  # a stand-in of a test fails
+        self.assertIn("two says why", out)
+        self.assertIn("1 passed, 1 failed, 1 skipped", out)
+        self.assertRegex(err, r"tigon: took: testing host-sanitize \d+ s; together \d+ s\n")
+        self.assertIn("building host-sanitize", err)
+        self.assertNotIn("building host:", err)
+
     def test_the_python_package(self):
         code, _, err = self.run_tigon("test", "--python")
         self.assertEqual(code, 0, err)
