@@ -10,8 +10,8 @@ stage test "$TIGON" --device host test
 stage style "${TIGON_STYLE:-ci/style.sh}" ${TIGON_BASE:+"$TIGON_BASE"}
 stage check "$TIGON" --device host check --quick --out "$out/check" --junit "$out/check.xml"
 [ -z "${TIGON_BASE:-}" ] || stage static "$TIGON" --device host gate --static --base "$TIGON_BASE" --out "$out/static"
-[ -z "${TIGON_LONG:-}" ] || {
+if [ -n "${TIGON_LONG:-}" ]; then
   stage long "$TIGON" --device host test --long
   stage sanitize "$TIGON" --device host test --sanitize
-}
+fi
 finish

@@ -125,6 +125,13 @@ class Scripts(unittest.TestCase):
             calls.read_text().splitlines() if calls.exists() else [],
         )
 
+    def test_a_long_push_ends_with_the_slow_tests_and_the_sanitizers(self):
+        self.give("check", 0, [check(1)])
+        for long, ends in (("1", ["test test --long", "test test --sanitize"]), ("", [])):
+            calls = self.run_script("push.sh", TIGON_LONG=long)[3]
+            self.assertEqual([call for call in calls if call.startswith("test test --")], ends)
+            (self.folder / "calls").unlink()
+
     def test_push_runs_every_stage_and_passes(self):
         self.give("check", 0, [check(1)])
         code, out, summary, calls = self.run_script("push.sh", TIGON_BASE="HEAD")

@@ -141,6 +141,15 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("building host-sanitize", err)
         self.assertNotIn("building host:", err)
 
+    def test_sanitizers_are_of_the_host_where_a_gpu_is(self):
+        self.program("nvcc", "#!/bin/bash\n")
+        self.program("nvidia-smi", "#!/bin/bash\necho GPU 0\n")
+        _, out, err = self.run_tigon("test", "--sanitize", TIGON_DEVICE="auto")
+        self.assertIn("1 passed, 1 failed, 1 skipped", out, err)
+        self.assertIn("building host-sanitize", err)
+        code, _, err = self.run_tigon("test", "--sanitize", TIGON_DEVICE="cuda")
+        self.assertEqual((code, err), (2, "tigon: test: --sanitize is for the host executor; a GPU has ci/sanitize.sh\n"))
+
     def test_the_python_package(self):
         code, _, err = self.run_tigon("test", "--python")
         self.assertEqual(code, 0, err)
