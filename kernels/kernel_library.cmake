@@ -17,16 +17,25 @@ check_cxx_source_runs("
   }" TIGON_HAVE_X86_64_V3)
 set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
 
+# What the host's heavy loops are optimised with, and all that is compiled more often than its speed
+# matters: kernels, because each edit compiles them again, and what reads words and writes text. -Og
+# takes less time than -O1, and kernels run as fast. Under sanitizers both are -O1: instrumented Eigen
+# takes minutes at -O3.
+set(TIGON_HOST_OPTIMIZE -O3)
+set(TIGON_LIGHT_OPTIMIZE -Og)
+if(TIGON_SANITIZE)
+  set(TIGON_HOST_OPTIMIZE -O1)
+  set(TIGON_LIGHT_OPTIMIZE -O1)
+endif()
+
 # nvcc contracts a * b + c, too. -fno-math-errno and -fno-trapping-math let loops with selects be
 # vectorised. Findings take their line from debug information and return addresses: no call may be
 # merged with another or turned into a jump (addr2line of Debian 12 mistakes files in DWARF 5). A
 # large frame must touch the guard page of the fiber's stack instead of stepping over it. Where GCC
 # keeps a variable is of no use with lines only, and takes time to compile.
-# Objects also go into a library, within which nobody replaces a function. At -Og, because these
-# are compiled again at every edit of a kernel: it takes about a third less time than -O1, and the
-# kernels run as fast.
+# Objects also go into a library, within which nobody replaces a function.
 set(TIGON_KERNEL_HOST_OPTIONS
-  -Og -fno-semantic-interposition
+  ${TIGON_LIGHT_OPTIMIZE} -fno-semantic-interposition
   -g1 -gdwarf-4 -fstack-clash-protection -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-optimize-sibling-calls
   $<$<CXX_COMPILER_ID:GNU>:-fno-crossjumping>
   $<$<CXX_COMPILER_ID:GNU>:-fno-tree-tail-merge>
@@ -34,12 +43,6 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<CXX_COMPILER_ID:GNU>:-fno-var-tracking-assignments>
   $<$<CXX_COMPILER_ID:GNU>:-gno-variable-location-views>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
-
-# What the host's heavy loops are optimised with. Instrumented Eigen takes minutes at -O3.
-set(TIGON_HOST_OPTIMIZE -O3)
-if(TIGON_SANITIZE)
-  set(TIGON_HOST_OPTIMIZE -O1)
-endif()
 
 # Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised,
 # merged or unrolled accesses would not be those that the GPU makes.
