@@ -19,7 +19,7 @@ set(CMAKE_REQUIRED_FLAGS ${_saved_flags})
 
 # What the host's heavy loops are optimised with, and all that is compiled more often than its speed
 # matters: kernels, because each edit compiles them again, and what reads words and writes text. -Og
-# takes less time than -O1, and kernels run as fast. Under sanitizers both are -O1: instrumented Eigen
+# takes less time to compile than -O1. Under sanitizers both are -O1: instrumented Eigen
 # takes minutes at -O3.
 set(TIGON_HOST_OPTIMIZE -O3)
 set(TIGON_LIGHT_OPTIMIZE -Og)

@@ -6,7 +6,7 @@
 add_executable(tigon-mutate harness/mutants/fault_file.cpp harness/mutants/mutate.cpp
   harness/mutants/mutate_main.cpp)
 target_link_libraries(tigon-mutate PRIVATE tigon_signature)
-target_compile_options(tigon-mutate PRIVATE -Og)
+target_compile_options(tigon-mutate PRIVATE ${TIGON_LIGHT_OPTIMIZE})
 tigon_unity(tigon-mutate)
 
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
