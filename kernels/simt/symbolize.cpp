@@ -232,8 +232,10 @@ std::vector<Function> functions(const std::string& ending) {
   std::vector<Function> found;
   const uintptr_t base = program_base();
   visit_functions(program_path(), [&](const std::string& mangled, const ElfW(Sym) & symbol) {
-    // A part that the compiler has cut off a function has a dot in its name.
-    if (mangled.find(ending) == std::string::npos || mangled.find('.') != std::string::npos)
+    // A part that the compiler has cut off a function has a dot in its name; _ZZ begins what is
+    // inside one, a lambda that was not inlined.
+    if (mangled.find(ending) == std::string::npos || mangled.find('.') != std::string::npos ||
+        mangled.starts_with("_ZZ"))
       return false;
     std::string name = shorten(demangle(mangled));
     if (std::string_view(name).substr(0, name.find('<')).ends_with(ending))

@@ -31,6 +31,12 @@ TIGON_KERNEL(64) triangle_kernel(const float* x, float* y) {
   y[threadIdx.x] = sum;
 }
 
+// For its name only: it has a function of its own inside, as a lambda is that is not inlined.
+[[gnu::used]] TIGON_KERNEL(64) nested_kernel(int* x) {
+  const auto increment = [](auto v) __attribute__((noinline)) { return v + 1; };
+  *x = increment(*x);
+}
+
 template <class T>
 TIGON_KERNEL(64)
 shared_kernel(int stride, float* y) {

@@ -290,6 +290,13 @@ TEST(Checker, FreedMemoryIsOutOfBounds) {
   simt::reports_reset();
 }
 
+TEST(Kernels, AreNamedWithoutWhatIsInsideThem) {
+  std::vector<std::string> found;
+  for (const simt::Kernel& kernel : simt::kernels())
+    if (kernel.name.find("nested_kernel") != std::string::npos) found.push_back(kernel.name);
+  EXPECT_EQ(found, std::vector<std::string>{"simt_tests::nested_kernel"});
+}
+
 TEST(Checker, MessageNamesKernelBlockThreadAndLine) {
   const Status status = run_swiglu(Fault::kTailOneMore, nullptr);
   const std::string line = std::to_string(*lines_that_find("kTailOneMore").begin());
