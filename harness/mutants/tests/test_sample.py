@@ -33,6 +33,14 @@ class Mutations(unittest.TestCase):
         self.assertIn(("index", "j", "(j) + 1"), found)
         self.assertIn(("dropped statement", "m = fmaxf(m, v[j]);", ""), found)
 
+    def test_casts_are_to_types_that_may_lose_the_value(self):
+        found = mutants("void f() { a = static_cast<int>(n / 2) + int64_t{rows} * 2; b = static_cast<int>(blockIdx.x); }")
+        self.assertIn(("cast", "static_cast<int>(n / 2)", "static_cast<int>(static_cast<int16_t>(n / 2))"), found)
+        self.assertIn(("cast", "int64_t{rows}", "static_cast<int64_t>(static_cast<int32_t>(rows))"), found)
+        self.assertIn(("cast", "static_cast<int>(blockIdx.x)", "static_cast<int>(static_cast<int16_t>(blockIdx.x))"), found)
+        for text in ("int64_t{gridDim.x}", "int64_t{kWidth}", "static_cast<int>(threadIdx.x)", "static_cast<int>(blockDim.x / 32)"):
+            self.assertFalse([m for m in mutants(f"void f() {{ a = {text}; }}") if m[0] == "cast"], text)
+
     def test_leave_declarations_constants_comments_and_another_device_alone(self):
         for text in ("constexpr int kA = b + 1;", "void f() { float x[kN + 1]; }", "void f() { float x[kN], y[kN + 1], z[kN]; }",
                      "int y = g<kN + 1>(x);", "// a + b", "template <int kN = 3>", "static_assert(a < b);", "#if TIGON_GPU\nint a = b + 1;\n#endif",

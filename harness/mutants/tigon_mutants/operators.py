@@ -10,6 +10,8 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "&&", "||")
 BARRIER = re.compile(r"(__sync\w*|cluster_\w+|async_\w+|dependency_\w+|begin_exchange|\w*barrier\w*|\w+\.(sync|await|close)|close_request|await_request)\b")
 OPPOSITE = {"fmaxf": "fminf", "fminf": "fmaxf", "max": "min", "min": "max"}
 NARROWED = {"int64_t": "int32_t", "size_t": "uint32_t", "uint64_t": "uint32_t", "int": "int16_t", "uint32_t": "uint16_t", "unsigned": "uint16_t"}
+# What a narrower type holds as well, as a block has at most 1024 threads and a grid fewer than 2^31 blocks.
+SMALL = {"16": re.compile(r"(threadIdx|blockDim)\.[xyz]( [/%] \w+)?"), "32": re.compile(r"(threadIdx|blockDim|blockIdx|gridDim)\.[xyz]( [/%] \w+)?|k[A-Z]\w*")}
 FINITE = re.compile(r"\d[\d.]*e\+3[0-9]f")  # the least or largest number: where a maximum or minimum starts
 NO_STATEMENT = re.compile(r"(return|break|continue|goto|throw|else|do|using|case|default|delete|new|if|for|while|switch|struct|class|public|private|friend)\b")
 
@@ -128,6 +130,8 @@ class Operators:
         if last is None or last == bracket + 1:
             return []
         inside = self.source.text[self.tokens[bracket].end:self.tokens[last].begin]
+        if SMALL[re.search(r"16|32", NARROWED[type_]).group()].fullmatch(inside.strip()):
+            return []
         low, high = self.source.span(first, last)
         return [Mutation("cast", "expression", low, high, f"static_cast<{type_}>(static_cast<{NARROWED[type_]}>({inside}))")]
 
