@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon mutants --sample: the mutation operators, and the fault files that they make. Run: python3 harness/mutants/tests/test_sample.py"""
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -74,13 +75,21 @@ class Equivalents(unittest.TestCase):
             self.assertEqual([f.new for f in proven], ["x = a - b;"])
             self.assertIn("equivalent: all: b is always 0", proven[0].record(["a forward"], proofs[proven[0].file, proven[0].old, proven[0].new]))
 
+    def test_are_of_the_ops_that_they_name(self):
+        proofs = self.read("file: kernels/a/a.h\nof: b c e\n- x = a + b;\n+ x = a - b;\nproof: they pass 0\n")
+        fault = next(f for f in (fault_file.Fault(s, m) for s in [Source("kernels/a/a.h", "void f() {\n  x = a + b;\n}", False)]
+                                 for m in Operators(s).all()) if f.new == "x = a - b;")
+        record = fault.record(["b forward", "c forward", "d forward"], proofs[fault.file, fault.old, fault.new])
+        self.assertEqual(re.findall("equivalent: .*", record), ["equivalent: b: they pass 0", "equivalent: c: they pass 0"])
+
     def test_a_record_without_a_proof_is_refused(self):
         self.assertRaisesRegex(ValueError, "no 'proof:'", self.read, "file: kernels/a/a.h\n- a\n+ b\n")
 
     def test_those_of_the_tree_can_be_read(self):
         for (file, _, _), proof in fault_file.read_equivalents(sorted(ROOT.glob("harness/ops/*.equivalent"))).items():
             self.assertTrue((ROOT / file).exists(), file)
-            self.assertGreater(len(proof), 30)
+            self.assertGreater(len(proof.text), 30)
+            self.assertLessEqual(set(proof.ops), set(files.ops(ROOT)))
 
 
 class Files(unittest.TestCase):

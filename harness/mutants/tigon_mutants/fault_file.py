@@ -2,6 +2,7 @@
 """Mutations as records of a fault file, and those that are proven to change nothing."""
 import hashlib
 import re
+import typing
 
 
 def words(text):
@@ -59,7 +60,7 @@ class Fault:
         return value.to_bytes(4, "little")
 
     def record(self, targets, proof, no_code_of=()):
-        """Of this fault in these targets; no_code_of: ops whose code does not have it."""
+        """Of this fault in these targets; proof: as read_equivalents() has it, or None; no_code_of: ops whose code does not have it."""
         def marked(mark, code):
             return [f"{mark} {line}" for line in code.split("\n")] if code.strip() else []
 
@@ -69,15 +70,22 @@ class Fault:
         lines = [f"fault: {self.name}", f"what: {self.file}:{self.first_line}: {m.operator}: {old} -> {new or 'nothing'}", "group: sampled",
                  "on: " + ", ".join(targets)]
         if proof:
-            lines.append(f"equivalent: all: {proof}")
+            of = {target.split()[0] for target in targets}
+            lines += [f"equivalent: {op}: {proof.text}" for op in proof.ops or ("all",) if op in of | {"all"}]
         lines += [f"equivalent: {op}: no object of the op has code of it" for op in no_code_of]
         lines += [f"file: {self.file}", f"{m.kind}:", *marked("=", before), *marked("-", self.source.text[m.begin:m.end]), *marked("+", m.replacement),
                   *marked("=", after)]
         return "\n".join(lines) + "\n"
 
 
+class Proof(typing.NamedTuple):
+    """That a mutation changes nothing promised; of these ops alone, if it names some."""
+    text: str
+    ops: tuple
+
+
 def read_equivalents(paths):
-    """{(file, old lines, new lines): proof} of harness/ops/*.equivalent."""
+    """{(file, old lines, new lines): Proof} of harness/ops/*.equivalent."""
     proofs = {}
     for path in paths:
         fields = {}
@@ -89,12 +97,12 @@ def read_equivalents(paths):
                     if missing and missing != ["+"]:
                         raise ValueError(f"{path}:{number}: the record before this line has no '{missing[0]}'")
                     old, new = (" ".join(fields.get(mark, "").split()) for mark in "-+")
-                    proofs[fields["file:"], old, new] = fields["proof:"]
+                    proofs[fields["file:"], old, new] = Proof(fields["proof:"], tuple(fields.get("of:", "").split()))
                 fields = {}
             elif line[0] == " " and "proof:" in fields:
                 fields["proof:"] += " " + line.strip()
-            elif mark in ("file:", "-", "+", "proof:"):
+            elif mark in ("file:", "of:", "-", "+", "proof:"):
                 fields[mark] = fields[mark] + " " + value if mark in fields else value
             elif mark[0] != "#":
-                raise ValueError(f"{path}:{number}: a line begins with 'file: ', '- ', '+ ' or 'proof: '")
+                raise ValueError(f"{path}:{number}: a line begins with 'file: ', 'of: ', '- ', '+ ' or 'proof: '")
     return proofs
