@@ -169,7 +169,8 @@ class Plan {
     if (huge) add_far_rows(shapes_of(op_, request_, true).back());
   }
 
-  // Rows so far apart that the last ones' offsets are beyond 2^31 elements.
+  // Rows so far apart that the last ones' offsets are beyond 2^31 elements; with every option set
+  // where what lies between them costs nothing.
   void add_far_rows(const Shape& shape) {
     // Many rows of somebody's choice would need more addresses than there are. What pitch a matrix
     // product takes is a library's.
@@ -179,6 +180,10 @@ class Plan {
     const OtherBase restored(&list_);
     list_.base.gap = executor() == "cuda" ? kFarGapOnGpu : kFarGap;
     list_.push(shape);
+    size_t turn = 0;
+    if (executor() == "fast")
+      for (const OptionSet& set : op_.option_sets)
+        if (is_of_type(turn++)) add_options(shape, set);
   }
 
   bool has_memory_for(const Property& property) const {

@@ -3,21 +3,18 @@
 
     PYTHONPATH=kernels/python python kernels/python/tests/cheats.py [PROBLEM]...    all of them for these problems, or for all
 """
+import concurrent.futures
+import os
 import pathlib
 import re
 import sys
 import tempfile
 from typing import NamedTuple
 
+from problems import PROBLEMS, Problem
 from tigon._judge.verdict import Settings, Verdict, judge
 
 _HEAD = "import torch, torch.nn as nn, torch.nn.functional as F\n"
-
-
-class Problem(NamedTuple):
-    """A reference's file, and the body of right functions of the same arguments."""
-    reference: str
-    right: tuple[str, ...]
 
 
 class Cheat(NamedTuple):
@@ -27,40 +24,6 @@ class Cheat(NamedTuple):
     reason: str = ""
     backward: bool = False
 
-
-PROBLEMS = {
-    "rms_norm": Problem("""
-def reference(x, w): return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w
-def get_inputs(rows=24, columns=48): return [torch.randn(rows, columns), torch.rand(columns) + 0.5]
-""", ("def right(x, w): return F.rms_norm(x, w.shape, w, 1e-6)",
-      "def right(x, w): return w * x / (x.flip(-1).square().sum(-1, keepdim=True) / x.shape[-1] + 1e-6).sqrt()")),
-    "softmax": Problem("""
-def reference(x): return F.softmax(x, -1)
-def get_inputs(rows=16, columns=80): return [torch.randn(rows, columns) * 3]
-""", ("def right(x):\n    e = (x - x.detach().amax(-1, keepdim=True)).exp()\n    return e / e.sum(-1, keepdim=True)",
-      "def right(x): return (x - x.logsumexp(-1, keepdim=True)).exp()")),
-    "swiglu": Problem("""
-def reference(a, b): return F.silu(a) * b
-def get_inputs(rows=16, columns=40): return [torch.randn(rows, columns), torch.randn(rows, columns)]
-""", ("def right(a, b): return a * torch.sigmoid(a) * b", "def right(a, b): return b * torch.sigmoid(a) * a")),
-    "cross_entropy": Problem("""
-def reference(x, target): return F.cross_entropy(x, target, reduction='none')
-def get_inputs(): return [torch.randn(20, 50), torch.randint(0, 50, (20,))]
-""", ("def right(x, target): return x.logsumexp(-1) - x.gather(-1, target[:, None])[:, 0]",)),
-    "attention": Problem("""
-def reference(q, k, v): return torch.softmax(q @ k.transpose(-1, -2) / 4, -1) @ v
-def get_inputs(): return [torch.randn(2, 10, 16) for _ in range(3)]
-""", ("def right(q, k, v): return F.scaled_dot_product_attention(q, k, v, scale=0.25)",)),
-    "linear": Problem("""
-class Model(nn.Module):
-    def __init__(self, inner, outer):
-        super().__init__()
-        self.linear, self.norm = nn.Linear(inner, outer), nn.LayerNorm(outer)
-    def forward(self, x): return F.gelu(self.norm(self.linear(x)))
-def get_inputs(): return [torch.randn(12, 32)]
-def get_init_inputs(): return [32, 24]
-""", ("def right(self, x): return F.gelu(self.norm(x @ self.linear.weight.T + self.linear.bias))",)),
-}
 
 CHEATS = {
     "zeros": Cheat("def cheat(*a): return torch.zeros_like(right(*a))", "budgets of each element", "elements wrong"),
@@ -195,22 +158,36 @@ def caught(cheat: Cheat, verdict: Verdict) -> bool:
     return verdict.verdict == "wrong" and bool(re.search(cheat.reason, verdict.reason))
 
 
+def _tried(name: str) -> tuple[list[str], list[str]]:
+    """A problem's right candidates and all cheats: what was missed or a false alarm, and a line for each."""
+    wrong, lines = [], []
+    problem = PROBLEMS[name]
+    for right in problem.right:
+        verdict = judged(name, right)
+        lines.append(f"{name}: right candidate: {verdict.verdict} {verdict.reason}")
+        if verdict.verdict != "right":
+            wrong.append(lines[-1])
+    for title, cheat in CHEATS.items():
+        verdict = judged(name, problem.right[0], cheat.source, backward=cheat.backward)
+        lines.append(f"{name}: {title} ({cheat.defence}): {verdict.verdict}: {verdict.reason[:150]}")
+        if not caught(cheat, verdict):
+            wrong.append(lines[-1])
+    return wrong, lines
+
+
 def main(names: list[str]) -> int:
-    """Every cheat for these problems, or all, and every right candidate: what was missed, what was a false alarm."""
-    missed = false = cheats = rights = 0
-    for name in names or PROBLEMS:
-        problem = PROBLEMS[name]
-        for right in problem.right:
-            verdict = judged(name, right)
-            rights, false = rights + 1, false + (verdict.verdict != "right")
-            print(f"{name}: right candidate: {verdict.verdict} {verdict.reason}", flush=True)
-        for title, cheat in CHEATS.items():
-            verdict = judged(name, problem.right[0], cheat.source, backward=cheat.backward)
-            cheats, missed = cheats + 1, missed + (not caught(cheat, verdict))
-            by_name = "" if caught(cheat, verdict) else "MISSED: "
-            print(f"{by_name}{name}: {title} ({cheat.defence}): {verdict.verdict}: {verdict.reason[:150]}", flush=True)
-    print(f"{cheats - missed} of {cheats} cheats caught, {false} false alarms in {rights} right candidates")
-    return int(bool(missed or false))
+    """Every cheat for these problems, or all, and every right candidate."""
+    wrong: list[str] = []
+    tried = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for of_problem, lines in pool.map(_tried, names or PROBLEMS):
+            print("\n".join(lines), flush=True)
+            wrong, tried = wrong + of_problem, tried + len(lines)
+    for line in wrong:
+        print(f"MISSED: {line}")
+    print(f"{tried - len(wrong)} of {tried} verdicts as they should be, of {len(CHEATS)} cheats and the right candidates of "
+          f"{len(names or PROBLEMS)} problems")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
