@@ -50,6 +50,11 @@ class JudgeTest(unittest.TestCase):
                 self.assertEqual(verdict.verdict, "wrong")
                 self.assertTrue(re.search(cheat.reason, verdict.reason), verdict.reason)  # assertRegex takes no empty one
 
+    def test_calls_of_torch_are_named(self):
+        verdict = cheats.judged("linear", cheats.PROBLEMS["linear"].right[0])
+        self.assertLessEqual({"aten::matmul", "aten::layer_norm", "aten::gelu"}, set(verdict.calls))
+        self.assertFalse(cheats.judged("softmax", "def right(x): return torch.from_numpy(__import__('numpy').exp(x.numpy()))").calls[1:])
+
     def test_parameters_that_a_candidate_takes_for_ones(self):
         right = "def right(self, x): return F.gelu(F.layer_norm(self.linear(x), self.norm.normalized_shape))"
         self.assertEqual(cheats.judged("linear", right).verdict, "wrong")
@@ -59,6 +64,7 @@ class JudgeTest(unittest.TestCase):
         record = json.loads(said)
         self.assertEqual((code, record["verdict"], record["seed"], record["schema"]), (0, "right", 7, 1))
         self.assertGreater(len(record["cases"]), 10)
+        self.assertLessEqual({"aten::exp", "aten::sum", "aten::div"}, set(record["calls"]))
         code, said = self.run_judge(RIGHT.replace("return e / ", "return e + "), REFERENCE)
         self.assertEqual(code, 1)
         self.assertRegex(said, r"^wrong: drawn: result: .* elements wrong; \[\d+,\d+\]: got .*, want .*, off by .*, budget ")

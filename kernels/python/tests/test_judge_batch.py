@@ -60,10 +60,13 @@ class BatchTest(unittest.TestCase):
         self.batch.write_text("".join(json.dumps(line) + "\n" for line in made), encoding="utf-8")
 
     def run_batch(self, *words):
+        return self.run_words(["--batch", str(self.batch), "--json", str(self.file), *words])
+
+    def run_words(self, words):
         """The exit code, and what was printed."""
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = judge.main(["--batch", str(self.batch), "--json", str(self.file), *words])
+            code = judge.main(words)
         return code, said.getvalue()
 
     def verdicts(self):
@@ -146,6 +149,28 @@ class BatchTest(unittest.TestCase):
         self.assertEqual(list(self.verdicts()), ["right.py"])
         self.assertGreaterEqual(len(begun), 2)
         self.assertEqual([pid for pid in begun if os.path.exists(f"/proc/{pid}")], [])
+
+    def test_a_folder_of_candidates_for_a_folder_of_problems(self):
+        problem = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x * 2\ndef get_inputs(): return [torch.randn(6, 5)]\n"
+        right, wrong = (problem.replace("Model", "ModelNew").replace("x * 2", of) for of in ("x + x", "x * 2.01"))
+        files = {"problems/level1/1_Twice.py": problem, "problems/level1/11_Twice.py": problem, "problems/level2/1_Twice.py": problem,
+                 "mine/level1/1_Twice.py": right, "mine/11_Twice.py": right, "mine/level_2_problem_1_sample_0_kernel.py": wrong}
+        for name, text in files.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(text, encoding="utf-8")
+        words = [str(self.folder / "mine"), "--problems", str(self.folder / "problems"), "--json", str(self.file), "--jobs", "2"]
+        self.assertEqual(self.run_words(words)[0], 1)
+        judged = {str(pathlib.Path(name).relative_to(self.folder / "mine")): (str(pathlib.Path(record["reference"]).relative_to(self.folder / "problems")),
+                  record["verdict"]) for name, record in self.verdicts().items()}
+        self.assertEqual(judged, {"level1/1_Twice.py": ("level1/1_Twice.py", "right"), "11_Twice.py": ("level1/11_Twice.py", "right"),
+                                  "level_2_problem_1_sample_0_kernel.py": ("level2/1_Twice.py", "wrong")})
+        (self.folder / "mine/1_Twice.py").write_text(right, encoding="utf-8")
+        self.assertRegex(self.run_words(words)[1], "^tigon judge: 1_Twice.py has 2 problems in .*problems: name it as its problem, or as level_1_problem_1_")
+        (self.folder / "mine/1_Twice.py").rename(self.folder / "mine/9_Thrice.py")
+        code, said = self.run_words(words)
+        self.assertEqual(code, 2)
+        self.assertRegex(said, "9_Thrice.py has no problem in ")
+        self.assertEqual(self.run_words(["none", "--problems", "problems"]), (2, "tigon judge: none is no folder\n"))
 
     def test_what_is_no_batch_and_what_is_no_file_of_verdicts(self):
         for line, text in (("{", "it is no JSON"), ("[]", "it is no JSON object"), ('{"candidate": "a"}', 'it has no "reference"'),

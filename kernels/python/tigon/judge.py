@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m tigon.judge candidate.py --reference reference.py: is a kernel that somebody or something wrote right?
 
-python -m tigon.judge --batch problems.jsonl judges many. Exit codes: 0 right, 1 wrong, 2 usage or a reference that is none,
-4 nothing to judge, 5 not judged: too slow, or something is missing here, 130 interrupted; of a batch the first that some
-verdict has of 1, 2, 5.
+python -m tigon.judge --batch problems.jsonl judges many, and so does a folder of candidates with --problems FOLDER.
+Exit codes: 0 right, 1 wrong, 2 usage or a reference that is none, 4 nothing to judge, 5 not judged: too slow, or something is
+missing here, 130 interrupted; of a batch the first that some verdict has of 1, 2, 5.
 """
 import argparse
 import contextlib
@@ -17,6 +17,7 @@ from typing import Any
 from ._judge.batch import judge_all
 from ._judge.entry import DEFAULTS, DTYPES, EXIT, BadBatch, Entry, entries, part, shard_of
 from ._judge.failures import BadProblem
+from ._judge.folder import entries_of
 from ._judge.junit import write_junit
 from ._judge.results import Results
 from ._judge.trace import write_traces
@@ -26,7 +27,7 @@ _SHOWN = 160  # characters of a reason in a batch
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tigon judge", description="Judges a candidate's file by a reference's file, in a process of its own.")
-    parser.add_argument("candidate", nargs="?", help="a file with ModelNew or a function candidate, or a Solution")
+    parser.add_argument("candidate", nargs="?", help="a file with ModelNew or a function candidate, or a Solution; with --problems a folder of them")
     parser.add_argument("--reference", metavar="FILE",
                         help="a file with Model or reference, and get_inputs; a Definition; or an operator, as aten.add.Tensor")
     parser.add_argument("--backward", action="store_true", help="gradients, too")
@@ -41,6 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trace", metavar="FILE", help="verdicts by workloads as Traces of FlashInfer-Bench")
     parser.add_argument("--batch", type=pathlib.Path, metavar="FILE",
                         help='a JSON object a line: "candidate" and "reference", relative to FILE, and any of the options above')
+    parser.add_argument("--problems", type=pathlib.Path, metavar="FOLDER", help="of KernelBench, or any: candidates are named as their problems are, "
+                        "or level_1_problem_1_sample_0_kernel.py")
     parser.add_argument("--shard", metavar="I/N", help="the I-th of N parts of a batch, from 0 on")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="candidates of a batch at a time")
     return parser
@@ -49,12 +52,12 @@ def _parser() -> argparse.ArgumentParser:
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = _parser()
     given = parser.parse_args(words)
-    if given.batch is None and not (given.candidate and given.reference):
-        parser.error("it takes a candidate and --reference FILE, or --batch FILE")
-    if given.batch is not None and (given.candidate or given.reference):
+    if given.batch is not None and (given.candidate or given.reference or given.problems):
         parser.error("--batch names candidates and references itself")
-    if given.batch is None and (given.shard or given.jobs != 1):
-        parser.error("--shard and --jobs are for --batch")
+    if given.batch is None and not (given.candidate and bool(given.reference) != bool(given.problems)):
+        parser.error("it takes a candidate and --reference FILE, a folder and --problems FOLDER, or --batch FILE")
+    if not (given.batch or given.problems) and (given.shard or given.jobs != 1):
+        parser.error("--shard and --jobs are for --batch and --problems")
     if given.jobs < 1:
         parser.error("--jobs takes a number from 1 on")
     return given
@@ -92,6 +95,7 @@ def _one(given: argparse.Namespace, entry: Entry) -> int:
 def _said(record: dict[str, Any]) -> str:
     counts = Counter(case["verdict"] for case in record["cases"])
     lines = [f"{record['verdict']}{': ' if record['reason'] else ''}{record['reason']}", *(f"  not looked at: {note}" for note in record["notes"]),
+             *([f"  it calls torch: {', '.join(name.removeprefix('aten::') for name in record['calls'])[:_SHOWN]}"] if record["calls"] else []),
              f"{counts['passed']} comparisons passed, {counts['skipped']} skipped, seed {record['seed']}, {record['seconds']:.1f} s"]
     return "\n".join(lines)
 
@@ -145,20 +149,28 @@ def _counted(records: list[dict[str, Any]], there: int) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in EXIT if counts[verdict]) + f"; {len(records)} in all{before}"
 
 
+def _wanted(given: argparse.Namespace) -> list[Entry]:
+    """All that is to be judged. BadBatch, BadProblem: it cannot be told."""
+    options = {name: getattr(given, name) for name in DEFAULTS}
+    if given.batch:
+        return entries(given.batch, options)
+    if given.problems:
+        return entries_of(pathlib.Path(given.candidate), given.problems, options)
+    return Entry(given.candidate, given.reference, options).by_workload()
+
+
 def main(words: list[str] | None = None) -> int:
     """Judges and prints; the exit code."""
     given = _arguments(words)
     if not importlib.util.find_spec("torch"):
         print("tigon judge: no torch here: install it, or start it with a Python that has it", file=sys.stderr)
         return 5
-    options = {name: getattr(given, name) for name in DEFAULTS}
     try:
-        wanted = entries(given.batch, options) if given.batch else Entry(given.candidate, given.reference, options).by_workload()
-        wanted = part(wanted, shard_of(given.shard or "0/1"))
+        wanted = part(_wanted(given), shard_of(given.shard or "0/1"))
         if not wanted:
             print("tigon judge: nothing to judge", file=sys.stderr)
             return 4
-        return _many(given, wanted) if given.batch or wanted[1:] else _one(given, wanted[0])
+        return _many(given, wanted) if given.batch or given.problems or wanted[1:] else _one(given, wanted[0])
     except (BadBatch, BadProblem) as error:
         print(f"tigon judge: {error}", file=sys.stderr)
         return 2

@@ -30,6 +30,7 @@ class Process:
     def __init__(self, submission: Submission, seconds: float):
         """`seconds`: for each answer."""
         self.submission, self.seconds = submission, seconds
+        self.calls: list[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="tigon-")
         self.folder = pathlib.Path(self._folder.name)
         (self.folder / "run").mkdir()
@@ -101,16 +102,18 @@ class Process:
                  keywords=given.has_keywords, folder=[str(folder)] if len(given.files) > 1 else [])
 
     def call(self, inputs: Any, upstream: list[Tensor] | None, *, fresh: bool, device: str, destinations: Any = None) -> tuple[Made, list[str]]:
-        """Calls the candidate: what it made, and which results changed after it had returned. `destinations`: shape and dtype of each."""
+        """Calls the candidate: what it made, and which results changed after it had returned. `destinations`: shape and dtype of each.
+        The first call leaves in `calls` which operations of torch it took, as its own process says."""
         given, out = self.folder / "run/given.pt", self.folder / "run/made.pt"
         out.unlink(missing_ok=True)
         torch.save({"inputs": inputs, "upstream": upstream}, given)
         answer = self.ask(do="call", file=str(given), out=str(out), fresh=fresh, device=device, backward=upstream is not None,
-                          destinations=destinations)
+                          destinations=destinations, watch=self.calls is None)
         try:
             made = torch.load(out, weights_only=True)
             facts = {name: Fact(**{**fact, "shape": tuple(fact["shape"]), "inputs": tuple(fact["inputs"])}) for name, fact in made["facts"].items()}
             found, late = Made(dict(made["values"]), facts), [str(name) for name in answer.get("late", [])]
+            self.calls = [str(name) for name in answer.get("calls", [])] if self.calls is None else self.calls
         except Exception as error:
             raise Failed(f"its results cannot be read: {type(error).__name__}") from error
         _hold(found)

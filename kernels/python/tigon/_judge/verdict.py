@@ -37,7 +37,7 @@ class Settings:
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """verdict: one of entry.EXIT; reason: one line; cases: each comparison; notes: what was not looked at; errors: the largest
-    of finite results, None where there are none."""
+    of finite results, None where there are none; calls: operations of torch that the candidate took, as its own process says."""
     verdict: str
     reason: str
     cases: tuple[Case, ...]
@@ -45,6 +45,7 @@ class Verdict:
     seed: int | None
     seconds: float
     errors: dict[str, float | None]
+    calls: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -136,7 +137,8 @@ def judge(candidate: pathlib.Path, reference: pathlib.Path, settings: Settings =
     except BadProblem as error:
         verdict, reason = "bad problem", str(error)
     return Verdict(verdict, reason, tuple(judging.cases) if judging else (), tuple(judging.notes) if judging else (),
-                   judging.seed if judging else None, time.monotonic() - begin, judging.errors.found if judging else Errors().found)
+                   judging.seed if judging else None, time.monotonic() - begin, judging.errors.found if judging else Errors().found,
+                   tuple(judging.process.calls or ()) if judging else ())
 
 
 def _problem(reference: pathlib.Path, settings: Settings) -> Problem:

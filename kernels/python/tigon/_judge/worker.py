@@ -3,6 +3,7 @@
 
 Started by process.py with the candidate's file and a pipe for requests and one for answers, a line of JSON each.
 """
+import contextlib
 import dataclasses
 import importlib.util
 import inspect
@@ -13,6 +14,7 @@ import pathlib
 import sys
 import time
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -77,15 +79,18 @@ class Worker:
         """Calls the candidate and writes what it made."""
         given = torch.load(request["file"], weights_only=True)
         inputs, backward = self._at(given["inputs"], request), given["upstream"] is not None
-        with torch.set_grad_enabled(backward):
-            made = self.made.call(self._called(request), inputs, given["upstream"])
+        function = self._called(request)
+        called: Any = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        with torch.set_grad_enabled(backward), _watched(function, called) if request["watch"] else contextlib.nullcontext(function) as function:
+            made = self.made.call(function, inputs, given["upstream"])
         values = {name: _plain(value) for name, value in made.values.items()}
         time.sleep(_LATER)
         late = [name for name, value in made.values.items() if isinstance(values[name], Tensor) and not self._same(values[name], _plain(value))]
         late += [name for name, leaf, old in self._leaves(inputs, given["inputs"]) if name not in values and not self._same(leaf, old)]
         torch.save({"values": values, "facts": {n: dataclasses.asdict(f) for n, f in made.facts.items()}}, request["out"])
         _poison(made, {n for n in made.values if n in made.facts and not made.facts[n].inputs})
-        return {"late": late}
+        return {"late": late, "calls": sorted({e.name for e in called.events() or () if not e.cpu_parent and e.name.startswith("aten::")})
+                if request["watch"] else []}
 
     @staticmethod
     def _leaves(inputs: Any, given: Any) -> list[tuple[str, Tensor, Tensor]]:
@@ -123,6 +128,21 @@ class Worker:
                 if isinstance(old, Tensor):
                     old.copy_(new)
         return self.held
+
+
+@contextlib.contextmanager
+def _watched(function: Any, called: Any) -> Iterator[Any]:
+    """The function, while it runs under a profiler: without what comes before and after it."""
+    if not isinstance(function, torch.nn.Module):
+        def watched(*inputs: Any) -> Any:
+            with called:
+                return function(*inputs)
+        yield watched
+        return
+    hooks = [function.register_forward_pre_hook(lambda *_: called.start()), function.register_forward_hook(lambda *_: called.stop())]
+    yield function
+    for hook in hooks:
+        hook.remove()
 
 
 def _plain(value: Any) -> Any:
