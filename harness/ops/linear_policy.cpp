@@ -67,7 +67,9 @@ std::vector<OptionSet> option_sets() {
       // More than there are; fewer than some shapes have, which must be told.
       with_all(together(kValidRows, {{"weight", "given"}, {"sampling_logp", "given"}})),
       with_all({{"max_valid_rows", "3"}, {"reduction", "none"}, {"weight", "given"}}),
+      kWithBias,
       together(kWithBias, kInChunks),
+      together(kWithBias, kByColumns),
       {{"dw", "absent"}, {"dw_fp32", "given"}},
       together(kInChunks, {{"dx", "absent"}, {"dw", "absent"}, {"dw_accum", "given"}}),
   };

@@ -59,6 +59,7 @@ class Refusals {
     for (const OptionSet& options : e_.pass().refused) {
       call_.options = options;
       expect_refused(e_.placed(call_), text_of(options));
+      expect_refused(of_size(e_.op().axes.front().axis.symbol, 1), text_of(options) + ", one row");
     }
   }
 

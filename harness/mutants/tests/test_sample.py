@@ -39,7 +39,8 @@ class Mutations(unittest.TestCase):
         self.assertIn(("cast", "static_cast<int>(n / 2)", "static_cast<int>(static_cast<int16_t>(n / 2))"), found)
         self.assertIn(("cast", "int64_t{rows}", "static_cast<int64_t>(static_cast<int32_t>(rows))"), found)
         self.assertIn(("cast", "static_cast<int>(blockIdx.x)", "static_cast<int>(static_cast<int16_t>(blockIdx.x))"), found)
-        for text in ("int64_t{gridDim.x}", "int64_t{kWidth}", "static_cast<int>(threadIdx.x)", "static_cast<int>(blockDim.x / 32)"):
+        for text in ("int64_t{gridDim.x}", "int64_t{kWidth}", "static_cast<int>(threadIdx.x)", "static_cast<int>(blockDim.x / 32)",
+                     "static_cast<int64_t>(sizeof(T))"):
             self.assertFalse([m for m in mutants(f"void f() {{ a = {text}; }}") if m[0] == "cast"], text)
 
     def test_leave_declarations_constants_comments_and_another_device_alone(self):

@@ -27,6 +27,10 @@ void CaseList::push(const Property& property, const std::vector<Shape>& small) {
     for (const OptionSet& options : property.options) push(shape, options, inputs);
 }
 
+bool CaseList::gaps_are_free() const {
+  return (request.executor.empty() ? default_executor() : request.executor) == "fast";
+}
+
 Shape CaseList::in_vectors(Shape shape) const {
   const auto is_along = [&](const std::string& axis) {  // columns of some tensor
     return std::any_of(pass.tensors.begin(), pass.tensors.end(), [&](const TensorInfo& t) {

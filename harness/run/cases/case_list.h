@@ -29,6 +29,10 @@ class CaseList {
   // vectors. A size that the request gives stays.
   Shape in_vectors(Shape shape) const;
 
+  // Whether rows may lie any number of elements apart, because what lies between them takes no
+  // memory.
+  bool gaps_are_free() const;
+
   std::vector<Case> take() { return std::move(cases_); }
 
   const OpSpec& op;

@@ -9,6 +9,7 @@
 #include "harness/run/cases/pass_sets.h"
 #include "harness/run/executor.h"
 #include "harness/run/judging/properties.h"
+#include "harness/run/memory/arena.h"
 
 namespace tigon {
 namespace {
@@ -21,6 +22,8 @@ constexpr int64_t kShortRow = 1 << 16, kRowElements = 1 << 14, kTail = 5, kBeyon
 // Elements of tensors, and rows, that are cheap enough for every set with all that may take another
 // path, and elements of tensors with many rows.
 constexpr int64_t kShortElements = 1 << 17, kFewRows = 128, kManyElements = 1 << 21;
+// Rows that lie far apart, each of which takes pages of memory of its own.
+constexpr int64_t kMostFarRows = 1 << 14;
 
 // Shapes that only a launch table chooses, by the options of a launch.
 using Tuned = std::map<OptionSet, std::vector<LaunchShape>>;
@@ -204,6 +207,19 @@ class LaunchPaths {
     Shape shape = row_of(first_of(range));
     shape[list_.op.axes.front().axis.symbol] = rows;
     list_.push(shape);
+    if (list_.op.policies[turn_++ % list_.op.policies.size()] == list_.base.dtype)
+      add_far_steps(shape, resident);
+  }
+
+  // Rows so far apart that from one of a block's rows to its next are more than 2^31 elements.
+  void add_far_steps(const Shape& shape, int64_t rows_of_grid) {
+    if (!list_.gaps_are_free() || !has_strided(list_.pass) || !list_.pass.products.empty() ||
+        shape.at(list_.op.axes.front().axis.symbol) > kMostFarRows)
+      return;
+    const OtherBase restored(&list_);
+    const int64_t gap = std::max<int64_t>(INT32_MAX / rows_of_grid, kSparseGap);
+    list_.base.gap = static_cast<int>((gap / kVectors + 1) * kVectors);
+    list_.push(shape);
   }
 
   // Whether no shorter row took the kernel, which is the same for any number of blocks per row.
@@ -275,6 +291,7 @@ class LaunchPaths {
   }
 
   CaseList& list_;
+  size_t turn_ = 0;
   Tuned tuned_;
   std::map<std::pair<OptionSet, std::string>, std::vector<LaunchShape>> known_;
 };

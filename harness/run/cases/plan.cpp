@@ -91,10 +91,11 @@ class Plan {
     add_layouts(small.back());
     if (!is_library(impl_)) add_layouts(middle);
     // On a GPU the memory between the rows is memory, so there they belong to the huge tier.
-    if (executor() == "fast") add_far_rows(tiny.back());
+    if (list_.gaps_are_free()) add_far_rows(tiny.back());
     if (request_.tier == Tier::kCheck && op_.policies.front() == dtype())
       add_long_axes(tiny.front(), tiny.back());
     if (!is_library(impl_)) add_padded(tiny.back());
+    if (request_.tier == Tier::kCheck && !is_library(impl_)) add_no_rows(tiny.front());
     const bool asks_all = launches_ && impl_.name == "fused",
                asks = asks_all && request_.tier == Tier::kCheck;
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
@@ -181,13 +182,13 @@ class Plan {
     list_.base.gap = executor() == "cuda" ? kFarGapOnGpu : kFarGap;
     list_.push(shape);
     size_t turn = 0;
-    if (executor() == "fast")
+    if (list_.gaps_are_free())
       for (const OptionSet& set : op_.option_sets)
         if (is_of_type(turn++)) add_options(shape, set);
   }
 
   bool has_memory_for(const Property& property) const {
-    return !property.needs_far_memory || executor() == "fast";
+    return !property.needs_far_memory || list_.gaps_are_free();
   }
 
   // One axis after the other beyond 16 bits, beside the smallest others but a few rows.
@@ -202,6 +203,16 @@ class Plan {
       shape[a.axis.symbol] = kLongAxis;
       list_.push(shape);
     }
+  }
+
+  // No rows, with every option set.
+  void add_no_rows(Shape shape) {
+    const AxisPlan& rows = op_.axes.front();
+    if (!request_.axes.empty() || std::count(rows.check.begin(), rows.check.end(), 0) == 0) return;
+    shape[rows.axis.symbol] = 0;
+    size_t turn = 0;
+    for (const OptionSet& set : op_.option_sets)
+      if (is_of_type(turn++)) add_options(shape, set);
   }
 
   // Rows of no whole number of vectors, padded so that each is aligned, with every option set where
