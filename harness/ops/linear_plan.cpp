@@ -130,8 +130,9 @@ OpSpec linear_op(const char* name, const char* summary) {
                 .huge = {64},
                 .model_size = ModelSize::kVocabulary,
                 .most = INT32_MAX}},
-      .further_shapes = {{{"T", 1100}, {"H", 8}, {"V", 9}},   // more rows than a block has threads
-                         {{"T", 3}, {"H", 8}, {"V", 8209}}},  // logits of a row are held
+      .further_shapes = {{{"T", 1100}, {"H", 8}, {"V", 9}}},  // more rows than a block has threads
+      // Logits of a row are held.
+      .further_inputs = {{{{"T", 3}, {"H", 8}, {"V", 8209}}, "normal"}},
       .inputs = {},
       .option_sets = {},
       // Chunks of 65,536 rows (f32: 32,768), so that a launch on as many is one of the same

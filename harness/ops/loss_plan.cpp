@@ -31,10 +31,8 @@ std::vector<OptionSet> loss_option_sets() {
            {"softcap", "30"},
            {"ignore_index", "0"},
            {"normaliser", "given"}},
-          // Each further result alone, without class weights.
+          // One of the further results, without class weights.
           {{"entropy", "given"}, {"label_smoothing", "0.1"}},
-          {{"accuracy", "given"}, {"softcap", "10"}, {"reduction", "none"}},
-          {{"z_part", "given"}, {"z_loss", "0.01"}, {"label_smoothing", "0.1"}},
           with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
           with_results({{"class_weight", "given"},
                         {"label_smoothing", "0.1"},

@@ -204,6 +204,13 @@ void try_option_values(Experiment& e) {
       if (!is_refused(options)) judge(options);
     }
   for (const OptionSet& options : e.pass().edges) judge(options);
+  for (const OptionSet& options : e.option_sets()) {
+    Call call = e.base();
+    call.options = options;
+    call.axes[e.op().axes.front().axis.symbol] = 0;
+    call = e.generated(call, 0);
+    e.judge(call, e.run(call));
+  }
 }
 
 // Tensors whose rows may lie apart have cases of their own.
@@ -233,7 +240,10 @@ std::vector<Property> launcher_properties() {
   std::vector<Property> all = {
       {"refusals", "a call with one mistake is refused: a size, a stride, no memory, an option",
        [](Experiment& e) { Refusals{e}(); }},
-      {"option_values", "right next to the default of every option, at 0 and at the last allowed",
+      {"option_values",
+       "right next to the default of every option, at 0 and at the last allowed, and of no rows "
+       "with "
+       "every option set",
        try_option_values},
       {"far_rows", "right where rows of any tensor are 2^31 elements apart, or refused",
        try_far_rows}};

@@ -95,7 +95,6 @@ class Plan {
     if (request_.tier == Tier::kCheck && op_.policies.front() == dtype())
       add_long_axes(tiny.front(), tiny.back());
     if (!is_library(impl_)) add_padded(tiny.back());
-    if (request_.tier == Tier::kCheck && !is_library(impl_)) add_no_rows(tiny.front());
     const bool asks_all = launches_ && impl_.name == "fused",
                asks = asks_all && request_.tier == Tier::kCheck;
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
@@ -203,16 +202,6 @@ class Plan {
       shape[a.axis.symbol] = kLongAxis;
       list_.push(shape);
     }
-  }
-
-  // No rows, with every option set.
-  void add_no_rows(Shape shape) {
-    const AxisPlan& rows = op_.axes.front();
-    if (!request_.axes.empty() || std::count(rows.check.begin(), rows.check.end(), 0) == 0) return;
-    shape[rows.axis.symbol] = 0;
-    size_t turn = 0;
-    for (const OptionSet& set : op_.option_sets)
-      if (is_of_type(turn++)) add_options(shape, set);
   }
 
   // Rows of no whole number of vectors, padded so that each is aligned, with every option set where
