@@ -204,7 +204,7 @@ void try_option_values(Experiment& e) {
       if (!is_refused(options)) judge(options);
     }
   for (const OptionSet& options : e.pass().edges) judge(options);
-  for (const OptionSet& options : e.option_sets()) {
+  for (const OptionSet& options : e.option_sets()) {  // without rows
     Call call = e.base();
     call.options = options;
     call.axes[e.op().axes.front().axis.symbol] = 0;
@@ -240,10 +240,7 @@ std::vector<Property> launcher_properties() {
   std::vector<Property> all = {
       {"refusals", "a call with one mistake is refused: a size, a stride, no memory, an option",
        [](Experiment& e) { Refusals{e}(); }},
-      {"option_values",
-       "right next to the default of every option, at 0 and at the last allowed, and of no rows "
-       "with "
-       "every option set",
+      {"option_values", "right next to defaults, at 0, at the last allowed, and without rows",
        try_option_values},
       {"far_rows", "right where rows of any tensor are 2^31 elements apart, or refused",
        try_far_rows}};
