@@ -204,10 +204,12 @@ void try_option_values(Experiment& e) {
       if (!is_refused(options)) judge(options);
     }
   for (const OptionSet& options : e.pass().edges) judge(options);
-  for (const OptionSet& options : e.option_sets()) {  // without rows
+  const AxisPlan& rows = e.op().axes.front();
+  if (std::find(rows.check.begin(), rows.check.end(), 0) == rows.check.end()) return;
+  for (const OptionSet& options : e.option_sets()) {
     Call call = e.base();
     call.options = options;
-    call.axes[e.op().axes.front().axis.symbol] = 0;
+    call.axes[rows.axis.symbol] = 0;
     call = e.generated(call, 0);
     e.judge(call, e.run(call));
   }
