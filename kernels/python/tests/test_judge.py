@@ -53,7 +53,8 @@ class JudgeTest(unittest.TestCase):
     def test_calls_of_torch_are_named(self):
         verdict = cheats.judged("linear", cheats.PROBLEMS["linear"].right[0])
         self.assertLessEqual({"aten::matmul", "aten::layer_norm", "aten::gelu"}, set(verdict.calls))
-        self.assertFalse(cheats.judged("softmax", "def right(x): return torch.from_numpy(__import__('numpy').exp(x.numpy()))").calls[1:])
+        by_numpy = cheats.judged("softmax", "def right(x): return torch.from_numpy(__import__('numpy').exp(x.numpy()))")
+        self.assertNotIn("aten::exp", by_numpy.calls)
 
     def test_parameters_that_a_candidate_takes_for_ones(self):
         right = "def right(self, x): return F.gelu(F.layer_norm(self.linear(x), self.norm.normalized_shape))"
