@@ -142,7 +142,7 @@ template <int kPending>
 TIGON_DEVICE void async_wait() {
   simt::async_wait(kPending);
 }
-TIGON_DEVICE void prefetch_bulk(const void*, unsigned) {}
+TIGON_DEVICE void prefetch_bulk(const void* p, unsigned bytes) { simt::prefetch_bulk(p, bytes); }
 TIGON_DEVICE void mbarrier_init(Mbarrier* b, unsigned count) {
   simt::mbarrier_init(&b->state, count);
 }

@@ -82,6 +82,14 @@ void mbarrier_wait(uint64_t* bar, unsigned parity) {
   }
 }
 
+// It reads nothing, so that it may come before the data, and counts as no traffic.
+void prefetch_bulk(const void* global, unsigned bytes) {
+  const void* pc = __builtin_return_address(0);
+  if (((reinterpret_cast<uintptr_t>(global) | bytes) & 15) != 0)
+    add_finding(Kind::kMisaligned, pc, "bulk prefetch: address and size must be multiples of 16");
+  check::prefetch_range(global, bytes, pc);
+}
+
 void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar) {
   Worker& w = *this_worker;
   const void* pc = __builtin_return_address(0);

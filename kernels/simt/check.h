@@ -22,6 +22,7 @@ void undefine(void* p, size_t bytes);  // may be written; not initialised, no hi
 void mark_initialized(void* p, size_t bytes);
 void mark_in_flight(void* p, size_t bytes, const void* pc);  // not initialised until a copy lands
 void access_range(const void* p, size_t bytes, bool write, const void* pc);
+void prefetch_range(const void* p, size_t bytes, const void* pc);
 void atomic_access(void* p, size_t bytes, const void* pc);
 void peer_begun(const Worker& w, const void* pc);  // another block's shared memory is used
 void mbarrier_access(uint64_t* mbarrier, bool init, const void* pc);
@@ -40,6 +41,7 @@ inline void undefine(void*, size_t) {}
 inline void mark_initialized(void*, size_t) {}
 inline void mark_in_flight(void*, size_t, const void*) {}
 inline void access_range(const void*, size_t, bool, const void*) {}
+inline void prefetch_range(const void*, size_t, const void*) {}
 inline void atomic_access(void*, size_t, const void*) {}
 inline void peer_begun(const Worker&, const void*) {}
 inline void mbarrier_access(uint64_t*, bool, const void*) {}

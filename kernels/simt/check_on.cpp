@@ -275,6 +275,12 @@ void access_range(const void* p, size_t bytes, bool write, const void* pc) {
     check_access(c + i, bytes - i < 16 ? bytes - i : 16, write, false, pc);
 }
 
+void prefetch_range(const void* p, size_t bytes, const void* pc) {
+  const size_t offset = shadow::offset_of(p);
+  if (offset < shadow::kArenaBytes && !shadow::has_state(offset, bytes, shadow::kAllocated))
+    add_finding(Kind::kOutOfBounds, pc, "bulk prefetch of what is not a tensor's");
+}
+
 void atomic_access(void* p, size_t bytes, const void* pc) {
   check_access(p, bytes, true, true, pc);
 }

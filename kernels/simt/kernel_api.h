@@ -131,6 +131,7 @@ void mbarrier_fence_init();
 void bulk_fence();
 void mbarrier_arrive(uint64_t* bar, unsigned expected_bytes);
 void mbarrier_wait(uint64_t* bar, unsigned parity);
+void prefetch_bulk(const void* global, unsigned bytes);
 void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar);
 void store_async(uint32_t* shared, uint32_t value, uint64_t* bar, unsigned rank);
 void async_copy(void* shared, const void* global, unsigned bytes);

@@ -329,6 +329,10 @@ other_kernel(float* x) {  // finds: kStackOverflow
       mbarrier_wait(&full[0], 0);
     }
   }
+  if constexpr (kFault == Fault::kPrefetchMisaligned)
+    prefetch_bulk(x + 1, 16);  // finds: kPrefetchMisaligned
+  if constexpr (kFault == Fault::kPrefetchOutOfBounds)
+    prefetch_bulk(x, blockDim.x * sizeof(float) + 16);  // finds: kPrefetchOutOfBounds
   if constexpr (kFault == Fault::kNullPointer) {
     const float* nothing = x != nullptr ? nullptr : x;
     x[i] = *static_cast<const volatile float*>(nothing);  // finds: kNullPointer
@@ -474,6 +478,10 @@ Status other(Fault fault, float* x) {
       return run(other_kernel<Fault::kCopyLeftInFlight>);
     case Fault::kBulkCopyMisaligned:
       return run(other_kernel<Fault::kBulkCopyMisaligned>);
+    case Fault::kPrefetchMisaligned:
+      return run(other_kernel<Fault::kPrefetchMisaligned>);
+    case Fault::kPrefetchOutOfBounds:
+      return run(other_kernel<Fault::kPrefetchOutOfBounds>);
     case Fault::kNullPointer:
       return run(other_kernel<Fault::kNullPointer>);
     case Fault::kStackOverflow:

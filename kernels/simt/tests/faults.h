@@ -50,6 +50,8 @@ enum class Fault {
   kByteRace,          // two threads write one byte
   kCopyLeftInFlight,  // cp.async without a wait
   kBulkCopyMisaligned,
+  kPrefetchMisaligned,
+  kPrefetchOutOfBounds,
   kNullPointer,
   kStackOverflow,
 };

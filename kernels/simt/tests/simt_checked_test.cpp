@@ -217,6 +217,8 @@ const Planted kPlanted[] = {
     {"kByteRace", Fault::kByteRace, Kind::kRace, run_other},
     {"kCopyLeftInFlight", Fault::kCopyLeftInFlight, Kind::kAsyncCopy, run_other},
     {"kBulkCopyMisaligned", Fault::kBulkCopyMisaligned, Kind::kMisaligned, run_other},
+    {"kPrefetchMisaligned", Fault::kPrefetchMisaligned, Kind::kMisaligned, run_other},
+    {"kPrefetchOutOfBounds", Fault::kPrefetchOutOfBounds, Kind::kOutOfBounds, run_other},
     {"kNullPointer", Fault::kNullPointer, Kind::kOutOfBounds, run_other},
     {"kStackOverflow", Fault::kStackOverflow, Kind::kFault, run_other},
 };
