@@ -42,7 +42,7 @@ const OptionSet kWeighted = {
 std::vector<Property> row_properties(const OptionSet& everything) {
   return {with_options({{{"reduction", "sum"}}, {{"reduction", "none"}}},
                        row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
-          with_options({{}, everything}, ignored_rows("T", "target")), padding("V", "logits")};
+          with_options({{}, everything}, ignored_rows("T", "target")), padding("V", {"logits"})};
 }
 
 // Softmax minus one-hot sums to 0.

@@ -65,7 +65,7 @@ std::vector<OptionSet> backward_options() { return {{}, with_entropy()}; }
 std::vector<Property> row_properties(const std::vector<OptionSet>& options) {
   return {with_options(options, row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
           with_options(options, ignored_rows("T", "target")),
-          with_options(options, padding("V", "logits")),
+          with_options(options, padding("V", {"logits"})),
           with_options(options, permutation("V", "target")),
           with_options(options, dtype_twin()),
           same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}})};

@@ -87,7 +87,7 @@ OpSpec contract() {
                    .budget = {{"y", {.reduction = row_sum_terms(V), .elementary = 16}}},
                    .flops = 5 * Expr(T) * V,
                    .properties = {row_independence("T", kAllRowTrials | kBitwiseIfAligned),
-                                  permutation("V"), padding("V", "x"),
+                                  permutation("V"), padding("V", {"x"}),
                                   shift_invariance({"x"},
                                                    {.same = {"y"}, .same_columns = kExactRow}),
                                   dtype_twin()}}),

@@ -22,3 +22,16 @@ def log_prob_saved(logits, target, ignore_index, temperature):
 
 def linear_log_prob_saved(x, w, target, ignore_index, temperature):
     return log_prob_saved(x.double() @ w.double().t(), target, ignore_index, temperature)
+
+
+def divergence_saved(logits, teacher, kind, beta, temperature):
+    x, y = logits.double() / temperature, teacher.double() / temperature
+    lse, teacher_lse = torch.logsumexp(x, -1), torch.logsumexp(y, -1)
+    log_q, log_p = x - lse[:, None], y - teacher_lse[:, None]
+    if kind == "forward_kl" or (kind == "jsd" and beta == 0):
+        return lse, teacher_lse, torch.zeros_like(lse)
+    if kind == "reverse_kl" or beta == 1:
+        slope = log_q - log_p
+    else:
+        slope = -(1 - beta) * torch.log(1 - beta + beta * torch.exp(log_p - log_q))
+    return lse, teacher_lse, (log_q.exp() * slope).sum(-1)

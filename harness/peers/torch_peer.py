@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The ops in eager PyTorch, as the models of Hugging Face's transformers write them.
+import math
+
 import torch
-from saved_values import cross_entropy_saved, layer_norm_saved, linear_log_prob_saved, log_prob_saved, rms_norm_saved  # noqa: F401
+from saved_values import (  # noqa: F401
+    cross_entropy_saved,
+    divergence_saved,
+    layer_norm_saved,
+    linear_log_prob_saved,
+    log_prob_saved,
+    rms_norm_saved,
+)
 from torch.nn import functional
 
 PACKAGE = "torch"
@@ -94,6 +103,21 @@ def linear_policy(x, w, target, advantage, old_logp, ignore_index, temperature, 
     kept, counted = torch.clamp(ratio, 1 - clip_low, 1 + clip_high), target != int(ignore_index)
     losses = -torch.min(ratio * advantage, kept * advantage) * counted
     return (losses.sum() / counted.sum().clamp(min=1)).reshape(1)
+
+
+def kl(log_p, log_q):
+    return functional.kl_div(log_q, log_p, reduction="none", log_target=True).sum(-1)
+
+
+def divergence(logits, teacher, kind, beta, temperature):
+    """Of each row: generalized_jsd_loss of TRL's GKDTrainer, with logits in float."""
+    log_q, log_p = (torch.log_softmax(x.float() if temperature == 1 else x.float() / temperature, -1) for x in (logits, teacher))
+    if kind == "forward_kl" or (kind == "jsd" and beta == 0):
+        return kl(log_p, log_q)
+    if kind == "reverse_kl" or beta == 1:
+        return kl(log_q, log_p)
+    mixture = torch.logsumexp(torch.stack([log_q + math.log1p(-beta), log_p + math.log(beta)]), 0)
+    return beta * kl(log_p, mixture) + (1 - beta) * kl(log_q, mixture)
 
 
 rope.roundings = 3

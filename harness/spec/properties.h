@@ -51,8 +51,9 @@ Property row_gaps(bool bitwise = true);
 // The columns of this axis in another order, classes in `target` renumbered with them: the same
 // results in that order, within the budgets of both (sums take another order).
 Property permutation(std::string axis, std::string target = "");
-// More columns of -inf in `tensor`: their gradient is exactly 0, the rest stays within the budgets.
-Property padding(std::string axis, std::string tensor);
+// More columns of -inf in these tensors: their gradient is exactly 0, the rest stays within the
+// budgets.
+Property padding(std::string axis, std::vector<std::string> tensors);
 
 struct ShiftedOutputs {
   std::vector<std::string> same = {};     // bitwise, in rows of `same_columns` at most

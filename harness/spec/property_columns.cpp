@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of columns: permutation, padding, shift.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,10 @@
 namespace tigon {
 
 namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 // 0 .. n-1 in another order, the same on every machine (a linear congruential generator's draws).
 std::vector<size_t> shuffled(size_t n) {
@@ -74,7 +79,7 @@ Property permutation(std::string axis, std::string target) {
           check};
 }
 
-Property padding(std::string axis, std::string tensor) {
+Property padding(std::string axis, std::vector<std::string> tensors) {
   constexpr int64_t kMore = 13;  // odd: other pieces, another tail
   const auto check = [=](Experiment& e) {
     Call call = e.base();
@@ -92,7 +97,7 @@ Property padding(std::string axis, std::string tensor) {
       return wide;
     };
     for (auto& [name, input] : call.inputs)
-      if (name == tensor)
+      if (contains(tensors, name))
         input = widened(input, -std::numeric_limits<double>::infinity());
       else if (e.dimension_of(name, axis) >= 0)
         input = widened(input, 1);  // e.g. weights of the columns
@@ -106,7 +111,9 @@ Property padding(std::string axis, std::string tensor) {
                    fmt::format("with {} columns of -inf more", kMore), "without (0 in them)");
     }
   };
-  return {"padding", fmt::format("columns of -inf in {} change nothing and get gradient 0", tensor),
+  return {"padding",
+          fmt::format("columns of -inf in {} change nothing and get gradient 0",
+                      fmt::join(tensors, " and ")),
           check};
 }
 
@@ -119,10 +126,6 @@ constexpr double kShift = 16;
 void make_exact(HostTensor* t) {
   const double step = 2 * unit_roundoff(t->dtype) * kShift;
   for (double& v : t->values) v = std::clamp(std::round(v / step) * step, -8.0, 8.0);
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ read back exactly; inputs are multiples of 1/1024 and therefore exact in fp32 to
 
 import itertools
 import json
+import math
 import pathlib
 import sys
 
@@ -294,10 +295,44 @@ def linear_policy():
         )
 
 
+def divergence_of(log_q, log_p, kind, beta):
+    """Of each row, as torch.nn.functional.kl_div and TRL's GKDTrainer have it."""
+    def kl(log_a, log_b):  # of a from b
+        return F.kl_div(log_b, log_a, reduction="none", log_target=True).sum(-1)
+
+    if kind == 0 or (kind == 2 and beta == 0):
+        return kl(log_p, log_q)
+    if kind == 1 or (kind == 2 and beta == 1):
+        return kl(log_q, log_p)
+    mixture = torch.logsumexp(torch.stack([log_p + math.log(beta), log_q + math.log1p(-beta)]), dim=0)
+    return beta * kl(log_p, mixture) + (1 - beta) * kl(log_q, mixture)
+
+
+def divergence():
+    kinds = [(0, 0.5), (1, 0.5), (2, 0.5), (2, as_fp32(0.1)), (2, as_fp32(0.9)), (2, 0.0), (2, 1.0)]
+    for number, ((kind, beta), temperature) in enumerate(itertools.product(kinds, [1.0, as_fp32(0.7), 4.0])):
+        random = Inputs(800 + number)
+        tokens, vocabulary = 4, 7
+        logits = random.normal(tokens, vocabulary, scale=2.0, grad=True)
+        teacher = random.normal(tokens, vocabulary, scale=2.0)
+        target, dloss = random.targets(tokens, vocabulary), random.normal(tokens)
+        counted = target != IGNORED
+        loss = divergence_of(F.log_softmax(logits / temperature, -1), F.log_softmax(teacher / temperature, -1), kind, beta) * counted
+        (loss @ dloss).backward()
+        lse, teacher_lse = (torch.logsumexp(x / temperature, dim=-1) * counted for x in (logits, teacher))
+        yield case(
+            {"T": tokens, "V": vocabulary},
+            {"kind": kind, "beta": beta, "temperature": temperature, "ignore_index": IGNORED, "target": 1},
+            {"logits": logits, "teacher": teacher, "target": target, "dloss": dloss},
+            {"loss": loss, "lse": lse, "teacher_lse": teacher_lse, "dlogits": logits.grad},
+        )
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     folder.mkdir(parents=True, exist_ok=True)
-    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob, linear_log_prob, linear_policy):
+    for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob, linear_log_prob, linear_policy,
+               divergence):
         cases = ",\n".join(json.dumps(c, allow_nan=False) for c in op())
         version = torch.__version__.split("+")[0]
         text = f'{{"op": "{op.__name__}", "torch": "{version}", "cases": [\n{cases}\n]}}\n'

@@ -49,7 +49,7 @@ Tensor as_column(const View<T, 1>& v) {  // [T, 1]
   return as_tensor(v.data, {1, v.shape[0], 1}, {v.shape[0], 1, 1});
 }
 
-enum class Unary { kCopy, kNegate, kRsqrt, kExp, kTanh, kSilu };
+enum class Unary { kCopy, kNegate, kRsqrt, kExp, kLog, kTanh, kSilu };
 // The backward ones take the forward's input and dy, and give dx.
 enum class Binary { kAdd, kSub, kMul, kDiv, kMax, kSiluBackward, kTanhBackward };
 enum class Over { kFeatures, kTokens };  // last dimension, the one before

@@ -43,6 +43,8 @@ cudnnPointwiseMode_t mode_of(Unary op) {
       return CUDNN_POINTWISE_RSQRT;
     case Unary::kExp:
       return CUDNN_POINTWISE_EXP;
+    case Unary::kLog:
+      return CUDNN_POINTWISE_LOG;
     case Unary::kTanh:
       return CUDNN_POINTWISE_TANH_FWD;
     case Unary::kSilu:

@@ -74,6 +74,9 @@ void apply(Unary op, Array& x) {
     case Unary::kExp:
       x = x.exp();
       return;
+    case Unary::kLog:
+      x = x.log();
+      return;
     case Unary::kTanh:
       x = x.tanh();
       return;

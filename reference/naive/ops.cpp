@@ -7,6 +7,7 @@
 #include "kernels/call/op_list.h"
 #include "reference/naive/add_rms_norm.h"
 #include "reference/naive/cross_entropy.h"
+#include "reference/naive/divergence.h"
 #include "reference/naive/geglu.h"
 #include "reference/naive/layer_norm.h"
 #include "reference/naive/linear_cross_entropy.h"
@@ -53,6 +54,8 @@ void add_dtype(std::vector<tigon_op>* ops) {
                         linear_log_prob::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_policy::Passes<P>*>(nullptr),
                         linear_policy::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<divergence::Passes<P>*>(nullptr),
+                        divergence::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<cross_entropy::Passes<P>*>(nullptr),
                         cross_entropy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_cross_entropy::Passes<P>*>(nullptr),

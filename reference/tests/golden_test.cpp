@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/cross_entropy.h"
+#include "reference/divergence.h"
 #include "reference/linear_cross_entropy.h"
 #include "reference/linear_log_prob.h"
 #include "reference/linear_policy.h"
@@ -81,6 +82,17 @@ TEST(Golden, LogProb) {
     for (const char* saved : {"lse", "entropy"})
       if (c.outputs.count(saved)) c.inputs[saved] = c.outputs[saved];
     run_and_expect<log_prob::Backward<F64>>(c, "log_prob", log_prob::backward<F64>);
+  }
+}
+
+// The slope that forward saves is tested by what backward makes of it.
+TEST(Golden, Divergence) {
+  for (Case c : read_cases("divergence", 21)) {
+    Call<divergence::Forward<F64>> forward(c.setting, c.inputs);
+    divergence::forward(forward.args);
+    expect_outputs(forward, c, "divergence");
+    for (const char* saved : {"lse", "teacher_lse", "slope"}) c.inputs[saved] = forward.get(saved);
+    run_and_expect<divergence::Backward<F64>>(c, "divergence", divergence::backward<F64>);
   }
 }
 

@@ -63,6 +63,27 @@ def _log_prob(logits: Any, target: Any, temperature: float) -> tuple[Any, Any]:
     return logp.gather(-1, (target * counted)[..., None])[..., 0] * counted, -(logp.exp() * logp).sum(-1) * counted
 
 
+def _divergence(logits: Any, teacher: Any, kind: str) -> Any:
+    log_q, log_p = _wide(logits).log_softmax(-1), _wide(teacher).log_softmax(-1)
+    q, p = log_q.exp(), log_p.exp()
+    if kind == "forward_kl":
+        return (p * (log_p - log_q)).sum(-1)
+    if kind == "reverse_kl":
+        return (q * (log_q - log_p)).sum(-1)
+    log_m = ((p + q) / 2).log()
+    return ((p * (log_p - log_m) + q * (log_q - log_m)) / 2).sum(-1)
+
+
+def _teacher(x: Any) -> Any:
+    return torch.sin(torch.arange(x.numel())).reshape(x.shape).to(x)
+
+
+def _divergences() -> dict[str, Problem]:
+    return {f"divergence {kind}": Problem(lambda x, kind=kind: tigon.ops.divergence(x, _teacher(x), kind=kind),
+                                          lambda x, kind=kind: _divergence(x, _teacher(x), kind), ((2, 5, 31),))
+            for kind in ("forward_kl", "reverse_kl", "jsd")}
+
+
 def _advantage() -> Any:
     return torch.linspace(-1, 2, 2 * 5).reshape(2, 5)
 
@@ -118,5 +139,6 @@ PROBLEMS: dict[str, Problem] = {
     "linear_log_prob entropy": Problem(lambda x, w, b: tigon.ops.linear_log_prob(x, w, _target(31), bias=b, temperature=4.0, entropy=True),
                                        lambda x, w, b: _log_prob(x @ w.T + b, _target(31), 4.0), (ROWS, (31, 16), (31,))),
     "linear_policy": Problem(lambda x, w: tigon.ops.linear_policy(x, w, _target(31), _advantage()), _policy, (ROWS, (31, 16))),
+    **_divergences(),
     **_losses(), **_losses(reduction="sum"), **_losses(reduction="none"), **_losses(label_smoothing=0.1),
 }

@@ -135,6 +135,20 @@ def linear_log_prob(x: Tensor, w: Tensor, target: Tensor, *, bias: Tensor | None
     return _losses(results, "none", target)
 
 
+@_of("divergence")
+def divergence(logits: Tensor, teacher: Tensor, *, target: Tensor | None = None,
+               kind: Literal["forward_kl", "reverse_kl", "jsd"] = "forward_kl", beta: float = 0.5, temperature: float = 1.0,
+               ignore_index: int = -100) -> Tensor:
+    """How far a student's softmax(logits / temperature) [..., V] is from a teacher's: a number for each row [...].
+
+    beta: the teacher's share in the mixture of jsd. target [...]: a row whose target is ignore_index gives 0. The teacher has no
+    gradient.
+    """
+    options = {"kind": kind, "beta": beta, "temperature": temperature, "ignore_index": ignore_index}
+    loss: Tensor = _function.OPS["divergence"]((logits, teacher, target), options)[0]
+    return loss.reshape(logits.shape[:-1])
+
+
 @_of("cross_entropy")
 def cross_entropy(logits: Tensor, target: Tensor, *, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
                   ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float = 0.0,

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contract of divergence.
+#include "reference/divergence.h"
+
+#include "harness/ops/implementations.h"
+#include "harness/ops/loss_plan.h"
+#include "harness/ops/row_sums.h"
+#include "harness/spec/bind.h"
+#include "harness/spec/properties.h"
+
+namespace tigon::divergence {
+
+namespace {
+
+const OptionSet kReverse = {{"kind", "reverse_kl"}}, kMixed = {{"kind", "jsd"}};
+
+// Of student and teacher alike, and of one of them.
+std::vector<InputSet> all_inputs() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<InputSet> sets =
+      target_input_sets(V, {{"logits", "normal", {{"scale", 2}}},
+                            {"teacher", "normal", {{"mean", 0.5}, {"scale", 2}}},
+                            {"dloss", "normal", {{"mean", 1.5}, {"scale", 0.5}}}});
+  std::erase_if(sets, [](const InputSet& set) { return set.name == "invalid_targets"; });
+  const InputSet normal = sets.front();
+  const auto add = [&](const char* name, const char* tensor, const char* distribution,
+                       std::map<std::string, double> parameters = {}) {
+    sets.push_back(replaced(normal, name, {{tensor, distribution, std::move(parameters)}}));
+    return &sets.back();
+  };
+  add("student_certain", "logits", "last_block", {{"margin", 60}});
+  add("teacher_certain", "teacher", "last_block", {{"margin", 60}});
+  add("student_shifted", "logits", "normal", {{"mean", 200}, {"scale", 4}});
+  add("teacher_shifted", "teacher", "normal", {{"mean", -200}, {"scale", 4}});
+  add("mixed_rows", "logits", "mixed_rows");
+  add("near_zero_lse", "logits", "near_zero_lse");
+  add("student_masked", "logits", "masked")->nonfinite = true;
+  add("teacher_masked", "teacher", "masked")->nonfinite = true;
+  add("all_negative_inf", "logits", "rows_of", {{"value", -kInfinity}})->nonfinite = true;
+  sets.push_back(replaced(normal, "both_masked", plans_of({"logits", "teacher"}, "masked")));
+  sets.back().nonfinite = true;
+  add_logits(&sets, "logits");
+  add_special_rows(&sets, {"logits", "teacher"});
+  add_nonfinite(&sets, {"logits", "teacher"}, 1e35);  // divided by a temperature of 0.01
+  add_upstream(&sets, {"dloss"});
+  return sets;
+}
+
+std::vector<OptionSet> all_options() {
+  return {{},
+          kReverse,
+          kMixed,
+          {{"kind", "jsd"}, {"beta", "0.1"}},
+          {{"kind", "jsd"}, {"beta", "0.9"}},
+          {{"kind", "jsd"}, {"beta", "0"}},
+          {{"kind", "jsd"}, {"beta", "1"}},
+          {{"temperature", "0.7"}},
+          {{"temperature", "0.01"}, {"kind", "jsd"}},
+          {{"temperature", "100"}, {"kind", "reverse_kl"}},
+          {{"target", "given"}},
+          {{"target", "given"}, {"ignore_index", "0"}, {"kind", "jsd"}, {"temperature", "2"}}};
+}
+
+std::vector<OptionSet> refused() {
+  std::vector<OptionSet> sets = refused_temperatures();
+  for (const char* beta : {"-0.01", "1.01", "nan"}) sets.push_back({{"beta", beta}});
+  return sets;
+}
+
+// Promises of both passes, with each kind.
+std::vector<Property> row_properties() {
+  const std::vector<OptionSet> kinds = {{}, kReverse, kMixed};
+  return {with_options(kinds, row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
+          with_options({{{"target", "given"}}, {{"target", "given"}, {"kind", "jsd"}}},
+                       ignored_rows("T", "target")),
+          with_options(kinds, permutation("V")),
+          with_options(kinds, dtype_twin()),
+          of_one_shape(
+              same_results("jsd_from_one_end", {}, {.options = {{"kind", "jsd"}, {"beta", "0"}}})),
+          of_one_shape(same_results("jsd_from_the_other", {.options = kReverse},
+                                    {.options = {{"kind", "jsd"}, {"beta", "1"}}})),
+          of_one_shape(same_results("neutral_target", {},
+                                    {.options = {{"target", "given"}, {"ignore_index", "-1"}}})),
+          of_one_shape(with_options(kinds, scaling("temperature", {{"logits", 1}, {"teacher", 1}},
+                                                   {{"dlogits", -1}}, {{"temperature", 1}})))};
+}
+
+std::vector<Property> forward_properties() {
+  std::vector<Property> all = row_properties();
+  all.push_back(with_options(
+      {{}, kMixed}, shift_invariance({"logits"}, {.shifted = {"lse"}, .near = {"loss", "slope"}})));
+  all.push_back(with_options({{}, kMixed}, padding("V", {"logits", "teacher"})));
+  return all;
+}
+
+std::vector<Property> backward_properties() {
+  std::vector<Property> all = row_properties();
+  const std::vector<OptionSet> kinds = {{}, kReverse, kMixed};
+  // All gradients of a row sum to 0.
+  all.push_back(with_options(kinds, orthogonality("dlogits", {"1"})));
+  all.push_back(with_options(kinds, shift_invariance({"logits", "lse"}, {.same = {"dlogits"}})));
+  all.push_back(with_options(kinds, gradient_scaling("dloss", {"dlogits"})));
+  return all;
+}
+
+}  // namespace
+
+OpSpec contract() {
+  const OutputBudget row{.reduction = row_sum_terms(V), .elementary = 16};
+  return {
+      .name = "divergence",
+      .summary = kFormula,
+      .model_part = kHeadPart,
+      .axes = {{.axis = T,
+                .tiny = {1, 3},
+                .check = {0, 1, 2, 33, 130},
+                .sweep = {1024, 4096, 8192},
+                .host_sweep = {8, 32},
+                .huge = {16800},
+                .refused = {-1},
+                .most = INT32_MAX},
+               {.axis = V,
+                .tiny = {1, 7, 33},
+                // In an order in which wide rows meet few of them (plan.cpp, each_value).
+                .check = {1, 32001, 7, 2, 9, 4099, 128256, 8},
+                .sweep = {32000, 50304, 128256, 151936, 262144},
+                .host_sweep = {1024, 4096, 16384},
+                .huge = {128256},
+                .model_size = ModelSize::kVocabulary,
+                .most = INT32_MAX}},
+      // Rows off 16 bytes that two, four and eight blocks share.
+      .further_shapes = {{{"T", 2}, {"V", 40001}},
+                         {{"T", 3}, {"V", 100003}},
+                         {{"T", 1}, {"V", 400003}}},
+      .inputs = all_inputs(),
+      .option_sets = all_options(),
+      .further_options = {kMixed},
+      .policies = dtypes_of(types<F32, BF16, F16>),
+      .passes =
+          {
+              pass<Forward>(
+                  "forward",
+                  {.oracle = oracle<Forward>([](auto& a) { reference::divergence::forward(a); }),
+                   .scale =
+                       oracle<Forward>([](auto& a) { reference::divergence::forward_scale(a); }),
+                   .implementations = {fused<Forward>(),
+                                       rounding(kLogProbChainRoundings, naive_chain<Forward>())},
+                   .budget = {{"loss", row}, {"lse", row}, {"teacher_lse", row}, {"slope", row}},
+                   .flops = 12 * Expr(T) * V,
+                   .refused = refused(),
+                   .rows_apart = {"logits", "teacher"},
+                   .properties = forward_properties()}),
+              pass<Backward>(
+                  "backward",
+                  {.oracle = oracle<Backward>([](auto& a) { reference::divergence::backward(a); }),
+                   .scale =
+                       oracle<Backward>([](auto& a) { reference::divergence::backward_scale(a); }),
+                   .implementations = {fused<Backward>(),
+                                       rounding(kLogProbChainRoundings, naive_chain<Backward>())},
+                   .budget = {{"dlogits", {.elementary = 24}}},
+                   .flops = 10 * Expr(T) * V,
+                   .refused = refused(),
+                   .rows_apart = {"logits", "teacher", "dlogits"},
+                   .inputs_from = "forward",
+                   .properties = backward_properties()}),
+          },
+  };
+}
+
+}  // namespace tigon::divergence
