@@ -128,10 +128,11 @@ OpSpec contract() {
                 .huge = {128256},
                 .model_size = ModelSize::kVocabulary,
                 .most = INT32_MAX}},
-      // Rows off 16 bytes that two, four and eight blocks share.
-      .further_shapes = {{{"T", 2}, {"V", 40001}},
-                         {{"T", 3}, {"V", 100003}},
-                         {{"T", 1}, {"V", 400003}}},
+      // Rows off 16 bytes that two, four and eight blocks share. Some thread has as many vectors as
+      // its batches of loads have but for one load.
+      .further_shapes = {{{"T", 2}, {"V", 45001}},
+                         {{"T", 3}, {"V", 90003}},
+                         {{"T", 1}, {"V", 370003}}},
       .inputs = all_inputs(),
       .option_sets = all_options(),
       .further_options = {kMixed},

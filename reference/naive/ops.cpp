@@ -54,8 +54,8 @@ void add_dtype(std::vector<tigon_op>* ops) {
                         linear_log_prob::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_policy::Passes<P>*>(nullptr),
                         linear_policy::kFormula, ops);
-  add_passes<Launchers>("naive", static_cast<divergence::Passes<P>*>(nullptr),
-                        divergence::kFormula, ops);
+  add_passes<Launchers>("naive", static_cast<divergence::Passes<P>*>(nullptr), divergence::kFormula,
+                        ops);
   add_passes<Launchers>("naive", static_cast<cross_entropy::Passes<P>*>(nullptr),
                         cross_entropy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_cross_entropy::Passes<P>*>(nullptr),
