@@ -230,6 +230,11 @@ struct AxisPlan {
   // where none is too large, 0 where that depends on others.
   std::vector<int64_t> refused = {0, -1};
   int64_t most = 0;
+  // Where every option, launch shape and property is tried beside the tiny sizes; 0: at the one in
+  // the middle of `check`.
+  int64_t middle = 0;
+
+  int64_t middle_size() const { return middle != 0 ? middle : check[check.size() / 2]; }
 };
 
 // How a tensor is filled; a named distribution of harness/run/inputs/inputs.h, e.g. "normal",

@@ -300,7 +300,7 @@ OpSpec contract() {
                 .budget = {{"y", {.elementary = 8}}, {"m", {}}, {"s", {.reduction = V}}},
                 .flops = 4 * Expr(T) * V,
                 .properties = {row_independence("T"), ignored_rows("T", "target"),
-                               permutation("V", "target"), padding("V", "x"),
+                               permutation("V", "target"), padding("V", {"x"}),
                                shift_invariance({"x"}, {.same = {"y", "s"}, .shifted = {"m"}}),
                                scaling("power_of_two", {{"w", 1}}, {{"y", 1}}),
                                gradient_scaling("g", {"y"}), linearity({"w"}, {"y"}),

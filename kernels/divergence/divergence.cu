@@ -79,10 +79,8 @@ forward_kernel(Forward<P> a, float inverse) {
 
   const Pair pair = {a.kind, a.beta, inverse, log_of(sums.student), log_of(sums.teacher)};
   Terms terms;
-  for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank, [&](auto& f, auto& g, int) {
-    TIGON_UNROLL
-    for (size_t j = 0; j < std::size(f); ++j) pair.add(terms, f[j], g[j]);
-  });
+  for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank,
+                                   [&](auto& f, auto& g, int) { add(terms, pair, f, g); });
   terms = cluster_exchange<kThreads>(terms, AddTerms{}, of_terms[0]);
   if (writes_row) write_row(a, row, terms, pair.lse, pair.teacher_lse);
 }
@@ -104,10 +102,10 @@ backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
                      load(a.teacher_lse.data + row)};
   const float scale = load(a.dloss.data + row) * inverse, slope = load(a.slope.data + row);
   for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank, [&](auto& f, auto& g, int column) {
-    TIGON_UNROLL
-    for (size_t j = 0; j < std::size(f); ++j)
-      f[j] = ignored ? 0.0f : pair.gradient(f[j], g[j], scale, slope);
-    store_piece(dx + column, f);
+    if (ignored)
+      write_zeros(dx + column, f);
+    else
+      write_gradient(dx + column, pair, f, g, scale, slope);
   });
 }
 

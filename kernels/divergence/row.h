@@ -129,4 +129,26 @@ struct Pair {
   }
 };
 
+// ---- a piece ------------------------------------------------------------------------------------
+
+template <int kCount>
+TIGON_DEVICE void add(Terms& t, const Pair& pair, const float (&x)[kCount],
+                      const float (&y)[kCount]) {
+  TIGON_UNROLL
+  for (int j = 0; j < kCount; ++j) pair.add(t, x[j], y[j]);
+}
+// Overwrites x.
+template <int kCount, class T>
+TIGON_DEVICE void write_gradient(T* dx, const Pair& pair, float (&x)[kCount],
+                                 const float (&y)[kCount], float scale, float slope) {
+  TIGON_UNROLL
+  for (int j = 0; j < kCount; ++j) x[j] = pair.gradient(x[j], y[j], scale, slope);
+  store_piece(dx, x);
+}
+template <int kCount, class T>
+TIGON_DEVICE void write_zeros(T* dx, const float (&)[kCount]) {
+  float zeros[kCount] = {};
+  store_piece(dx, zeros);
+}
+
 }  // namespace tigon::divergence

@@ -120,7 +120,7 @@ class Plan {
     std::vector<Shape> small = {tiny.back()};
     if (request_.tier == Tier::kCheck && request_.axes.empty()) {
       Shape middle;
-      for (const AxisPlan& a : op_.axes) middle[a.axis.symbol] = a.check[a.check.size() / 2];
+      for (const AxisPlan& a : op_.axes) middle[a.axis.symbol] = a.middle_size();
       small.push_back(middle);
     }
     return small;

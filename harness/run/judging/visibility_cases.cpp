@@ -32,7 +32,7 @@ std::vector<std::map<std::string, int64_t>> small_shapes(const OpSpec& op) {
   std::map<std::string, int64_t> tiny, middle;
   for (const AxisPlan& a : op.axes) {
     tiny[a.axis.symbol] = a.tiny.back();
-    middle[a.axis.symbol] = a.check[a.check.size() / 2];
+    middle[a.axis.symbol] = a.middle_size();
   }
   return {tiny, middle};
 }
