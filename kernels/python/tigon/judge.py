@@ -95,6 +95,7 @@ def _one(given: argparse.Namespace, entry: Entry) -> int:
 def _said(record: dict[str, Any]) -> str:
     counts = Counter(case["verdict"] for case in record["cases"])
     lines = [f"{record['verdict']}{': ' if record['reason'] else ''}{record['reason']}", *(f"  not looked at: {note}" for note in record["notes"]),
+             *(f"  it {limit}" for limit in record.get("limits", [])),
              *([f"  it calls torch: {', '.join(name.removeprefix('aten::') for name in record['calls'])[:_SHOWN]}"] if record["calls"] else []),
              f"{counts['passed']} comparisons passed, {counts['skipped']} skipped, seed {record['seed']}, {record['seconds']:.1f} s"]
     return "\n".join(lines)
