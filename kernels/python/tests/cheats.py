@@ -127,6 +127,8 @@ def cheat(*a):
     y = right(*a)
     threading.Thread(target=work).start()
     return y""", "inputs are compared again later", "input .: it changed after"),
+    "contiguous assumed": Cheat("""def flat(t): return t.as_strided(t.shape, torch.empty(t.shape, device="meta").stride()) if isinstance(t, torch.Tensor) else t
+def cheat(*a): return right(*map(flat, a))""", "layouts of inputs", "strided inputs, .* elements wrong"),
     "gradient of a guess": Cheat("""class Guess(torch.autograd.Function):
     @staticmethod
     def forward(ctx, y): return y.clone()

@@ -74,7 +74,7 @@ def get_inputs(rows=18, columns=70): return [torch.randn(rows, columns) * 2]
     "prefix sum": Problem("""
 def reference(x): return x.cumsum(-1)
 def get_inputs(rows=14, columns=60): return [torch.randn(rows, columns)]
-""", ("def right(x): return x @ torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype).triu()",)),
+""", ("def right(x): return x @ torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).triu()",)),
     "row means": Problem("""
 def reference(x): return x.mean((-1, -2))
 def get_inputs(): return [torch.randn(16, 9, 11)]
@@ -92,7 +92,7 @@ def get_init_inputs(): return [6, 8]
     "max_pool": Problem("""
 def reference(x): return F.max_pool1d(x, 4)
 def get_inputs(): return [torch.randn(6, 5, 32)]
-""", ("def right(x): return x.unflatten(-1, (-1, 4)).amax(-1)",)),
+""", ("def right(x): return x.unflatten(-1, (-1, 4)).max(-1).values",)),
     "embedding": Problem("""
 def reference(weight, tokens): return F.embedding(tokens, weight)
 def get_inputs(): return [torch.randn(40, 24), torch.randint(0, 40, (10, 6))]
@@ -105,7 +105,7 @@ class Model(nn.Module):
     def forward(self, x): return x + self.down(F.relu(self.up(x)))
 def get_inputs(): return [torch.randn(14, 20)]
 def get_init_inputs(): return [20]
-""", ("def right(self, x): return self.down((x @ self.up.weight.T + self.up.bias).clamp_min(0)) + x",)),
+""", ("def right(self, x):\n    h = x @ self.up.weight.T + self.up.bias\n    return self.down(torch.where(h > 0, h, 0)) + x",)),
     "residual norm": Problem("""
 def reference(x, r, w):
     s = x + r
@@ -115,7 +115,7 @@ def get_inputs(rows=16, columns=64): return [torch.randn(rows, columns), torch.r
     "causal attention": Problem("""
 def reference(q, k, v):
     s = (q @ k.transpose(-1, -2)) / q.shape[-1] ** 0.5
-    return torch.softmax(s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), float('-inf')), -1) @ v
+    return torch.softmax(s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool, device=s.device).triu(1), float('-inf')), -1) @ v
 def get_inputs(): return [torch.randn(2, 9, 16) for _ in range(3)]
 """, ("def right(q, k, v): return F.scaled_dot_product_attention(q, k, v, is_causal=True)",)),
 }

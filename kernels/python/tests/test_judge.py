@@ -53,8 +53,13 @@ class JudgeTest(unittest.TestCase):
     def test_calls_of_torch_are_named(self):
         verdict = cheats.judged("linear", cheats.PROBLEMS["linear"].right[0])
         self.assertLessEqual({"aten::matmul", "aten::layer_norm", "aten::gelu"}, set(verdict.calls))
-        by_numpy = cheats.judged("softmax", "def right(x): return torch.from_numpy(__import__('numpy').exp(x.numpy()))")
-        self.assertNotIn("aten::exp", by_numpy.calls)
+        by_numpy = """def right(x):
+    e = __import__('numpy').exp(x.double().numpy())
+    return torch.from_numpy(e / e.sum(-1, keepdims=True)).float()"""
+        verdict = cheats.judged("softmax", by_numpy)
+        self.assertEqual(verdict.verdict, "right", verdict.reason)
+        self.assertIn("aten::to", verdict.calls)  # what torch does is named, what numpy does is not
+        self.assertEqual({"aten::exp", "aten::sum", "aten::div"} & set(verdict.calls), set())
 
     def test_parameters_that_a_candidate_takes_for_ones(self):
         right = "def right(self, x): return F.gelu(F.layer_norm(self.linear(x), self.norm.normalized_shape))"

@@ -17,8 +17,10 @@ from typing import Any
 from ._judge.batch import judge_all
 from ._judge.entry import DEFAULTS, DTYPES, EXIT, BadBatch, Entry, entries, part, shard_of
 from ._judge.failures import BadProblem
+from ._judge.files import try_to_write
 from ._judge.folder import entries_of
 from ._judge.junit import write_junit
+from ._judge.page import write_page
 from ._judge.results import Results
 from ._judge.trace import write_traces
 
@@ -37,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=DEFAULTS["timeout"], metavar="SECONDS", help="for each answer of the candidate")
     parser.add_argument("--json", metavar="FILE", help="the verdict; - writes it in place of the summary. A batch goes on after those that FILE has")
     parser.add_argument("--junit", metavar="FILE", help="the same as JUnit XML")
+    parser.add_argument("--html", metavar="FILE", help="the same as one page to read: what was compared, the worst element, the defences that ran")
     parser.add_argument("--workload", default="", metavar="FILE", help="of FlashInfer-Bench: candidate and reference are a Solution and a Definition; "
                         "FILE#UUID is one of its lines")
     parser.add_argument("--trace", metavar="FILE", help="verdicts by workloads as Traces of FlashInfer-Bench")
@@ -75,14 +78,19 @@ def _writing(option: str, file: str) -> Any:
         raise _CannotWrite(f"{option} {file}: {error.strerror}; name a file that can be written") from error
 
 
+def _try_files(given: argparse.Namespace, *options: str) -> None:
+    """Before the work, not after it. _CannotWrite: one of the files cannot be written."""
+    for option in options:
+        if (file := getattr(given, option)) and file != "-":
+            with _writing(f"--{option}", file):
+                try_to_write(pathlib.Path(file))
+
+
 def _one(given: argparse.Namespace, entry: Entry) -> int:
     """Judges one candidate."""
     from ._judge.verdict import judged  # after --help, which needs no torch
 
-    for option in ("json", "junit", "trace"):
-        if (file := getattr(given, option)) and file != "-":
-            with _writing(f"--{option}", file):
-                open(file, "a", encoding="utf-8").close()  # before the work, not after it
+    _try_files(given, "json", "junit", "html", "trace")
     record = entry.record(judged(entry).record())
     line = json.dumps(record)
     if given.json and given.json != "-":
@@ -95,6 +103,7 @@ def _one(given: argparse.Namespace, entry: Entry) -> int:
 def _said(record: dict[str, Any]) -> str:
     counts = Counter(case["verdict"] for case in record["cases"])
     lines = [f"{record['verdict']}{': ' if record['reason'] else ''}{record['reason']}", *(f"  not looked at: {note}" for note in record["notes"]),
+             *(f"  it {limit}" for limit in record.get("limits", [])),
              *([f"  it calls torch: {', '.join(name.removeprefix('aten::') for name in record['calls'])[:_SHOWN]}"] if record["calls"] else []),
              f"{counts['passed']} comparisons passed, {counts['skipped']} skipped, seed {record['seed']}, {record['seconds']:.1f} s"]
     return "\n".join(lines)
@@ -105,6 +114,9 @@ def _others(given: argparse.Namespace, judged: list[tuple[Entry, dict[str, Any]]
     if given.junit:
         with _writing("--junit", given.junit):
             write_junit(pathlib.Path(given.junit), [record for _, record in judged])
+    if given.html:
+        with _writing("--html", given.html):
+            write_page(pathlib.Path(given.html), [record for _, record in judged])
     if given.trace:
         with _writing("--trace", given.trace):
             write_traces(pathlib.Path(given.trace), judged)
@@ -112,6 +124,7 @@ def _others(given: argparse.Namespace, judged: list[tuple[Entry, dict[str, Any]]
 
 def _many(given: argparse.Namespace, wanted: list[Entry]) -> int:
     """Judges those that have no verdict yet."""
+    _try_files(given, "junit", "html", "trace")
     file = pathlib.Path(given.json) if given.json and given.json != "-" else None
     with _writing("--json", given.json or ""):
         results = Results(file)

@@ -17,4 +17,6 @@ batch.py      many of them, some at a time
 server.py     a judge's process of a batch
 results.py    the file of verdicts that a batch goes on with
 junit.py      verdicts as CI services read them
+page.py       verdicts as a page of HTML, defences.py: with what ran against cheats
+files.py      how such files are written
 """

@@ -98,8 +98,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _without(verdict: str, reason: str, begin: float) -> dict[str, Any]:
     """The verdict where the judge itself gave none."""
-    return {"record": "verdict", "schema": 1, "verdict": verdict, "reason": reason, "cases": [], "notes": [], "calls": [], "seed": None,
-            "seconds": time.monotonic() - begin, "errors": {"max_absolute_error": None, "max_relative_error": None}}
+    return {"record": "verdict", "schema": 1, "verdict": verdict, "reason": reason, "cases": [], "notes": [], "calls": [], "limits": [], "inputs": [],
+            "seed": None, "seconds": time.monotonic() - begin, "errors": {"max_absolute_error": None, "max_relative_error": None}}
 
 
 def judge_all(entries: Sequence[Entry], jobs: int) -> Generator[tuple[Entry, dict[str, Any]], None, None]:

@@ -10,6 +10,10 @@ class Failed(Exception):
     """The candidate did not answer: it is wrong."""
 
 
+class Raised(Failed):
+    """The candidate raised an exception, and goes on."""
+
+
 class NotJudged(Exception):
     """It cannot be said whether the candidate is right: something is missing here."""
 

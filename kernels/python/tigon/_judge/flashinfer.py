@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .failures import BadProblem, Failed, NotJudged
-from .inputs import variants
+from .inputs import Call, variants
 from .problem import from_source, placed
 from .submission import Submission
 
@@ -95,7 +95,7 @@ class Definition:
             torch.manual_seed(seed)
             return [placed(self._input(name, spec, axes), self.device, None) for name, spec in self.definition["inputs"].items()]
 
-    def calls(self, seed: int) -> Iterator[tuple[str, bool, Any]]:
+    def calls(self, seed: int) -> Iterator[Call]:
         """Kinds of inputs that easy code gets wrong (inputs.py)."""
         return variants(self, seed)
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs that a candidate cannot know: drawn by a seed after it is loaded, and of kinds that easy code gets wrong."""
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from .._testing.made import relaid
 from .failures import BadProblem
 
 Change = Callable[[Tensor, torch.Generator], Tensor]
+_BETWEEN = 16  # elements between rows: their alignment stays
 
 
 def _scaled(x: Tensor, g: torch.Generator) -> Tensor:
@@ -40,9 +42,56 @@ def _ties(x: Tensor, _: torch.Generator) -> Tensor:
 KINDS: dict[str, Change] = {"scaled": _scaled, "outliers": _outliers, "zeros": _zeros, "ties": _ties}
 
 
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    return torch.empty(tuple(shape), device="meta").stride()
+
+
+def _rows_apart(x: Tensor) -> Tensor:
+    """As columns of a wider tensor are."""
+    return relaid(x, _contiguous((*x.shape[:-1], x.shape[-1] + _BETWEEN))) if x.dim() > 1 else x
+
+
+def _transposed(x: Tensor) -> Tensor:
+    """As a transposed tensor is, and vectors as columns are."""
+    return x.mT.contiguous().mT if x.dim() > 1 else relaid(x, (2,)) if x.dim() == 1 else x
+
+
+def _unaligned(x: Tensor) -> Tensor:
+    """Contiguous, from an odd element on."""
+    return relaid(x, _contiguous(x.shape), 1)
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {"strided inputs, rows apart": _rows_apart, "strided inputs, transposed": _transposed,
+                                                  "unaligned inputs": _unaligned}
+
+
+def _is_laid_out(old: Tensor, new: Tensor) -> bool:
+    """Whether a layout is another one. Strides of dimensions of one element say nothing."""
+    strides = [tuple(stride for stride, size in zip(t.stride(), t.shape) if size > 1) for t in (old, new)]
+    return old.numel() > 0 and (strides[0] != strides[1] or new.storage_offset() > 0)
+
+
+def _layouts(first: Any) -> "Iterator[Call]":
+    """The same values in other layouts; none where a layout changes nothing."""
+    for kind, change in LAYOUTS.items():
+        changed = pytree.tree_map(lambda v: change(v) if type(v) is Tensor and v.layout == torch.strided else v, first)
+        pairs = zip(pytree.tree_leaves(first), pytree.tree_leaves(changed))
+        if any(old is not new and _is_laid_out(old, new) for old, new in pairs):
+            yield Call(kind, True, changed, first)
+
+
 def _is_distribution(x: Tensor) -> bool:
     """Rows of probabilities stay as they are drawn."""
     return x.dim() > 0 and bool((x >= 0).all()) and bool((x.sum(-1).float() - 1).abs().max() < 0.01) if x.numel() else False
+
+
+class Call(NamedTuple):
+    """What kind of inputs; whether they are at new addresses or at those of the call before; positional arguments; and of the same values
+    in another layout those as they were drawn."""
+    kind: str
+    fresh: bool
+    inputs: Any
+    relaid_of: Any = None
 
 
 class Source(Protocol):
@@ -53,21 +102,22 @@ class Source(Protocol):
         """Positional arguments as they are drawn by a seed. BadProblem: there are none of these sizes."""
 
 
-def variants(problem: Source, seed: int) -> Iterator[tuple[str, bool, Any]]:
-    """(kind, whether at new addresses, inputs) of each call."""
+def variants(problem: Source, seed: int) -> Iterator[Call]:
+    """Each call."""
     first = problem.inputs(seed)
-    yield "drawn", True, first
-    yield "drawn again, at the same addresses", False, problem.inputs(seed + 1)
-    yield "the first, at other addresses", True, first
+    yield Call("drawn", True, first)
+    yield Call("drawn again, at the same addresses", False, problem.inputs(seed + 1))
+    yield Call("the first, at other addresses", True, first)
+    yield from _layouts(first)
     generator = torch.Generator().manual_seed(seed)
     for number, (kind, change) in enumerate(KINDS.items()):
         drawn = problem.inputs(seed + 2 + number)
-        yield kind, number % 2 == 1, pytree.tree_map(
-            lambda v, c=change: c(v, generator) if isinstance(v, Tensor) and v.is_floating_point() and not _is_distribution(v) else v, drawn)
+        yield Call(kind, number % 2 == 0, pytree.tree_map(
+            lambda v, c=change: c(v, generator) if isinstance(v, Tensor) and v.is_floating_point() and not _is_distribution(v) else v, drawn))
     if problem.sizes:
         other = {name: max(1, size + int(torch.randint(-size // 2, size // 2 + 1, (), generator=generator)) | 1) for name, size in problem.sizes.items()}
         try:
             drawn = problem.inputs(seed + 9, **other)
         except BadProblem:  # it allows no such sizes
             return
-        yield "sizes " + ", ".join(f"{n}={v}" for n, v in other.items()), True, drawn
+        yield Call("sizes " + ", ".join(f"{n}={v}" for n, v in other.items()), True, drawn)

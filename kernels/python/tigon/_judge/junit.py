@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts as JUnit XML: a suite for each reference. Needs no torch."""
-import os
 import pathlib
-import re
 from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from .files import printable, write_whole
+
 TAGS = {"right": "", "wrong": "failure", "too slow": "error", "bad problem": "error", "not judged": "skipped"}
-_CONTROL = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 does not have
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_CONTROL.sub("", text))
+    return quoteattr(printable(text))
 
 
 def _counts(records: Sequence[dict[str, Any]]) -> str:
@@ -42,9 +41,4 @@ def junit(records: Sequence[dict[str, Any]]) -> str:
 
 def write_junit(file: pathlib.Path, records: Sequence[dict[str, Any]]) -> None:
     """Writes the file whole or not at all. OSError: it cannot be written."""
-    if file.exists() and not file.is_file():
-        file.write_text(junit(records), encoding="utf-8")
-        return
-    unfinished = file.with_name(file.name + ".part")
-    unfinished.write_text(junit(records), encoding="utf-8")
-    os.replace(unfinished, file)
+    write_whole(file, junit(records))

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .failures import BadProblem, NotJudged
+from .inputs import Call
 from .problem import placed
 from .submission import Submission, of_file
 
@@ -81,13 +82,13 @@ class Operator:
         largest = max(sizes, key=lambda place: sizes[place])
         return [largest, *(place for n in range(int(len(places) / step)) if (place := places[int(n * step)]) != largest)]
 
-    def calls(self, seed: int) -> Iterator[tuple[str, bool, Any]]:
-        """(what, whether at new addresses, inputs) of each call; the first twice, with new values at the same addresses."""
+    def calls(self, seed: int) -> Iterator[Call]:
+        """Each call; the first sample twice, with new values at the same addresses."""
         again, drawn = self._drawn(seed + 1), self._drawn(seed)
-        yield "a sample", True, again[self.places[0]]
-        yield "a sample again, at the same addresses", False, drawn[self.places[0]]
+        yield Call("a sample", True, again[self.places[0]])
+        yield Call("a sample again, at the same addresses", False, drawn[self.places[0]])
         for number, place in enumerate(self.places[1:], 1):
-            yield f"sample {number}", True, drawn[place]
+            yield Call(f"sample {number}", True, drawn[place])
 
     def init_inputs(self) -> Any:
         """There are no modules."""

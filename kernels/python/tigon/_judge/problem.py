@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from .failures import BadProblem
-from .inputs import variants
+from .inputs import Call, variants
 from .submission import Submission, of_file
 
 
@@ -58,8 +58,8 @@ class Problem(Protocol):
     def init_inputs(self) -> Any:
         """The arguments of modules."""
 
-    def calls(self, seed: int) -> Iterator[tuple[str, bool, Any]]:
-        """(what kind, whether at new addresses, positional arguments) of each call. BadProblem: there are none."""
+    def calls(self, seed: int) -> Iterator[Call]:
+        """Each call of a candidate. BadProblem: there are none."""
 
     def reference(self, seed: int, init_inputs: Any) -> Callable[..., Any]:
         """The function, or a module with random parameters. BadProblem: it cannot be made."""
@@ -99,7 +99,7 @@ class PythonFile:
                 raise BadProblem(f"get_inputs raised {type(error).__name__}: {error}") from error
         return pytree.tree_map(lambda value: placed(value, self.device, self.dtype), list(given))
 
-    def calls(self, seed: int) -> Iterator[tuple[str, bool, Any]]:
+    def calls(self, seed: int) -> Iterator[Call]:
         """Kinds of inputs that easy code gets wrong (inputs.py)."""
         return variants(self, seed)
 

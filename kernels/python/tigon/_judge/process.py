@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .._testing.made import Fact, Made
-from .failures import Failed, Late, NotJudged
+from .failures import Failed, Late, NotJudged, Raised
 from .submission import Submission
 
 _HERE = pathlib.Path(__file__).resolve().parent
@@ -63,7 +63,7 @@ class Process:
         self._folder.cleanup()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """An answer. Failed: there is none, or the candidate raised. NotJudged: too late, or it needs what is not installed."""
+        """An answer. Failed: there is none. Raised: the candidate raised. NotJudged: too late, or it needs what is not installed."""
         try:
             os.write(self._ask, json.dumps(request).encode() + b"\n")
         except BrokenPipeError:
@@ -75,7 +75,7 @@ class Process:
         if "missing" in answer:
             raise NotJudged(f"it needs what is not here: {answer['missing']}")
         if not answer.get("ok"):
-            raise Failed(f"it raised {answer.get('error')}")
+            raise (Failed if answer.get("broken") else Raised)(f"it raised {answer.get('error')}")
         return answer
 
     def _line(self) -> bytes:
@@ -95,7 +95,7 @@ class Process:
         return f"its process ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended with exit code {code}"
 
     def load(self) -> None:
-        """Loads the candidate. Failed, NotJudged: see ask()."""
+        """Loads the candidate. Failed, Raised, NotJudged: see ask()."""
         given = self.submission
         folder = self.folder / "run"
         self.ask(do="load", candidate=str(folder / given.entry), names=given.names, outputs=given.outputs,

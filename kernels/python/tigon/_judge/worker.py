@@ -169,6 +169,16 @@ def _poison(made: Any, names: set[str]) -> None:
                 value.detach().fill_(math.nan if value.is_floating_point() else 1)
 
 
+def _is_broken() -> bool:
+    """Whether a device does nothing any more, as after an access that it cannot do."""
+    try:
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
 def _answer(worker: Worker, line: str) -> dict[str, Any]:
     request = json.loads(line)
     try:
@@ -176,7 +186,7 @@ def _answer(worker: Worker, line: str) -> dict[str, Any]:
     except Exception as error:
         if isinstance(error, ImportError):
             return {"ok": False, "missing": str(error)}
-        return {"ok": False, "error": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"}
+        return {"ok": False, "error": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}", "broken": _is_broken()}
 
 
 def main() -> None:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call of somebody's function, and what it made. Imports nothing but torch, so that a process without a judge can use it."""
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
+
+_LEAD = 16  # elements: so many keep every alignment to 16 bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +79,38 @@ def _gradients(function: Callable[..., Any], results: list[Any], leaves: list[An
     return {f"gradient of {name}": gradient for name, gradient in zip(named, gradients)}
 
 
+def relaid(tensor: Tensor, strides: Sequence[int], lead: int = 0, dtype: torch.dtype | None = None) -> Tensor:
+    """Its values, as `dtype` if given, in memory of its own, with these strides and after `lead` elements; what lies between them is no value."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, strides)) if tensor.numel() else 0
+    memory = torch.full((lead + span,), math.nan if tensor.is_floating_point() else 1, dtype=dtype or tensor.dtype, device=tensor.device)
+    with torch.no_grad():
+        own = torch.empty(0, dtype=memory.dtype, device=tensor.device)  # no view, which autograd would know
+        return own.set_(memory.untyped_storage(), lead, tensor.shape, tuple(strides)).copy_(tensor.detach())
+
+
+def _is_apart(tensor: Tensor) -> bool:
+    """Whether other memory lies between or before its elements, and no two of them share some."""
+    if tensor.layout != torch.strided or not tensor.numel():
+        return False
+    span = 1
+    for stride, size in sorted(pair for pair in zip(tensor.stride(), tensor.shape) if pair[1] > 1):
+        if stride < span:
+            return False
+        span += (size - 1) * stride
+    return span > tensor.numel() or tensor.storage_offset() % _LEAD > 0
+
+
+def copied(tensor: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """A copy in memory of its own, with the same strides and alignment; as `dtype` if given."""
+    if type(tensor) is Tensor and _is_apart(tensor):
+        return relaid(tensor, tensor.stride(), int(tensor.storage_offset()) % _LEAD, dtype)
+    return tensor.detach().to(dtype, copy=True)
+
+
 def copies(inputs: Any, backward: bool) -> tuple[Any, ...]:
-    """Inputs in memory of their own; with backward floating ones ask for gradients."""
-    def copied(leaf: Any) -> Any:
+    """Inputs in memory of their own, laid out as they are; with backward floating ones ask for gradients."""
+    def own(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        own = leaf.detach().clone()
-        return own.requires_grad_() if backward and own.is_floating_point() else own
-    return tuple(pytree.tree_map(copied, tuple(inputs)))
+        return copied(leaf).requires_grad_(backward and leaf.is_floating_point())
+    return tuple(pytree.tree_map(own, tuple(inputs)))

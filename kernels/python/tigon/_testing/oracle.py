@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reference says of inputs: the right results, their budgets, and whether somebody's results are within."""
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,18 @@ class Oracle:
         device = next((leaf.device for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, Tensor)), torch.device("cpu"))
         self.budgets: dict[str, Budget] = dict(zip(names, budgets(tape, refs, _RUNS, seed, device)))
         self._trust(own)
+
+    def of_layout(self, reference: Callable[..., Any], inputs: Any) -> "Oracle":
+        """The same for inputs of the same values that are laid out otherwise. Unjudgeable: the reference gives something else for them."""
+        other = copy.copy(self)
+        other.budgets = dict(self.budgets)
+        with torch.set_grad_enabled(self.backward):
+            own = call(reference, copies(inputs, self.backward), self.upstream)
+        other.facts, other.values = own.facts, own.values
+        if missing := [name for name, value in own.values.items() if isinstance(value, Tensor) and name not in self.budgets]:
+            raise Unjudgeable(f"the reference makes or changes its {missing[0]} there alone")
+        other._trust(own)
+        return other
 
     @staticmethod
     def upstream_of(reference: Callable[..., Any], inputs: Any, seed: int) -> list[Tensor]:

@@ -16,6 +16,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from .made import copied
+
 _FUSED = ("_softmax", "_log_softmax")  # their last argument casts from 16 bits, which float64 does not need
 
 
@@ -98,7 +100,7 @@ class Tape:
         """A tensor that was there before: its values are kept."""
         ref = self.ref(tensor)
         with torch.utils._python_dispatch._disable_current_modes():
-            self._constants.setdefault(ref.index, _double(tensor.detach()).clone())
+            self._constants.setdefault(ref.index, copied(tensor, torch.float64 if tensor.is_floating_point() else None))
         return ref
 
     def has(self, ref: Ref) -> bool:
@@ -112,7 +114,7 @@ class Tape:
 
     def play(self, wanted: Sequence[Ref], operation: Operation) -> list[Tensor]:
         """Does it all again by `operation`, which gets each step with its arguments: the tensors that are wanted."""
-        values = {index: tensor.clone() for index, tensor in self._constants.items()}
+        values = {index: copied(tensor) for index, tensor in self._constants.items()}
         for step in self.steps:
             args, kwargs = pytree.tree_map(lambda v: values[v.index] if isinstance(v, Ref) else _wide(v), (step.args, step.kwargs),
                                            is_leaf=lambda v: isinstance(v, Ref))
@@ -136,10 +138,6 @@ def _loses(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return False
     return bool(target.is_floating_point and (not source.is_floating_point or torch.finfo(source).eps < torch.finfo(target).eps
                                               or torch.finfo(source).tiny < torch.finfo(target).tiny))
-
-
-def _double(tensor: Tensor) -> Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def _wide(value: Any) -> Any:
