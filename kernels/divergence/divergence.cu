@@ -16,6 +16,7 @@
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/divergence/row.h"
+#include "kernels/log_prob/row.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::divergence {
@@ -97,15 +98,14 @@ backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
   const T* const y = a.teacher.data + row * a.teacher.stride[0];  // [V]
   T* const dx = a.dlogits.data + row * a.dlogits.stride[0];       // [V]
   const Slice slice = slice_of<kWidth>(x, columns, rank, blocks);
-  const bool ignored = is_ignored(a, row);
+  if (is_ignored(a, row))
+    return log_prob::write_zeros<kWidth, kThreads>(dx, slice, columns, rank,
+                                                   static_cast<int>(threadIdx.x));
   const Pair pair = {a.kind, a.beta, inverse, load(a.lse.data + row),
                      load(a.teacher_lse.data + row)};
   const float scale = load(a.dloss.data + row) * inverse, slope = load(a.slope.data + row);
   for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank, [&](auto& f, auto& g, int column) {
-    if (ignored)
-      write_zeros(dx + column, f);
-    else
-      write_gradient(dx + column, pair, f, g, scale, slope);
+    write_gradient(dx + column, pair, f, g, scale, slope);
   });
 }
 
@@ -125,7 +125,7 @@ Status check_options(const Args& a) {
   if (a.kind < Kind::kForwardKl || a.kind > Kind::kJsd)
     return invalid("divergence: kind must be forward_kl, reverse_kl or jsd");
   if (!(a.beta >= 0.0f && a.beta <= 1.0f)) return invalid("divergence: beta must be from 0 to 1");
-  if (!(a.temperature > 0.0f && std::isfinite(a.temperature) && std::isfinite(1 / a.temperature)))
+  if (!log_prob::is_temperature(a.temperature))
     return invalid("divergence: temperature and its inverse must be finite and above 0");
   return {};
 }

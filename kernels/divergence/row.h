@@ -145,10 +145,5 @@ TIGON_DEVICE void write_gradient(T* dx, const Pair& pair, float (&x)[kCount],
   for (int j = 0; j < kCount; ++j) x[j] = pair.gradient(x[j], y[j], scale, slope);
   store_piece(dx, x);
 }
-template <int kCount, class T>
-TIGON_DEVICE void write_zeros(T* dx, const float (&)[kCount]) {
-  float zeros[kCount] = {};
-  store_piece(dx, zeros);
-}
 
 }  // namespace tigon::divergence
