@@ -27,7 +27,8 @@ enum RowTrial : unsigned {
   kNanNeighbours = 1,  // the other rows' inputs are NaN
   kOtherOrder = 2,     // rows are given in reverse
   kInPieces = 4,       // the first row alone, then the rest
-  kAllRowTrials = 7,
+  kAnyStride = 32,     // the first row alone, of a stride that means nothing: torch has any there
+  kAllRowTrials = 7 + 32,
   // Of the second and third, where moved rows take another path: within the budgets where rows are
   // no multiple of 16 bytes, or always.
   kBitwiseIfAligned = 8,

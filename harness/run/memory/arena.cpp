@@ -36,7 +36,8 @@ ArenaTensor::ArenaTensor(std::string name, DType dtype, std::vector<int64_t> sha
   }
   for (size_t d = 0; d < rank; ++d) extent += (ref_.shape[d] - 1) * ref_.stride[d];
   extent_ = elements_ == 0 ? 0 : static_cast<size_t>(extent) * element_bytes_;
-  row_pitch_ = rank > 1 ? static_cast<size_t>(ref_.stride[rank - 2]) * element_bytes_ : extent_;
+  const bool has_pitch = rank > 1 && rows() > 1;
+  row_pitch_ = has_pitch ? static_cast<size_t>(ref_.stride[rank - 2]) * element_bytes_ : extent_;
   start_ = guard_bytes() + static_cast<size_t>(shift) * element_bytes_;
   // At least one byte: the address of an empty tensor still says that it was given.
   bytes_ = std::max<size_t>(start_ + extent_ + guard_bytes(), 1);
