@@ -8,6 +8,7 @@ import unittest
 import sample
 from command_test import CommandTest, full
 from tigon_report import cited_chart
+from tigon_report.kernel_age import Kernels
 
 PAGE = "# A page\n\n<!-- figures: {words} -->\n<!-- end figures -->\n\nThe end.\n"
 RECORD = "reports/recorded/peers.jsonl"
@@ -120,6 +121,14 @@ class FiguresTest(CommandTest):
         self.file("kernels/loss/notes.md", "\n")
         self.committed()
         self.assertEqual(self.figures("--check")[0], 0)
+
+    def test_a_new_op_ages_no_figure_that_speaks_of_all(self):
+        self.file("kernels/softmax/softmax.cu", "int kernel;\n")
+        self.file("kernels/rope/rope.cu", "int faster;\n")
+        self.committed()
+        kernels = Kernels(self.folder)
+        self.assertEqual(kernels.ops_of(self.commit), ["cross_entropy", "rope"])
+        self.assertEqual(kernels.changed_since(self.commit) & set(kernels.ops_of(self.commit)), {"rope"})
 
     def test_a_comment_an_include_and_a_move_do_not_age_it(self):
         text = "#pragma once\n" + "".join(f"int value_{i};\n" for i in range(20))

@@ -96,9 +96,11 @@ class Block:
             commit = f"{tool['commit'][:7]}{' with changes' if tool.get('dirty') else ''}"
             link = f"[record]({self._from_page(path.partition(':')[0]).as_posix()})"
             sources.setdefault(run.device, {})[f"{run.date}, commit {commit}, {link}"] = None
-            ops = {record["op"] for kind in run.records.values() for record in kind if record.get("op")} or set(self.kernels.ops)
+            since = self.kernels.changed_since(tool["commit"])  # which fails where it is not in this history
+            named = {record["op"] for kind in run.records.values() for record in kind if record.get("op")}
+            ops = named or set(self.kernels.ops_of(tool["commit"]))
             spoken_of |= ops
-            changed |= ops & self.kernels.changed_since(tool["commit"])
+            changed |= ops & since
         self.changed = [op for op in self.kernels.ops if op in changed]
         if not changed:
             age = "These kernels have not changed since."

@@ -49,6 +49,11 @@ class Kernels:
     def ops(self):
         return list(self.folders)
 
+    def ops_of(self, commit):
+        """The ops that a commit has."""
+        files = set(self.git("ls-tree", "-r", "--name-only", commit, "--", "kernels").splitlines())
+        return [op for op in self.ops if f"kernels/{op}/{op}.cu" in files]
+
     def changed_since(self, commit):
         """The ops with a source that differs from `commit`: their own, those of their family and of kernels/device.
 
