@@ -116,6 +116,13 @@ def candidate(x, i, w):
                 self.assertEqual(verdict.verdict, "wrong")
                 self.assertRegex(verdict.reason, reason)
 
+    def test_who_breaks_on_unaligned_inputs_has_a_limit(self):
+        """As vectors of 16 bytes do; wrong values there are wrong, and nothing is called afterwards."""
+        for text, said in (("os.kill(os.getpid(), 11)", "its process ended by SIGSEGV"), ("os._exit(0)", "its process ended with exit code 0")):
+            breaks = f"{RIGHT}def candidate(x, i, w):\n    if x.storage_offset():\n        {text}\n    return right(x, i, w)\n"
+            self.assert_verdict(judged(breaks), "right", limits=[f"^breaks on {UNALIGNED}: {said}$"])
+        self.assertEqual(list(variants(Drawn(), 3))[-1].kind, UNALIGNED)
+
     def test_layouts_that_the_reference_does_not_take(self):
         reference = HEAD + "def reference(x): return x.view(-1) * 2\ndef get_inputs(): return [torch.randn(6, 10)]\n"
         candidate = "def candidate(x):\n    assert x.is_contiguous()\n    return x.flatten() + x.flatten()\n"

@@ -61,8 +61,9 @@ def _unaligned(x: Tensor) -> Tensor:
     return relaid(x, _contiguous(x.shape), 1)
 
 
+UNALIGNED = "unaligned inputs"
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {"strided inputs, rows apart": _rows_apart, "strided inputs, transposed": _transposed,
-                                                  "unaligned inputs": _unaligned}
+                                                  UNALIGNED: _unaligned}
 
 
 def _is_laid_out(old: Tensor, new: Tensor) -> bool:
@@ -71,9 +72,10 @@ def _is_laid_out(old: Tensor, new: Tensor) -> bool:
     return old.numel() > 0 and (strides[0] != strides[1] or new.storage_offset() > 0)
 
 
-def _layouts(first: Any) -> "Iterator[Call]":
+def _layouts(first: Any, kinds: Sequence[str]) -> "Iterator[Call]":
     """The same values in other layouts; none where a layout changes nothing."""
-    for kind, change in LAYOUTS.items():
+    for kind in kinds:
+        change = LAYOUTS[kind]
         changed = pytree.tree_map(lambda v: change(v) if type(v) is Tensor and v.layout == torch.strided else v, first)
         pairs = zip(pytree.tree_leaves(first), pytree.tree_leaves(changed))
         if any(old is not new and _is_laid_out(old, new) for old, new in pairs):
@@ -103,21 +105,27 @@ class Source(Protocol):
 
 
 def variants(problem: Source, seed: int) -> Iterator[Call]:
-    """Each call."""
+    """Each call. Unaligned inputs are the last: the device may do nothing after them."""
     first = problem.inputs(seed)
     yield Call("drawn", True, first)
     yield Call("drawn again, at the same addresses", False, problem.inputs(seed + 1))
     yield Call("the first, at other addresses", True, first)
-    yield from _layouts(first)
+    yield from _layouts(first, [kind for kind in LAYOUTS if kind != UNALIGNED])
     generator = torch.Generator().manual_seed(seed)
     for number, (kind, change) in enumerate(KINDS.items()):
         drawn = problem.inputs(seed + 2 + number)
         yield Call(kind, number % 2 == 0, pytree.tree_map(
             lambda v, c=change: c(v, generator) if isinstance(v, Tensor) and v.is_floating_point() and not _is_distribution(v) else v, drawn))
-    if problem.sizes:
-        other = {name: max(1, size + int(torch.randint(-size // 2, size // 2 + 1, (), generator=generator)) | 1) for name, size in problem.sizes.items()}
-        try:
-            drawn = problem.inputs(seed + 9, **other)
-        except BadProblem:  # it allows no such sizes
-            return
+    yield from _other_sizes(problem, seed, generator)
+    yield from _layouts(first, [UNALIGNED])
+
+
+def _other_sizes(problem: Source, seed: int, generator: torch.Generator) -> Iterator[Call]:
+    """Where the problem names its sizes and allows others."""
+    other = {name: max(1, size + int(torch.randint(-size // 2, size // 2 + 1, (), generator=generator)) | 1) for name, size in problem.sizes.items()}
+    try:
+        drawn = problem.inputs(seed + 9, **other) if other else None
+    except BadProblem:
+        return
+    if other:
         yield Call("sizes " + ", ".join(f"{n}={v}" for n, v in other.items()), True, drawn)

@@ -18,7 +18,7 @@ from .entry import Entry
 from .flashinfer import Definition
 from .errors import Errors
 from .failures import BadProblem, Failed, Late, NotJudged, Raised
-from .inputs import Call
+from .inputs import UNALIGNED, Call
 from .opinfo import PREFIX, Operator
 from .problem import Problem, PythonFile
 from .process import Process
@@ -113,9 +113,10 @@ class _Judging:
         except Exception as error:
             self._skipped(kind, error)
             return
-        if isinstance(failed, Raised) and call.relaid_of is not None:  # these values were right as they were drawn
-            self.limits.append(f"refuses {kind}: {failed}")
-            self.cases.append(Case(kind, "skipped", f"it refuses them: {failed}"))
+        if failed and call.relaid_of is not None and (isinstance(failed, Raised) or kind == UNALIGNED):  # these values were right as they were drawn
+            does = "refuses" if isinstance(failed, Raised) else "breaks on"
+            self.limits.append(f"{does} {kind}: {failed}")
+            self.cases.append(Case(kind, "skipped", f"it {does} them: {failed}"))
             return
         if failed:
             raise type(failed)(f"{kind}: {failed}") from failed
