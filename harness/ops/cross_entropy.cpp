@@ -62,23 +62,7 @@ OpSpec contract() {
       .name = "cross_entropy",
       .summary = kFormula,
       .model_part = kHeadPart,
-      .axes = {{.axis = T,
-                .tiny = {1, 3},
-                .check = {0, 1, 2, 33, 130},
-                .sweep = {1024, 4096, 8192},
-                .host_sweep = {8, 32},
-                .huge = {16800},
-                .refused = {-1},
-                .most = INT32_MAX},
-               {.axis = V,
-                .tiny = {1, 7, 33},
-                // In an order in which wide rows meet few of them (plan.cpp, each_value).
-                .check = {1, 32001, 7, 2, 9, 4099, 128256, 8},
-                .sweep = {32000, 50304, 128256, 151936, 262144},
-                .host_sweep = {1024, 4096, 16384},
-                .huge = {128256},
-                .model_size = ModelSize::kVocabulary,
-                .most = INT32_MAX}},
+      .axes = logit_axes(T, V),
       // Rows off 16 bytes: some that a block holds, some of clusters, and one that is too wide for
       // both; and more rows than a block that adds them has threads.
       .further_shapes = {{{"T", 1100}, {"V", 9}},
@@ -133,35 +117,34 @@ OpSpec contract() {
                                loss_gradient_properties(),
                                gradient_properties(),
                                {shift_invariance({"logits", "lse"}, {.same = {"logits"}})}})}),
-              pass<ForwardBackward>(
-                  "forward_backward",
-                  {.oracle =
-                       oracle<ForwardBackward>(
-                           [](auto& a) { reference::cross_entropy::forward_backward(a); }),
-                   .scale =
-                       oracle<ForwardBackward>(
-                           [](auto& a) { reference::cross_entropy::forward_backward_scale(a); }),
-                   .implementations =
-                       {fused<ForwardBackward>(), naive_loss(naive_chain<ForwardBackward>())},
-                   .budget = {{"logits", gradient},
-                              {"loss", loss},
-                              {"lse", lse},
-                              {"z_part", loss},
-                              {"accuracy", loss},
-                              {"entropy", loss}},
-                   .flops = 9 * Expr(T) *
-                            V,
-                   .refused = refused_smoothing(),
-                   .edges = {{{"label_smoothing", "1"}}},
-                   .rows_apart = {"logits"},
-                   .properties =
-                       joined(
-                           {row_properties(with_results(kWeighted)),
-                            loss_properties(),
-                            loss_gradient_properties(),
-                            gradient_properties(),
-                            {shift_invariance({"logits"}, {.shifted = {"lse"}, .near = {"loss"}}),
-                             first_of_equals()}})}),
+              pass<ForwardBackward>("forward_backward",
+                                    {.oracle = oracle<ForwardBackward>([](auto& a) {
+                                       reference::cross_entropy::forward_backward(a);
+                                     }),
+                                     .scale = oracle<ForwardBackward>([](auto& a) {
+                                       reference::cross_entropy::forward_backward_scale(a);
+                                     }),
+                                     .implementations = {fused<ForwardBackward>(),
+                                                         naive_loss(
+                                                             naive_chain<ForwardBackward>())},
+                                     .budget = {{"logits", gradient},
+                                                {"loss", loss},
+                                                {"lse", lse},
+                                                {"z_part", loss},
+                                                {"accuracy", loss},
+                                                {"entropy", loss}},
+                                     .flops = 9 * Expr(T) * V,
+                                     .refused = refused_smoothing(),
+                                     .edges = {{{"label_smoothing", "1"}}},
+                                     .rows_apart = {"logits"},
+                                     .properties =
+                                         joined({row_properties(with_results(kWeighted)),
+                                                 loss_properties(),
+                                                 loss_gradient_properties(),
+                                                 gradient_properties(),
+                                                 {shift_invariance({"logits"}, {.shifted = {"lse"},
+                                                                                .near = {"loss"}}),
+                                                  first_of_equals()}})}),
           },
   };
 }

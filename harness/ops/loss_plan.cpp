@@ -11,6 +11,26 @@
 
 namespace tigon {
 
+std::vector<AxisPlan> logit_axes(const Axis& tokens, const Axis& vocabulary) {
+  return {{.axis = tokens,
+           .tiny = {1, 3},
+           .check = {0, 1, 2, 33, 130},
+           .sweep = {1024, 4096, 8192},
+           .host_sweep = {8, 32},
+           .huge = {16800},
+           .refused = {-1},
+           .most = INT32_MAX},
+          {.axis = vocabulary,
+           .tiny = {1, 7, 33},
+           // In an order in which wide rows meet few of them (plan.cpp, each_value).
+           .check = {1, 32001, 7, 2, 9, 4099, 128256, 8},
+           .sweep = {32000, 50304, 128256, 151936, 262144},
+           .host_sweep = {1024, 4096, 16384},
+           .huge = {128256},
+           .model_size = ModelSize::kVocabulary,
+           .most = INT32_MAX}};
+}
+
 OptionSet with_results(OptionSet options) {
   for (const char* result : {"z_part", "accuracy", "entropy"}) options[result] = "given";
   return options;

@@ -11,6 +11,9 @@ namespace tigon {
 
 // ---- all losses over a vocabulary ---------------------------------------------------------------
 
+// Sizes of logits [T, V] that lie in memory.
+std::vector<AxisPlan> logit_axes(const Axis& tokens, const Axis& vocabulary);
+
 // Sets that differ in the targets, on top of the plans of the default set: normal, some_ignored,
 // all_ignored, invalid_targets.
 std::vector<InputSet> target_input_sets(const Axis& classes,

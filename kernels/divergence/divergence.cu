@@ -2,13 +2,12 @@
 // divergence   of a student's logits [T, V] from a teacher's, both in memory, and its gradient
 //
 // Forward: a block or a cluster reads both rows for their log-sum-exps, and once more for the
-// divergence, which needs them; the second time most of it is in L2. Nothing of the length of a row
-// is written. How a row is shared depends on its length alone: its results have the same bits in
-// every batch.
+// divergence, which needs them. Nothing of the length of a row is written. How a row is shared
+// depends on its length alone: its results have the same bits in every batch.
 // Backward: both distributions come from the saved log-sum-exps, so nothing is summed, and the
 // blocks of a row know nothing of each other. The gradient may take the place of the logits.
 //
-// Bytes: 2*T*V*elem forward, 3*T*V*elem backward.
+// Bytes: 4*T*V*elem forward, of which L2 may give half; 3*T*V*elem backward.
 #include "kernels/divergence/divergence.h"
 
 #include <climits>
