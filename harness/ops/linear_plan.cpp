@@ -55,14 +55,11 @@ void add_linear_rows(std::vector<InputSet>* sets, const std::vector<std::string>
   add_upstream(sets, upstream);
 }
 
-// Not kAnyStride: the products refuse a pitch below a row's length even of a single row.
-constexpr unsigned kRowTrials = kNanNeighbours | kOtherOrder | kInPieces | kWithinBudgets;
-
 std::vector<Property> linear_row_properties(std::vector<OptionSet> rows,
                                             const OptionSet& everything,
                                             std::vector<std::string> sums_of_rows) {
   return {
-      with_options(std::move(rows), row_independence("T", kRowTrials)),
+      with_options(std::move(rows), row_independence("T", kAllRowTrials | kWithinBudgets)),
       with_options({{}, everything}, ignored_rows("T", "target", std::move(sums_of_rows))),
       // A quarter of 33 rows is ignored.
       on_inputs("some_ignored",

@@ -24,6 +24,9 @@ TIGON_DEVICE float fast_exp2_flushed(float x) { return device::exp2_flushed(x); 
 // of log(1 + small), the usual sum of a confident softmax.
 TIGON_DEVICE float fast_log(float x) { return logf(x); }
 TIGON_DEVICE float fast_log2(float x) { return log2f(x); }
+// Binary logarithm in one GPU instruction: off by 2^-22 for x from 1/2 to 2, by 2^-22 of the result
+// beyond. For terms beside others of the order of 1.
+TIGON_DEVICE float rough_log2(float x) { return device::rough_log2(x); }
 // a / b, 2 ulp. Not __fdividef, which gives 0 for |b| > 2^126. |b| < 2^-127 gives infinity.
 TIGON_DEVICE float fast_div(float a, float b) { return device::divide(a, b); }
 // The same where |b| is from 2^-126 to 2^126, which saves four of six GPU instructions.

@@ -17,6 +17,11 @@ TIGON_DEVICE float exp2(float x) {
   asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
+TIGON_DEVICE float rough_log2(float x) {
+  float r;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
 TIGON_DEVICE float divide(float a, float b) {
   float r;
   asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(b));

@@ -55,6 +55,8 @@ TIGON_DEVICE float exp2(float x) {
 
 TIGON_DEVICE float exp2_flushed(float x) { return exp2(x); }
 
+TIGON_DEVICE float rough_log2(float x) { return log2f(x); }
+
 TIGON_DEVICE float divide(float a, float b) { return a / b; }
 TIGON_DEVICE float divide_normal(float a, float b) { return a / b; }
 

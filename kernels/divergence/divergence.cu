@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // divergence   of a student's logits [T, V] from a teacher's, both in memory, and its gradient
 //
-// Forward: a block or a cluster reads both rows for their log-sum-exps, and once more for the
-// divergence, which needs them. Nothing of the length of a row is written. How a row is shared
-// depends on its length alone: its results have the same bits in every batch.
+// Forward: a block or a cluster reads both rows. A KL divergence is a sum about both maxima, found
+// in one sweep. jsd needs the log-sum-exps first, and so a second sweep; shared memory keeps what
+// it can of both rows. Nothing of the length of a row is written. How a row is shared depends on
+// its length alone: its results have the same bits in every batch.
 // Backward: both distributions come from the saved log-sum-exps, so nothing is summed, and the
 // blocks of a row know nothing of each other. The gradient may take the place of the logits.
 //
-// Bytes: 4*T*V*elem forward, of which L2 may give half; 3*T*V*elem backward.
+// Bytes: 2*T*V*elem forward; 3*T*V*elem backward.
 #include "kernels/divergence/divergence.h"
 
+#include <algorithm>
 #include <climits>
 
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
+#include "kernels/device/row_parts.h"
 #include "kernels/divergence/row.h"
-#include "kernels/log_prob/row.h"
+#include "kernels/divergence/sums.h"
+#include "kernels/divergence/sweep.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::divergence {
 namespace {
 
-// Of both passes. Rows of up to kSmallRow bytes would leave most of a larger block without work.
-// `cluster` blocks share a row: in forward they are a cluster, because their sums are joined.
+// Of all passes. `cluster` blocks share a row: in forward they are a cluster, because their sums
+// are joined.
 constexpr ShapeTable<5> kShapes = {
     .name = "divergence",
     .shapes = {{.lanes = 128, .blocks_per_sm = 6},
@@ -31,9 +35,10 @@ constexpr ShapeTable<5> kShapes = {
                {.lanes = 512, .blocks_per_sm = 2, .cluster = 4},
                {.lanes = 512, .blocks_per_sm = 2, .cluster = 8}},
 };
-constexpr int64_t kSmallRow = 16384;
-// A block's part of a row in bytes, while there are shapes with more blocks.
-constexpr int64_t kPart = 65536;
+// A block's part of a row in bytes, while there are shapes with more blocks. What shared memory
+// keeps of two parts is less.
+constexpr int64_t kPart = 65536, kJsdPart = 32768;
+constexpr size_t kStaticShared = 1024;  // upper bound of a block's shared memory beside the rows
 
 template <class Args>
 TIGON_DEVICE bool is_ignored(const Args& a, int64_t row) {
@@ -41,51 +46,94 @@ TIGON_DEVICE bool is_ignored(const Args& a, int64_t row) {
 }
 
 template <class P>
-TIGON_DEVICE void write_row(const Forward<P>& a, int64_t row, const Terms& t, float lse,
+TIGON_DEVICE void write_row(const Forward<P>& a, int64_t row, float loss, float slope, float lse,
                             float teacher_lse) {
-  store(a.loss.data + row, t.loss);
+  store(a.loss.data + row, loss);
   store(a.lse.data + row, lse);
   store(a.teacher_lse.data + row, teacher_lse);
-  store(a.slope.data + row, a.kind == Kind::kReverseKl ? t.loss : t.slope);
+  store(a.slope.data + row, slope);
 }
 
 // kWidth: 1 where the rows of all tensors do not start equally far from 16-byte boundaries.
+// slope: log2(e) / temperature.
 template <class P, int kWidth, int kThreads, int kBlocks>
 TIGON_KERNEL(kThreads, kBlocks)
-forward_kernel(Forward<P> a, float inverse) {
+kl_kernel(Forward<P> a, float slope) {
   using T = typename P::Elem;
-  using SumScratch = ExchangeScratch<ExpSums, kThreads>;
+  using Scratch = ExchangeScratch<PairSums, kThreads>;
+  TIGON_SHARED(Scratch, scratch, [1]);
+  const unsigned blocks = cluster_size(), rank = cluster_rank();
+  const int64_t row = blockIdx.x / blocks;
+  const int columns = static_cast<int>(a.logits.shape[1]);
+  const bool writes_row = rank == 0 && threadIdx.x == 0, reverse = a.kind == Kind::kReverseKl;
+  if (is_ignored(a, row)) {
+    if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f, 0.0f);
+    return;
+  }
+  const T* const student = a.logits.data + row * a.logits.stride[0];    // [V]
+  const T* const teacher = a.teacher.data + row * a.teacher.stride[0];  // [V]
+  const T *const of = reverse ? student : teacher, *const from = reverse ? teacher : student;
+  const Slice slice = slice_of<kWidth>(of, columns, rank, blocks);
+  begin_exchange(scratch[0]);
+  PairSums s;
+  for_each<kWidth, kThreads>(of, from, slice, columns, rank,
+                             [&](auto& x, auto& y, int) { add<true>(s, x, y, slope); });
+  s = cluster_exchange<kThreads>(s, JoinPairSums<true>{slope}, scratch[0]);
+  if (!writes_row) return;
+  const float log_sum = logf(s.sum), other_log_sum = logf(s.other_sum);
+  const float loss = kLn2 * (s.moment / s.sum) - log_sum + other_log_sum;
+  const float lse = s.max / a.temperature + log_sum,
+              other_lse = s.other_max / a.temperature + other_log_sum;
+  write_row(a, row, loss, reverse ? loss : 0.0f, reverse ? lse : other_lse,
+            reverse ? other_lse : lse);
+}
+
+// kWidth and slope as above. kept: vectors of each row that a block has room for.
+template <class P, int kWidth, int kThreads, int kBlocks>
+TIGON_KERNEL(kThreads, kBlocks)
+jsd_kernel(Forward<P> a, float slope, int kept) {
+  using T = typename P::Elem;
+  using RowPiece = Piece<T, kWidth>;
+  using SumScratch = ExchangeScratch<PairSums, kThreads>;
   using TermScratch = ExchangeScratch<Terms, kThreads>;
+  TIGON_DYNAMIC_SHARED(RowPiece, pieces);
   TIGON_SHARED(SumScratch, of_sums, [1]);
   TIGON_SHARED(TermScratch, of_terms, [1]);
+  static_assert(sizeof of_sums + sizeof of_terms <= kStaticShared);
   const unsigned blocks = cluster_size(), rank = cluster_rank();
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.logits.shape[1]);
   const bool writes_row = rank == 0 && threadIdx.x == 0;
   if (is_ignored(a, row)) {
-    if (writes_row) write_row(a, row, {}, 0.0f, 0.0f);
+    if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f, 0.0f);
     return;
   }
   const T* const x = a.logits.data + row * a.logits.stride[0];    // [V]
   const T* const y = a.teacher.data + row * a.teacher.stride[0];  // [V]
   const Slice slice = slice_of<kWidth>(x, columns, rank, blocks);
+  const OnChip<T, kWidth> on_chip = {pieces, kept};
   begin_exchange(of_sums[0]);
   begin_exchange(of_terms[0]);
 
-  ExpSums sums;
-  for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank,
-                                   [&](auto& f, auto& g, int) { add(sums, f, g, inverse); });
-  sums = cluster_exchange<kThreads>(sums, JoinBoth{}, of_sums[0]);
+  PairSums s;
+  first_of_two<kWidth, kThreads>(x, y, slice, columns, rank, on_chip,
+                                 [&](auto& f, auto& g, int) { add<false>(s, f, g, slope); });
+  s = cluster_exchange<kThreads>(s, JoinPairSums<false>{slope}, of_sums[0]);
 
-  const Pair pair = {a.kind, a.beta, inverse, log_of(sums.student), log_of(sums.teacher)};
+  const Pair pair = {slope, fmaf(s.max, slope, fast_log2(s.sum)),
+                     fmaf(s.other_max, slope, fast_log2(s.other_sum))};
   Terms terms;
-  for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank,
-                                   [&](auto& f, auto& g, int) { add(terms, pair, f, g); });
+  second_of_two<kWidth, kThreads>(x, y, slice, columns, rank, on_chip,
+                                  [&](auto& f, auto& g, int) { add(terms, pair, f, g, a.beta); });
   terms = cluster_exchange<kThreads>(terms, AddTerms{}, of_terms[0]);
-  if (writes_row) write_row(a, row, terms, pair.lse, pair.teacher_lse);
+  if (!writes_row) return;
+  const float lse = s.max / a.temperature + logf(s.sum),
+              teacher_lse = s.other_max / a.temperature + logf(s.other_sum);
+  const float nan_or_0 = 0.0f * (lse + teacher_lse);  // a column's NaN is lost in Mixture
+  write_row(a, row, kLn2 * terms.loss + nan_or_0, kLn2 * terms.slope + nan_or_0, lse, teacher_lse);
 }
 
-// kWidth as in forward. `blocks` of them share a row.
+// kWidth as in forward. inverse: 1 / temperature. `blocks` of them share a row.
 template <class P, int kWidth, int kThreads, int kBlocks>
 TIGON_KERNEL(kThreads, kBlocks)
 backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
@@ -100,12 +148,19 @@ backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
   if (is_ignored(a, row))
     return log_prob::write_zeros<kWidth, kThreads>(dx, slice, columns, rank,
                                                    static_cast<int>(threadIdx.x));
-  const Pair pair = {a.kind, a.beta, inverse, load(a.lse.data + row),
-                     load(a.teacher_lse.data + row)};
+  const Pair pair = {inverse, load(a.lse.data + row), load(a.teacher_lse.data + row)};
   const float scale = load(a.dloss.data + row) * inverse, slope = load(a.slope.data + row);
-  for_each_piece<kWidth, kThreads>(x, y, slice, columns, rank, [&](auto& f, auto& g, int column) {
-    write_gradient(dx + column, pair, f, g, scale, slope);
-  });
+  const auto write = [&](const auto& gradient) {
+    for_each<kWidth, kThreads>(x, y, slice, columns, rank, [&](auto& f, auto& g, int column) {
+      write_gradient(dx + column, pair, f, g, gradient);
+    });
+  };
+  if (a.kind == Kind::kForwardKl)
+    write(Gradient<Kind::kForwardKl>{scale, slope, a.beta});
+  else if (a.kind == Kind::kReverseKl)
+    write(Gradient<Kind::kReverseKl>{scale, slope, a.beta});
+  else
+    write(Gradient<Kind::kJsd>{scale, slope, a.beta});
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -160,40 +215,36 @@ Status check_gradients(const Backward<P>& a) {
   return {};
 }
 
-// Some row of one starts elsewhere between two 16-byte boundaries than the other's.
-template <class A, class B>
-bool differ_in_alignment(const View<A, 2>& a, const View<B, 2>& b) {
-  const auto apart = reinterpret_cast<uintptr_t>(a.data) - reinterpret_cast<uintptr_t>(b.data);
-  const int64_t drift = (a.stride[0] - b.stride[0]) * static_cast<int64_t>(sizeof(A));
-  return apart % 16 != 0 || (a.shape[0] > 1 && drift % 16 != 0);
-}
-
-// Index of the shape to take: the fewest blocks whose parts of a row have at most kPart bytes. It
-// depends on the length of a row alone.
-template <class T, class CanTake>
-size_t shape_of(int64_t columns, const char* name, const CanTake& can_take) {
-  const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-  size_t usual = bytes <= kSmallRow ? 0 : 1;
-  while (usual > 0 && usual + 1 < std::size(kShapes.shapes) && can_take(usual + 1) &&
-         bytes > kPart * kShapes.shapes[usual].cluster)
-    ++usual;
-  return chosen_shape<kShapes>(bytes / 16, usual, can_take, name);
-}
-
 LaunchConfig config_of(const LaunchShape& shape, int64_t rows, Stream stream) {
   return {.grid = dim3(static_cast<unsigned>(rows * shape.cluster)),
           .block = dim3(static_cast<unsigned>(shape.lanes)),
           .stream = stream};
 }
 
-template <class P, LaunchShape kShape>
-Status launch_forward(const Forward<P>& a, bool by_elements, Stream stream) {
+// Pieces of each row that a block of this shape keeps.
+template <class RowPiece>
+size_t kept_pieces(const LaunchShape& shape, int64_t pieces) {
+  const DeviceLimits& limits = device_limits();
+  const size_t room =
+      std::min(limits.shared_per_block - kStaticShared,
+               limits.shared_per_multiprocessor / static_cast<size_t>(shape.blocks_per_sm) -
+                   limits.reserved_per_block - kStaticShared);
+  const auto part = static_cast<size_t>(ceil_div(pieces, int64_t{shape.cluster}));
+  return std::min(part, room / (2 * sizeof(RowPiece)));
+}
+
+template <class P, LaunchShape kShape, int kWidth>
+Status launch_forward(const Forward<P>& a, Stream stream) {
   constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
+  const float slope = kLog2E / a.temperature;
   LaunchConfig config = config_of(kShape, a.logits.shape[0], stream);
   config.cluster = static_cast<unsigned>(kShape.cluster);
-  const auto kernel = by_elements ? forward_kernel<P, 1, kThreads, kBlocks>
-                                  : forward_kernel<P, kVec<typename P::Elem>, kThreads, kBlocks>;
-  return launch(config, kernel, a, 1.0f / a.temperature);
+  if (a.kind != Kind::kJsd)
+    return launch(config, kl_kernel<P, kWidth, kThreads, kBlocks>, a, slope);
+  using RowPiece = Piece<typename P::Elem, kWidth>;
+  const size_t kept = kept_pieces<RowPiece>(kShape, ceil_div(a.logits.shape[1], kWidth));
+  config.shared_bytes = 2 * kept * sizeof(RowPiece);
+  return launch(config, jsd_kernel<P, kWidth, kThreads, kBlocks>, a, slope, static_cast<int>(kept));
 }
 
 template <class P, LaunchShape kShape>
@@ -205,27 +256,27 @@ Status launch_backward(const Backward<P>& a, bool by_elements, Stream stream) {
                 static_cast<unsigned>(kShape.cluster));
 }
 
-bool has_blocks_for(const LaunchShape& shape, int64_t rows) {
-  return rows <= INT_MAX / shape.cluster;
-}
-
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
-  if (const Status s = check(a); !s.ok()) return s;
-  if (is_missing(a.loss) || !has_shape(a.loss, a.logits.shape[0]))
+Status forward(const Forward<P>& args, Stream stream) {
+  if (const Status s = check(args); !s.ok()) return s;
+  if (is_missing(args.loss) || !has_shape(args.loss, args.logits.shape[0]))
     return invalid("divergence: loss must be [T]");
+  const Forward<P> a = with_limits(args);
   const auto can_take = [&](size_t i) {
     return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]) &&
            has_clusters_for(kShapes.shapes[i]);
   };
-  const bool by_elements = differ_in_alignment(a.logits, a.teacher);
-  const size_t shape = shape_of<typename P::Elem>(
-      a.logits.shape[1], by_elements ? "divergence.forward.elements" : "divergence.forward.vectors",
-      can_take);
+  const bool by_elements = differ_in_alignment(a.logits, a.teacher), jsd = a.kind == Kind::kJsd;
+  const char* const name = jsd ? by_elements ? "divergence.jsd.elements" : "divergence.jsd.vectors"
+                           : by_elements ? "divergence.kl.elements"
+                                         : "divergence.kl.vectors";
+  const size_t shape =
+      shape_by_parts<kShapes>(row_bytes(a.logits), jsd ? kJsdPart : kPart, name, can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
-    return launch_forward<P, kShape>(with_limits(a), by_elements, stream);
+    return by_elements ? launch_forward<P, kShape, 1>(a, stream)
+                       : launch_forward<P, kShape, kVec<typename P::Elem>>(a, stream);
   });
 }
 
@@ -238,8 +289,8 @@ Status backward(const Backward<P>& a, Stream stream) {
   };
   const bool by_elements =
       differ_in_alignment(a.logits, a.teacher) || differ_in_alignment(a.logits, a.dlogits);
-  const size_t shape = shape_of<typename P::Elem>(
-      a.logits.shape[1],
+  const size_t shape = shape_by_parts<kShapes>(
+      row_bytes(a.logits), kPart,
       by_elements ? "divergence.backward.elements" : "divergence.backward.vectors", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     return launch_backward<P, kShape>(with_limits(a), by_elements, stream);

@@ -4,11 +4,10 @@
 // teacher's, tau the temperature:
 //   q = softmax(x / tau), p = softmax(y / tau)
 //   forward_kl  loss = sum_v p_v log(p_v / q_v)
-//   reverse_kl  loss = sum_v q_v log(q_v / p_v)                            (Gu et al. 2024,
-//   MiniLLM) jsd         loss = beta sum_v p_v log(p_v / m_v) + (1 - beta) sum_v q_v log(q_v /
-//   m_v),
-//               m = beta p + (1 - beta) q                                  (Agarwal et al. 2024,
-//               GKD)
+//   reverse_kl  loss = sum_v q_v log(q_v / p_v)
+//   jsd         loss = beta sum_v p_v log(p_v / m_v) + (1 - beta) sum_v q_v log(q_v / m_v)
+//               with m = beta p + (1 - beta) q
+// reverse_kl is that of MiniLLM (Gu et al. 2024), jsd that of GKD (Agarwal et al. 2024).
 // At beta 0 jsd is forward_kl, at 1 reverse_kl, as in TRL's GKDTrainer. With c_v = 0, log(q_v /
 // p_v) and (1 - beta) log(q_v / m_v) and an upstream gradient g:
 //   forward_kl  dx_v = g (q_v - p_v) / tau

@@ -1,78 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of a divergence: its sums over both distributions, what a column adds to it, and its
-// gradient. Probabilities come from their logarithms, so that d = log(p / q) is exactly 0 where
-// both rows are equal.
+// What a column of both rows adds to a Jensen-Shannon divergence, and the gradients by it.
+// Probabilities come from their binary logarithms, so that the logarithm of p / q is exactly 0
+// where both rows are equal.
 #pragma once
-#include "kernels/device/exp_sum.h"
 #include "kernels/device/pieces.h"
-#include "kernels/device/row_slice.h"
 #include "kernels/divergence/divergence.h"
+#include "kernels/log_prob/row.h"
 
 namespace tigon::divergence {
 
-// 16-byte loads in flight per thread, of each of the two rows.
-inline constexpr int kBatch = 2;
+using log_prob::kLn2;
+using log_prob::kLog2E;
 
-// Calls f(x, y, column) for the thread's part of a block's slice of two rows, whose first elements
-// lie equally far from a 16-byte boundary where kWidth is not 1.
-template <int kWidth, int kThreads, class T, class F>
-TIGON_DEVICE void for_each_piece(const T* x, const T* y, const Slice& s, int columns, unsigned rank,
-                                 F f) {
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int left = s.last - s.first - thread; left > 0; left -= kBatch * kThreads) {
-    const int first = s.head + (s.last - left) * kWidth;
-    Piece<T, kWidth> xs[kBatch], ys[kBatch];
-    leave_unset(xs);
-    leave_unset(ys);
-    TIGON_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      if (b * kThreads >= left) break;
-      xs[b] = load_piece<kWidth>(x + first + b * kThreads * kWidth);
-      ys[b] = load_piece<kWidth>(y + first + b * kThreads * kWidth);
-    }
-    TIGON_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      if (b * kThreads >= left) break;
-      float of_x[kWidth], of_y[kWidth];
-      unpack_piece(xs[b], of_x);
-      unpack_piece(ys[b], of_y);
-      f(of_x, of_y, first + b * kThreads * kWidth);
-    }
-  }
-  for_each_end<kThreads>(s, columns, rank, thread, [&](int column) {
-    float of_x[1] = {to_float(load(x + column))}, of_y[1] = {to_float(load(y + column))};
-    f(of_x, of_y, column);
-  });
-}
-
-// ---- sums over a row ----------------------------------------------------------------------------
-
-struct ExpSums {
-  ExpSum student, teacher;  // of logits / temperature
+// The logarithms of a column's probabilities, of student and teacher.
+struct Column {
+  float log_q, log_p;
+  TIGON_DEVICE float log_ratio() const { return log_p - log_q; }
 };
-template <int kCount>
-TIGON_DEVICE void add(ExpSums& s, float (&x)[kCount], float (&y)[kCount], float inverse) {
-  TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) x[j] *= inverse;
-  TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) y[j] *= inverse;
-  add(s.student, x);
-  add(s.teacher, y);
-}
-struct JoinBoth {
-  TIGON_DEVICE ExpSums operator()(const ExpSums& a, const ExpSums& b) const {
-    return {JoinExpSums{}(a.student, b.student), JoinExpSums{}(a.teacher, b.teacher)};
-  }
-  TIGON_DEVICE ExpSums warp(const ExpSums& v) const {
-    return {JoinExpSums{}.warp(v.student), JoinExpSums{}.warp(v.teacher)};
+
+// A row of both. In bits (slope log2(e) / temperature, log2 of the sums of exponentials), or
+// natural (slope 1 / temperature, log-sum-exps).
+struct Pair {
+  float slope, log_sum, teacher_log_sum;
+  TIGON_DEVICE Column operator()(float x, float y) const {
+    return {fmaf(x, slope, -log_sum), fmaf(y, slope, -teacher_log_sum)};
   }
 };
-TIGON_DEVICE float log_of(const ExpSum& s) { return s.max + logf(s.sum); }
 
-// What columns add to the loss and to the slope.
+// A log-sum-exp that was rounded down must not make a probability more than 1.
+TIGON_DEVICE float at_most_0(float log_p) { return log_p > 0.0f ? 0.0f : log_p; }
+TIGON_DEVICE Column at_most_0(const Column& c) { return {at_most_0(c.log_q), at_most_0(c.log_p)}; }
+
+// Bits beyond which one of p and q is all of the mixture, and the other less than a rounding of it.
+// The bound keeps infinities out of the sums, too: two masked logits have no ratio.
+inline constexpr float kFar = 115.0f;
+
+// A column of the mixture m = beta p + (1 - beta) q, of d = log2(p / q).
+struct Mixture {
+  bool teacher_larger;
+  float ratio;                 // of the smaller of p and q to the larger
+  float log_large, log_small;  // log2(larger / m), log2(smaller / m)
+
+  TIGON_DEVICE Mixture(float d, float beta) {
+    const float far = fminf(fabsf(d), kFar);
+    teacher_larger = d > 0.0f;
+    ratio = fast_exp2_flushed(-far);
+    log_large = -rough_log2(fmaf(share_of_smaller(beta), ratio, share_of_larger(beta)));
+    log_small = log_large - far;
+  }
+  TIGON_DEVICE float share_of_larger(float beta) const {
+    return teacher_larger ? beta : 1.0f - beta;
+  }
+  TIGON_DEVICE float share_of_smaller(float beta) const {
+    return teacher_larger ? 1.0f - beta : beta;
+  }
+  TIGON_DEVICE float log_q() const { return teacher_larger ? log_small : log_large; }
+};
+
+// What columns add to the loss and to the slope of jsd, in bits.
 struct Terms {
   float loss = 0.0f, slope = 0.0f;
 };
+TIGON_DEVICE void add(Terms& t, const Column& c, float beta) {
+  const Mixture m(c.log_ratio(), beta);
+  const float larger = fast_exp2_flushed(m.teacher_larger ? c.log_p : c.log_q);
+  const float of_larger = m.share_of_larger(beta) * (larger * m.log_large),
+              of_smaller = m.share_of_smaller(beta) * (larger * m.ratio * m.log_small);
+  t.loss += of_larger + of_smaller;
+  t.slope += m.teacher_larger ? of_smaller : of_larger;
+}
+template <int kCount>
+TIGON_DEVICE void add(Terms& t, const Pair& pair, const float (&x)[kCount],
+                      const float (&y)[kCount], float beta) {
+  TIGON_UNROLL
+  for (int j = 0; j < kCount; ++j) add(t, pair(x[j], y[j]), beta);
+}
 struct AddTerms {
   TIGON_DEVICE Terms operator()(const Terms& a, const Terms& b) const {
     return {a.loss + b.loss, a.slope + b.slope};
@@ -80,69 +82,24 @@ struct AddTerms {
   TIGON_DEVICE Terms warp(const Terms& v) const { return {warp_sum(v.loss), warp_sum(v.slope)}; }
 };
 
-// ---- a column -----------------------------------------------------------------------------------
-
-// Above 0 where the log-sum-exp was rounded down.
-TIGON_DEVICE float log_p_of(float x, float inverse, float lse) {
-  const float rounded = fmaf(x, inverse, -lse);
-  return rounded > 0.0f ? 0.0f : rounded;
-}
-
-// Beyond it one of p and q is all of the mixture, and the other less than a rounding of it.
-inline constexpr float kFar = 80.0f;
-TIGON_DEVICE float nearer(float d) { return fminf(fmaxf(d, -kFar), kFar); }
-
-// log(q / m) of d = log(p / q).
-TIGON_DEVICE float log_q_in_mixture(float d, float beta) {
-  return -fast_log(fmaf(beta, fast_exp_flushed(d), 1.0f - beta));
-}
-
-// p log(a / b), 0 where there is no p.
-TIGON_DEVICE float part(float p, float log_ratio) { return p == 0.0f ? 0.0f : p * log_ratio; }
-
-// A row of both distributions.
-struct Pair {
-  Kind kind;
-  float beta, inverse, lse, teacher_lse;
-  TIGON_DEVICE void add(Terms& t, float x, float y) const {
-    const float log_q = log_p_of(x, inverse, lse), log_p = log_p_of(y, inverse, teacher_lse);
-    const float q = fast_exp_flushed(log_q), p = fast_exp_flushed(log_p), d = log_p - log_q;
-    if (kind == Kind::kForwardKl) {
-      t.loss += part(p, d);
-    } else if (kind == Kind::kReverseKl) {
-      t.loss += part(q, -d);
-    } else {
-      const float near = nearer(d), in_mixture = log_q_in_mixture(near, beta);
-      const float of_student = (1.0f - beta) * (q * in_mixture);
-      t.loss += fmaf(beta * p, near + in_mixture, of_student);
-      t.slope += of_student;
-    }
-  }
-  // The gradient of the loss by x.
-  TIGON_DEVICE float gradient(float x, float y, float scale, float slope) const {
-    const float log_q = log_p_of(x, inverse, lse), log_p = log_p_of(y, inverse, teacher_lse);
-    const float q = fast_exp_flushed(log_q);
-    if (kind == Kind::kForwardKl) return scale * (q - fast_exp_flushed(log_p));
-    const float d = log_p - log_q;
-    if (kind == Kind::kReverseKl) return scale * part(q, -d - slope);
-    return scale * (q * fmaf(1.0f - beta, log_q_in_mixture(nearer(d), beta), -slope));
+// The gradient of a loss by the student's logits. scale: upstream gradient / temperature.
+template <Kind kKind>
+struct Gradient {
+  float scale, slope, beta;
+  TIGON_DEVICE float operator()(const Column& c) const {
+    const float q = fast_exp_flushed(c.log_q), d = c.log_ratio();
+    if constexpr (kKind == Kind::kForwardKl) return scale * (q - fast_exp_flushed(c.log_p));
+    if constexpr (kKind == Kind::kReverseKl) return q == 0.0f ? 0.0f : scale * (q * (-d - slope));
+    return scale * (q * fmaf((1.0f - beta) * kLn2, Mixture(d * kLog2E, beta).log_q(), -slope));
   }
 };
 
-// ---- a piece ------------------------------------------------------------------------------------
-
-template <int kCount>
-TIGON_DEVICE void add(Terms& t, const Pair& pair, const float (&x)[kCount],
-                      const float (&y)[kCount]) {
-  TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) pair.add(t, x[j], y[j]);
-}
 // Overwrites x.
-template <int kCount, class T>
+template <Kind kKind, int kCount, class T>
 TIGON_DEVICE void write_gradient(T* dx, const Pair& pair, float (&x)[kCount],
-                                 const float (&y)[kCount], float scale, float slope) {
+                                 const float (&y)[kCount], const Gradient<kKind>& gradient) {
   TIGON_UNROLL
-  for (int j = 0; j < kCount; ++j) x[j] = pair.gradient(x[j], y[j], scale, slope);
+  for (int j = 0; j < kCount; ++j) x[j] = gradient(at_most_0(pair(x[j], y[j])));
   store_piece(dx, x);
 }
 

@@ -30,19 +30,26 @@ concept WritesGradients = requires(const Args& a) {
   a.dw.data;
 };
 
+// A single row may have any stride; products want none below its length.
+template <class T>
+View<T, 2> with_usual_stride(View<T, 2> v) {
+  if (v.shape[0] <= 1) v.stride[0] = v.shape[1];
+  return v;
+}
+
 // The head of a call that has members of these names.
 template <class Args>
 Head<typename Args::Elem> head_of(const Args& a) {
   Head<typename Args::Elem> head;
   static_cast<ChunkOptions&>(head) = a;
-  head.x = a.x;
-  head.w = a.w;
+  head.x = with_usual_stride(a.x);
+  head.w = with_usual_stride(a.w);
   head.bias = a.bias;
   if constexpr (WritesGradients<Args>) {
-    head.dx = a.dx;
-    head.dw = a.dw;
-    head.dw_fp32 = a.dw_fp32;
-    head.dw_accum = a.dw_accum;
+    head.dx = with_usual_stride(a.dx);
+    head.dw = with_usual_stride(a.dw);
+    head.dw_fp32 = with_usual_stride(a.dw_fp32);
+    head.dw_accum = with_usual_stride(a.dw_accum);
     head.dbias = a.dbias;
   }
   return head;

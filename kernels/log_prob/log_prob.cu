@@ -15,15 +15,15 @@
 
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
+#include "kernels/device/row_parts.h"
 #include "kernels/log_prob/row.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::log_prob {
 namespace {
 
-// Of both passes. Rows of up to kSmallRow bytes would leave most of a larger block without work.
-// With three blocks per multiprocessor one loads while others start or reduce. `cluster` blocks
-// share a row: in forward they are a cluster, because their sums are joined.
+// Of both passes. With three blocks per multiprocessor one loads while others start or reduce.
+// `cluster` blocks share a row: in forward they are a cluster, because their sums are joined.
 constexpr ShapeTable<5> kShapes = {
     .name = "log_prob",
     .shapes = {{.lanes = 128, .blocks_per_sm = 6},
@@ -32,7 +32,6 @@ constexpr ShapeTable<5> kShapes = {
                {.lanes = 512, .blocks_per_sm = 3, .cluster = 4},
                {.lanes = 512, .blocks_per_sm = 3, .cluster = 8}},
 };
-constexpr int64_t kSmallRow = 16384;
 // A block's part of a row in bytes, while there are shapes with more blocks. Smaller parts end more
 // evenly, larger ones join less often; backward joins nothing.
 constexpr int64_t kForwardPart = 131072, kBackwardPart = 65536;
@@ -123,22 +122,6 @@ Status check_gradients(const Backward<P>& a) {
   return {};
 }
 
-// Index of the shape to take: the fewest blocks whose parts of a row have at most `part` bytes. It
-// depends on the length of a row alone.
-template <class T, class CanTake>
-size_t shape_of(int64_t columns, int64_t part, const char* name, const CanTake& can_take) {
-  const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-  size_t usual = bytes <= kSmallRow ? 0 : 1;
-  while (usual > 0 && usual + 1 < std::size(kShapes.shapes) && can_take(usual + 1) &&
-         bytes > part * kShapes.shapes[usual].cluster)
-    ++usual;
-  return chosen_shape<kShapes>(bytes / 16, usual, can_take, name);
-}
-
-bool has_blocks_for(const LaunchShape& shape, int64_t rows) {
-  return rows <= INT_MAX / shape.cluster;
-}
-
 template <class P, LaunchShape kShape, bool kEntropy>
 Status launch_forward(const Forward<P>& a, Stream stream) {
   constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
@@ -161,14 +144,6 @@ Status launch_backward(const Backward<P>& a, bool by_elements, Stream stream) {
   return launch(config, kernel, a, 1.0f / a.temperature, static_cast<unsigned>(kShape.cluster));
 }
 
-// Some row of one starts elsewhere between two 16-byte boundaries than the other's.
-template <class A, class B>
-bool differ_in_alignment(const View<A, 2>& a, const View<B, 2>& b) {
-  const auto apart = reinterpret_cast<uintptr_t>(a.data) - reinterpret_cast<uintptr_t>(b.data);
-  const int64_t drift = (a.stride[0] - b.stride[0]) * static_cast<int64_t>(sizeof(A));
-  return apart % 16 != 0 || (a.shape[0] > 1 && drift % 16 != 0);
-}
-
 }  // namespace
 
 template <class P>
@@ -181,7 +156,7 @@ Status forward(const Forward<P>& a, Stream stream) {
            has_clusters_for(kShapes.shapes[i]);
   };
   const size_t shape =
-      shape_of<typename P::Elem>(a.logits.shape[1], kForwardPart, "log_prob.forward", can_take);
+      shape_by_parts<kShapes>(row_bytes(a.logits), kForwardPart, "log_prob.forward", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     return a.entropy ? launch_forward<P, kShape, true>(a, stream)
                      : launch_forward<P, kShape, false>(a, stream);
@@ -196,8 +171,8 @@ Status backward(const Backward<P>& a, Stream stream) {
     return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]);
   };
   const bool by_elements = differ_in_alignment(a.logits, a.dlogits);
-  const size_t shape = shape_of<typename P::Elem>(
-      a.logits.shape[1], kBackwardPart,
+  const size_t shape = shape_by_parts<kShapes>(
+      row_bytes(a.logits), kBackwardPart,
       by_elements ? "log_prob.backward.elements" : "log_prob.backward.vectors", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     return a.dentropy ? launch_backward<P, kShape, true>(a, by_elements, stream)

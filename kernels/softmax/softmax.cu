@@ -281,14 +281,6 @@ size_t shape_of(int64_t vectors, const Holds& holds) {
   return usual == std::size(kTable.shapes) ? usual : chosen_shape<kTable>(vectors, usual, can_take);
 }
 
-// Rows of both start at the same place between two 16-byte boundaries, every one of them.
-template <class A, class B>
-bool same_misplacement(const View<A, 2>& a, const View<B, 2>& b) {
-  const auto apart = reinterpret_cast<uintptr_t>(a.data) - reinterpret_cast<uintptr_t>(b.data);
-  const int64_t drift = (a.stride[0] - b.stride[0]) * static_cast<int64_t>(sizeof(A));
-  return apart % 16 == 0 && (a.shape[0] <= 1 || drift % 16 == 0);
-}
-
 Status check_sizes(int64_t t, int64_t v) {
   if (t < 0 || v < 1) return invalid("softmax: tensors must be [T >= 0, V >= 1]");
   if (t > INT_MAX) return unsupported("softmax: there may be fewer than 2^31 rows");
@@ -313,7 +305,7 @@ Status forward(const Forward<P>& args, Stream stream) {
                                 kLongRows>;
         });
   };
-  if (!same_misplacement(args.x, args.y)) return run.template operator()<1, kForwardElements>();
+  if (differ_in_alignment(args.x, args.y)) return run.template operator()<1, kForwardElements>();
   const int64_t vectors = v / kVec<T>;
   if (const size_t shape = shape_of<kForwardHeld>(vectors, can_hold);
       shape < std::size(kForwardHeld.shapes))
@@ -341,7 +333,7 @@ Status backward(const Backward<P>& args, Stream stream) {
                                  kLongRows>;
         });
   };
-  if (!same_misplacement(args.y, args.dy) || !same_misplacement(args.y, args.dx))
+  if (differ_in_alignment(args.y, args.dy) || differ_in_alignment(args.y, args.dx))
     return run.template operator()<1, kBackwardElements>(kBackwardAlone);
   const int64_t vectors = v / kVec<T>;
   if (const size_t shape = shape_of<kBackwardRings>(vectors, ring_holds);
