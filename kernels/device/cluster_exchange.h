@@ -17,12 +17,12 @@ struct ExchangeScratch {
   Mbarrier landed = {};
 };
 
-// Before cluster_exchange: the other blocks can send.
-template <class T, int kThreads>
-TIGON_DEVICE void begin_exchange(ExchangeScratch<T, kThreads>& s) {
+// Before the first cluster_exchange: the other blocks can send.
+template <class... Scratch>
+TIGON_DEVICE void begin_exchange(Scratch&... scratch) {
   if (cluster_size() == 1) return;
   if (threadIdx.x == 0) {
-    mbarrier_init(&s.landed, 1);
+    (mbarrier_init(&scratch.landed, 1), ...);
     mbarrier_fence_init();
   }
   cluster_sync();

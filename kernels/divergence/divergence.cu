@@ -16,6 +16,7 @@
 
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
+#include "kernels/device/held_row.h"
 #include "kernels/device/row_parts.h"
 #include "kernels/divergence/row.h"
 #include "kernels/divergence/sums.h"
@@ -37,7 +38,9 @@ constexpr ShapeTable<5> kShapes = {
 };
 // A block's part of a row in bytes, while there are shapes with more blocks. What shared memory
 // keeps of two parts is less.
-constexpr int64_t kPart = 65536, kJsdPart = 32768;
+constexpr int64_t kKlPart = 131072, kJsdPart = 65536, kBackwardPart = 65536;
+// Bytes of later rows in flight to L2.
+constexpr int64_t kBytesAhead = int64_t{4} << 20;
 constexpr size_t kStaticShared = 1024;  // upper bound of a block's shared memory beside the rows
 
 template <class Args>
@@ -88,10 +91,11 @@ kl_kernel(Forward<P> a, float slope) {
             reverse ? other_lse : lse);
 }
 
-// kWidth and slope as above. kept: vectors of each row that a block has room for.
+// kWidth and slope as above. kept: vectors of each row that a block has room for. ahead: the row
+// that many rows later is asked to be in L2, while blocks compute and load nothing.
 template <class P, int kWidth, int kThreads, int kBlocks>
 TIGON_KERNEL(kThreads, kBlocks)
-jsd_kernel(Forward<P> a, float slope, int kept) {
+jsd_kernel(Forward<P> a, float slope, int kept, int64_t ahead) {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
   using SumScratch = ExchangeScratch<PairSums, kThreads>;
@@ -104,6 +108,10 @@ jsd_kernel(Forward<P> a, float slope, int kept) {
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.logits.shape[1]);
   const bool writes_row = rank == 0 && threadIdx.x == 0;
+  if (kWidth > 1 && threadIdx.x == 0 && row + ahead < a.logits.shape[0]) {
+    prefetch_held(a.logits.data + (row + ahead) * a.logits.stride[0], columns);
+    prefetch_held(a.teacher.data + (row + ahead) * a.teacher.stride[0], columns);
+  }
   if (is_ignored(a, row)) {
     if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f, 0.0f);
     return;
@@ -112,8 +120,7 @@ jsd_kernel(Forward<P> a, float slope, int kept) {
   const T* const y = a.teacher.data + row * a.teacher.stride[0];  // [V]
   const Slice slice = slice_of<kWidth>(x, columns, rank, blocks);
   const OnChip<T, kWidth> on_chip = {pieces, kept};
-  begin_exchange(of_sums[0]);
-  begin_exchange(of_terms[0]);
+  begin_exchange(of_sums[0], of_terms[0]);
 
   PairSums s;
   first_of_two<kWidth, kThreads>(x, y, slice, columns, rank, on_chip,
@@ -130,7 +137,8 @@ jsd_kernel(Forward<P> a, float slope, int kept) {
   const float lse = s.max / a.temperature + logf(s.sum),
               teacher_lse = s.other_max / a.temperature + logf(s.other_sum);
   const float nan_or_0 = 0.0f * (lse + teacher_lse);  // a column's NaN is lost in Mixture
-  write_row(a, row, kLn2 * terms.loss + nan_or_0, kLn2 * terms.slope + nan_or_0, lse, teacher_lse);
+  const float of_student = (1.0f - a.beta) * (kLn2 * terms.student) + nan_or_0;
+  write_row(a, row, fmaf(a.beta, kLn2 * terms.teacher, of_student), of_student, lse, teacher_lse);
 }
 
 // kWidth as in forward. inverse: 1 / temperature. `blocks` of them share a row.
@@ -244,7 +252,8 @@ Status launch_forward(const Forward<P>& a, Stream stream) {
   using RowPiece = Piece<typename P::Elem, kWidth>;
   const size_t kept = kept_pieces<RowPiece>(kShape, ceil_div(a.logits.shape[1], kWidth));
   config.shared_bytes = 2 * kept * sizeof(RowPiece);
-  return launch(config, jsd_kernel<P, kWidth, kThreads, kBlocks>, a, slope, static_cast<int>(kept));
+  return launch(config, jsd_kernel<P, kWidth, kThreads, kBlocks>, a, slope, static_cast<int>(kept),
+                std::max<int64_t>(kBytesAhead / (2 * row_bytes(a.logits)), 1));
 }
 
 template <class P, LaunchShape kShape>
@@ -273,7 +282,7 @@ Status forward(const Forward<P>& args, Stream stream) {
                            : by_elements ? "divergence.kl.elements"
                                          : "divergence.kl.vectors";
   const size_t shape =
-      shape_by_parts<kShapes>(row_bytes(a.logits), jsd ? kJsdPart : kPart, name, can_take);
+      shape_by_parts<kShapes>(row_bytes(a.logits), jsd ? kJsdPart : kKlPart, name, can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     return by_elements ? launch_forward<P, kShape, 1>(a, stream)
                        : launch_forward<P, kShape, kVec<typename P::Elem>>(a, stream);
@@ -290,7 +299,7 @@ Status backward(const Backward<P>& a, Stream stream) {
   const bool by_elements =
       differ_in_alignment(a.logits, a.teacher) || differ_in_alignment(a.logits, a.dlogits);
   const size_t shape = shape_by_parts<kShapes>(
-      row_bytes(a.logits), kPart,
+      row_bytes(a.logits), kBackwardPart,
       by_elements ? "divergence.backward.elements" : "divergence.backward.vectors", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
     return launch_backward<P, kShape>(with_limits(a), by_elements, stream);

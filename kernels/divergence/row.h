@@ -57,17 +57,16 @@ struct Mixture {
   TIGON_DEVICE float log_q() const { return teacher_larger ? log_small : log_large; }
 };
 
-// What columns add to the loss and to the slope of jsd, in bits.
+// Sums over columns, in bits: of p log2(p / m) and of q log2(q / m).
 struct Terms {
-  float loss = 0.0f, slope = 0.0f;
+  float teacher = 0.0f, student = 0.0f;
 };
 TIGON_DEVICE void add(Terms& t, const Column& c, float beta) {
   const Mixture m(c.log_ratio(), beta);
-  const float larger = fast_exp2_flushed(m.teacher_larger ? c.log_p : c.log_q);
-  const float of_larger = m.share_of_larger(beta) * (larger * m.log_large),
-              of_smaller = m.share_of_smaller(beta) * (larger * m.ratio * m.log_small);
-  t.loss += of_larger + of_smaller;
-  t.slope += m.teacher_larger ? of_smaller : of_larger;
+  const float larger = fast_exp2_flushed(fmaxf(c.log_p, c.log_q));
+  const float of_larger = larger * m.log_large, of_smaller = larger * m.ratio * m.log_small;
+  t.teacher += m.teacher_larger ? of_larger : of_smaller;
+  t.student += m.teacher_larger ? of_smaller : of_larger;
 }
 template <int kCount>
 TIGON_DEVICE void add(Terms& t, const Pair& pair, const float (&x)[kCount],
@@ -77,9 +76,11 @@ TIGON_DEVICE void add(Terms& t, const Pair& pair, const float (&x)[kCount],
 }
 struct AddTerms {
   TIGON_DEVICE Terms operator()(const Terms& a, const Terms& b) const {
-    return {a.loss + b.loss, a.slope + b.slope};
+    return {a.teacher + b.teacher, a.student + b.student};
   }
-  TIGON_DEVICE Terms warp(const Terms& v) const { return {warp_sum(v.loss), warp_sum(v.slope)}; }
+  TIGON_DEVICE Terms warp(const Terms& v) const {
+    return {warp_sum(v.teacher), warp_sum(v.student)};
+  }
 };
 
 // The gradient of a loss by the student's logits. scale: upstream gradient / temperature.

@@ -57,9 +57,8 @@ struct JoinPairSums {
     return {max, x.sum + y.sum, other_max, x.other_sum + y.other_sum, x.moment + y.moment};
   }
   TIGON_DEVICE PairSums warp(const PairSums& v) const {
-    const PairSums moved =
-        about<kMoment>(warp_reduce(v.max, LargerNumber{}),
-                       warp_reduce(v.other_max, LargerNumber{}), v, slope);
+    const PairSums moved = about<kMoment>(warp_reduce(v.max, LargerNumber{}),
+                                          warp_reduce(v.other_max, LargerNumber{}), v, slope);
     return {moved.max, warp_sum(moved.sum), moved.other_max, warp_sum(moved.other_sum),
             kMoment ? warp_sum(moved.moment) : 0.0f};
   }
