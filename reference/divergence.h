@@ -212,6 +212,13 @@ Row<S> exponent_scale(const Row<S>& z, const S& lse) {
   return (S(4.25) * finite_abs(z) + S(2.25) * S(abs(lse))) / S(28);
 }
 
+// |c|; 0 where float has an infinity, which times a probability is infinite, or 0 for none.
+template <class S>
+S below_infinity(const S& c) {
+  using std::abs;
+  return abs(c) < S(1e30) ? S(abs(c)) : S(0);
+}
+
 template <class P>
 void backward_scale(const Backward<P>& a) {
   using S = typename P::Elem;
@@ -223,7 +230,7 @@ void backward_scale(const Backward<P>& a) {
       continue;
     }
     const Pair<S> r = saved_pair(a, t);
-    const S g = abs(a.dloss.data[t]) / S(a.temperature);
+    const S g = abs(a.dloss.data[t]) / S(a.temperature), slope = below_infinity(a.slope.data[t]);
     const Row<S> q = log_prob::probability_scale(r.x, r.lse),
                  p = log_prob::probability_scale(r.y, r.teacher_lse),
                  e = exponent_scale(r.x, r.lse) + exponent_scale(r.y, r.teacher_lse);
@@ -232,9 +239,8 @@ void backward_scale(const Backward<P>& a) {
         dx[v] = g * (q[v] + p[v]);
         continue;
       }
-      const S c = abs(r.slope_of(v)), known = c < S(1e30) ? c : S(0);
       const S mixture = r.kind == Kind::kJsd ? S(mixture_roundings(r, v) / S(28)) : S(0);
-      dx[v] = g * q[v] * (known + S(abs(a.slope.data[t])) + e[v] + mixture);
+      dx[v] = g * q[v] * (below_infinity(r.slope_of(v)) + slope + e[v] + mixture);
     }
   }
 }

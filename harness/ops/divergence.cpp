@@ -116,7 +116,7 @@ OpSpec contract() {
                          {{"T", 1}, {"V", 370003}}},
       .inputs = all_inputs(),
       .option_sets = all_options(),
-      .further_options = {kMixed},
+      .further_options = {kReverse, kMixed},
       .policies = dtypes_of(types<F32, BF16, F16>),
       .passes =
           {

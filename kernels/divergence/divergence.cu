@@ -36,9 +36,9 @@ constexpr ShapeTable<5> kShapes = {
                {.lanes = 512, .blocks_per_sm = 2, .cluster = 4},
                {.lanes = 512, .blocks_per_sm = 2, .cluster = 8}},
 };
-// A block's part of a row in bytes, while there are shapes with more blocks. What shared memory
-// keeps of two parts is less.
-constexpr int64_t kKlPart = 131072, kJsdPart = 65536, kBackwardPart = 65536;
+// A block's part of a row in bytes, while there are shapes with more blocks. Of two such parts
+// shared memory keeps about half; what joins fewer blocks more than makes up for it.
+constexpr int64_t kKlPart = 262144, kJsdPart = 102400, kBackwardPart = 65536;
 // Bytes of later rows in flight to L2.
 constexpr int64_t kBytesAhead = int64_t{4} << 20;
 constexpr size_t kStaticShared = 1024;  // upper bound of a block's shared memory beside the rows
@@ -79,8 +79,8 @@ kl_kernel(Forward<P> a, float slope) {
   const Slice slice = slice_of<kWidth>(of, columns, rank, blocks);
   begin_exchange(scratch[0]);
   PairSums s;
-  for_each<kWidth, kThreads>(of, from, slice, columns, rank,
-                             [&](auto& x, auto& y, int) { add<true>(s, x, y, slope); });
+  for_each<kWidth, kThreads, 3>(of, from, slice, columns, rank,
+                                [&](auto& x, auto& y, int) { add<true>(s, x, y, slope); });
   s = cluster_exchange<kThreads>(s, JoinPairSums<true>{slope}, scratch[0]);
   if (!writes_row) return;
   const float log_sum = logf(s.sum), other_log_sum = logf(s.other_sum);
@@ -159,7 +159,7 @@ backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
   const Pair pair = {inverse, load(a.lse.data + row), load(a.teacher_lse.data + row)};
   const float scale = load(a.dloss.data + row) * inverse, slope = load(a.slope.data + row);
   const auto write = [&](const auto& gradient) {
-    for_each<kWidth, kThreads>(x, y, slice, columns, rank, [&](auto& f, auto& g, int column) {
+    for_each<kWidth, kThreads, 2>(x, y, slice, columns, rank, [&](auto& f, auto& g, int column) {
       write_gradient(dx + column, pair, f, g, gradient);
     });
   };

@@ -7,9 +7,6 @@
 
 namespace tigon::divergence {
 
-// 16-byte loads in flight per thread, of each of the two rows.
-inline constexpr int kBatch = 2;
-
 // The first `count` pieces of a slice in shared memory: those of x, then those of y. A thread reads
 // back only what it has put there itself.
 template <class T, int kWidth>
@@ -27,8 +24,9 @@ struct Nowhere {
   TIGON_DEVICE void put(int, const Piece&, const Piece&) const {}
 };
 
-// Calls f(x, y, column) for the thread's part of the slice from its vector `from` on.
-template <int kWidth, int kThreads, class T, class Keep, class F>
+// Calls f(x, y, column) for the thread's part of the slice from its vector `from` on. kBatch: loads
+// in flight per thread, of each of the two rows.
+template <int kWidth, int kThreads, int kBatch, class T, class Keep, class F>
 TIGON_DEVICE void for_each_vector(const T* x, const T* y, const Slice& s, int from,
                                   const Keep& keep, const F& f) {
   const int count = s.last - s.first;
@@ -64,19 +62,20 @@ TIGON_DEVICE void for_each_end(const T* x, const T* y, const Slice& s, int colum
   });
 }
 
-template <int kWidth, int kThreads, class T, class F>
+template <int kWidth, int kThreads, int kBatch, class T, class F>
 TIGON_DEVICE void for_each(const T* x, const T* y, const Slice& s, int columns, unsigned rank,
                            const F& f) {
-  for_each_vector<kWidth, kThreads>(x, y, s, 0, Nowhere{}, f);
+  for_each_vector<kWidth, kThreads, kBatch>(x, y, s, 0, Nowhere{}, f);
   for_each_end<kThreads>(x, y, s, columns, rank, f);
 }
 
 // The first of two sweeps leaves in shared memory what there is room for, the second finds it
 // there and reads the rest again.
+inline constexpr int kBatchOfTwo = 2;
 template <int kWidth, int kThreads, class T, class F>
 TIGON_DEVICE void first_of_two(const T* x, const T* y, const Slice& s, int columns, unsigned rank,
                                const OnChip<T, kWidth>& on_chip, const F& f) {
-  for_each_vector<kWidth, kThreads>(x, y, s, 0, on_chip, f);
+  for_each_vector<kWidth, kThreads, kBatchOfTwo>(x, y, s, 0, on_chip, f);
   for_each_end<kThreads>(x, y, s, columns, rank, f);
 }
 template <int kWidth, int kThreads, class T, class F>
@@ -89,7 +88,7 @@ TIGON_DEVICE void second_of_two(const T* x, const T* y, const Slice& s, int colu
     unpack_piece(on_chip.pieces[on_chip.count + i], of_y);
     f(of_x, of_y, s.head + (s.first + i) * kWidth);
   }
-  for_each_vector<kWidth, kThreads>(x, y, s, kept, Nowhere{}, f);
+  for_each_vector<kWidth, kThreads, kBatchOfTwo>(x, y, s, kept, Nowhere{}, f);
   for_each_end<kThreads>(x, y, s, columns, rank, f);
 }
 
