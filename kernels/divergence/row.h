@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a column of both rows adds to a Jensen-Shannon divergence, and the gradients by it.
-// Probabilities come from their binary logarithms, so that the logarithm of p / q is exactly 0
-// where both rows are equal.
+// Probabilities come from their logarithms, so that the logarithm of p / q is exactly 0 where both
+// rows are equal.
 #pragma once
 #include "kernels/device/pieces.h"
 #include "kernels/divergence/divergence.h"
