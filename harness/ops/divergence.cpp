@@ -13,6 +13,7 @@ namespace tigon::divergence {
 namespace {
 
 const OptionSet kReverse = {{"kind", "reverse_kl"}}, kMixed = {{"kind", "jsd"}};
+const std::vector<OptionSet> kKinds = {{}, kReverse, kMixed};
 
 // Of student and teacher alike, and of one of them.
 std::vector<InputSet> all_inputs() {
@@ -66,37 +67,35 @@ std::vector<OptionSet> refused() {
 
 // Promises of both passes, with each kind.
 std::vector<Property> row_properties() {
-  const std::vector<OptionSet> kinds = {{}, kReverse, kMixed};
-  return {with_options(kinds, row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
+  return {with_options(kKinds, row_independence("T", kAllRowTrials | kBitwiseIfAligned)),
           with_options({{{"target", "given"}}, {{"target", "given"}, {"kind", "jsd"}}},
                        ignored_rows("T", "target")),
-          with_options(kinds, permutation("V")),
-          with_options(kinds, dtype_twin()),
+          with_options(kKinds, permutation("V")),
+          with_options(kKinds, dtype_twin()),
           of_one_shape(
               same_results("jsd_from_one_end", {}, {.options = {{"kind", "jsd"}, {"beta", "0"}}})),
           of_one_shape(same_results("jsd_from_the_other", {.options = kReverse},
                                     {.options = {{"kind", "jsd"}, {"beta", "1"}}})),
           of_one_shape(same_results("neutral_target", {},
                                     {.options = {{"target", "given"}, {"ignore_index", "-1"}}})),
-          of_one_shape(with_options(kinds, scaling("temperature", {{"logits", 1}, {"teacher", 1}},
-                                                   {{"dlogits", -1}}, {{"temperature", 1}})))};
+          of_one_shape(with_options(kKinds, scaling("temperature", {{"logits", 1}, {"teacher", 1}},
+                                                    {{"dlogits", -1}}, {{"temperature", 1}})))};
 }
 
 std::vector<Property> forward_properties() {
   std::vector<Property> all = row_properties();
   all.push_back(with_options(
       {{}, kMixed}, shift_invariance({"logits"}, {.shifted = {"lse"}, .near = {"loss", "slope"}})));
-  all.push_back(with_options({{}, kReverse, kMixed}, padding("V", {"logits", "teacher"})));
+  all.push_back(with_options(kKinds, padding("V", {"logits", "teacher"})));
   return all;
 }
 
 std::vector<Property> backward_properties() {
   std::vector<Property> all = row_properties();
-  const std::vector<OptionSet> kinds = {{}, kReverse, kMixed};
   // All gradients of a row sum to 0.
-  all.push_back(with_options(kinds, orthogonality("dlogits", {"1"})));
-  all.push_back(with_options(kinds, shift_invariance({"logits", "lse"}, {.same = {"dlogits"}})));
-  all.push_back(with_options(kinds, gradient_scaling("dloss", {"dlogits"})));
+  all.push_back(with_options(kKinds, orthogonality("dlogits", {"1"})));
+  all.push_back(with_options(kKinds, shift_invariance({"logits", "lse"}, {.same = {"dlogits"}})));
+  all.push_back(with_options(kKinds, gradient_scaling("dloss", {"dlogits"})));
   // The gradient of forward_kl has no term that could be infinite.
   all.push_back(with_options({kReverse, kMixed}, padding("V", {"logits", "teacher"})));
   return all;

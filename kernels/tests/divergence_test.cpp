@@ -124,6 +124,19 @@ TYPED_TEST(Divergence, OfEqualRowsIsExactlyZero) {
     }
 }
 
+// jsd takes a ratio of NaN for a far one; the loss must not.
+TYPED_TEST(Divergence, OfANaNInEitherRowIsNaN) {
+  for (const Kind kind : {Kind::kForwardKl, Kind::kReverseKl, Kind::kJsd})
+    for (const bool of_teacher : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind));
+      this->make({.columns = 1003, .kind = kind});
+      (of_teacher ? this->teacher_ : this->student_)[5] = typename TypeParam::Elem(NAN);
+      const auto got = this->run();
+      EXPECT_TRUE(std::isnan(got.loss[0]));
+      EXPECT_FALSE(std::isnan(got.loss[1]));
+    }
+}
+
 // A row's bits do not depend on how many others there are: neither does the launch shape.
 TYPED_TEST(Divergence, HasTheSameBitsInEveryBatch) {
   for (const int64_t columns : {40, 20001, 150001}) {
