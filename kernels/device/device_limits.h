@@ -89,6 +89,14 @@ inline const DeviceLimits& device_limits() {
 }
 #endif
 
+// Most bytes of dynamic shared memory of a block where `blocks` like it share a multiprocessor;
+// each has so many bytes of its own beside them.
+inline size_t shared_room(int blocks, size_t beside) {
+  const DeviceLimits& limits = device_limits();
+  const size_t part = limits.shared_per_multiprocessor / static_cast<size_t>(blocks);
+  return std::min(limits.shared_per_block, part - limits.reserved_per_block) - beside;
+}
+
 inline bool has_clusters_for(const LaunchShape& shape) {
   return shape.cluster == 1 || device_limits().clusters;
 }

@@ -14,10 +14,12 @@
 #include <algorithm>
 #include <climits>
 
+#include "kernels/device/alignment.h"
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/held_row.h"
 #include "kernels/device/row_parts.h"
+#include "kernels/divergence/checks.h"
 #include "kernels/divergence/row.h"
 #include "kernels/divergence/sums.h"
 #include "kernels/divergence/sweep.h"
@@ -57,6 +59,11 @@ TIGON_DEVICE void write_row(const Forward<P>& a, int64_t row, float loss, float 
   store(a.slope.data + row, slope);
 }
 
+template <class P>
+TIGON_DEVICE void write_zeros_if(bool writes_row, const Forward<P>& a, int64_t row) {
+  if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
 // kWidth: 1 where the rows of all tensors do not start equally far from 16-byte boundaries.
 // slope: log2(e) / temperature.
 template <class P, int kWidth, int kThreads, int kBlocks>
@@ -69,10 +76,7 @@ kl_kernel(Forward<P> a, float slope) {
   const int64_t row = blockIdx.x / blocks;
   const int columns = static_cast<int>(a.logits.shape[1]);
   const bool writes_row = rank == 0 && threadIdx.x == 0, reverse = a.kind == Kind::kReverseKl;
-  if (is_ignored(a, row)) {
-    if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f, 0.0f);
-    return;
-  }
+  if (is_ignored(a, row)) return write_zeros_if(writes_row, a, row);
   const T* const student = a.logits.data + row * a.logits.stride[0];    // [V]
   const T* const teacher = a.teacher.data + row * a.teacher.stride[0];  // [V]
   const T *const of = reverse ? student : teacher, *const from = reverse ? teacher : student;
@@ -112,10 +116,7 @@ jsd_kernel(Forward<P> a, float slope, int kept, int64_t ahead) {
     prefetch_held(a.logits.data + (row + ahead) * a.logits.stride[0], columns);
     prefetch_held(a.teacher.data + (row + ahead) * a.teacher.stride[0], columns);
   }
-  if (is_ignored(a, row)) {
-    if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f, 0.0f);
-    return;
-  }
+  if (is_ignored(a, row)) return write_zeros_if(writes_row, a, row);
   const T* const x = a.logits.data + row * a.logits.stride[0];    // [V]
   const T* const y = a.teacher.data + row * a.teacher.stride[0];  // [V]
   const Slice slice = slice_of<kWidth>(x, columns, rank, blocks);
@@ -136,7 +137,8 @@ jsd_kernel(Forward<P> a, float slope, int kept, int64_t ahead) {
   if (!writes_row) return;
   const float lse = s.max / a.temperature + logf(s.sum),
               teacher_lse = s.other_max / a.temperature + logf(s.other_sum);
-  const float nan_or_0 = 0.0f * (lse + teacher_lse);  // a column's NaN is lost in Mixture
+  // A column's NaN is lost in Mixture.
+  const float nan_or_0 = fmaf(0.0f, lse, 0.0f * teacher_lse);
   const float of_student = (1.0f - a.beta) * (kLn2 * terms.student) + nan_or_0;
   write_row(a, row, fmaf(a.beta, kLn2 * terms.teacher, of_student), of_student, lse, teacher_lse);
 }
@@ -183,16 +185,6 @@ Args with_limits(Args a) {
 }
 
 template <class Args>
-Status check_options(const Args& a) {
-  if (a.kind < Kind::kForwardKl || a.kind > Kind::kJsd)
-    return invalid("divergence: kind must be forward_kl, reverse_kl or jsd");
-  if (!(a.beta >= 0.0f && a.beta <= 1.0f)) return invalid("divergence: beta must be from 0 to 1");
-  if (!log_prob::is_temperature(a.temperature))
-    return invalid("divergence: temperature and its inverse must be finite and above 0");
-  return {};
-}
-
-template <class Args>
 Status check(const Args& a) {
   const int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
   if (rows < 0 || columns < 1) return invalid("divergence: logits must be [T >= 0, V >= 1]");
@@ -232,11 +224,7 @@ LaunchConfig config_of(const LaunchShape& shape, int64_t rows, Stream stream) {
 // Pieces of each row that a block of this shape keeps.
 template <class RowPiece>
 size_t kept_pieces(const LaunchShape& shape, int64_t pieces) {
-  const DeviceLimits& limits = device_limits();
-  const size_t room =
-      std::min(limits.shared_per_block - kStaticShared,
-               limits.shared_per_multiprocessor / static_cast<size_t>(shape.blocks_per_sm) -
-                   limits.reserved_per_block - kStaticShared);
+  const size_t room = shared_room(shape.blocks_per_sm, kStaticShared);
   const auto part = static_cast<size_t>(ceil_div(pieces, int64_t{shape.cluster}));
   return std::min(part, room / (2 * sizeof(RowPiece)));
 }

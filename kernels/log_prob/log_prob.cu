@@ -13,6 +13,7 @@
 
 #include <climits>
 
+#include "kernels/device/alignment.h"
 #include "kernels/device/cluster_exchange.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/row_parts.h"

@@ -155,17 +155,12 @@ reduce_rows_kernel(const float* values, int64_t rows, const LossTotals* totals, 
 }
 
 // Bytes of shared memory for a block's slice where this many blocks share a multiprocessor.
-size_t room(const DeviceLimits& limits, int blocks) {
-  return std::min(limits.shared_per_block - kStaticShared,
-                  limits.shared_per_multiprocessor / static_cast<size_t>(blocks) -
-                      limits.reserved_per_block - kStaticShared);
-}
+size_t room(int blocks) { return shared_room(blocks, kStaticShared); }
 
 // Index of the shape to take: of those that keep a row whole the one with the fewest blocks per
 // row, unless `tigon tune` has found a better one. Passes of one sweep have nothing to keep.
 template <class Elem>
 size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
-  const DeviceLimits& limits = device_limits();
   const LaunchShape* const shapes = kShapes.shapes;
   const LossPass pass = a.pass;
   const auto vectors = static_cast<int64_t>(row_bytes / 16);
@@ -179,10 +174,10 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
   size_t usual = first_shape<kShapes>(can_take, kFirstPlain);
   if (usual == std::size(kShapes.shapes)) {
     usual = small ? 0 : 1;
-    while (!small && pass == LossPass::kForwardBackward && limits.clusters &&
+    while (!small && pass == LossPass::kForwardBackward && device_limits().clusters &&
            usual + 1 < kFirstPlain &&
-           row_bytes > static_cast<size_t>(shapes[usual].cluster) *
-                           room(limits, shapes[usual].blocks_per_sm))
+           row_bytes >
+               static_cast<size_t>(shapes[usual].cluster) * room(shapes[usual].blocks_per_sm))
       ++usual;
   }
   const char* const name = pass == LossPass::kForward    ? "loss_rows.forward"
@@ -195,9 +190,8 @@ size_t shape_of(const LossRows<Elem>& a, size_t row_bytes) {
 size_t resident_bytes(LossPass pass, size_t row_bytes, const LaunchShape& shape) {
   if (pass != LossPass::kForwardBackward) return 0;
   if (shape == kShapes.shapes[0]) return row_bytes;
-  const DeviceLimits& limits = device_limits();
   const size_t slice = row_bytes / static_cast<size_t>(shape.cluster) + 16;
-  return std::min(slice, slice <= room(limits, shape.blocks_per_sm) ? slice : room(limits, 2));
+  return std::min(slice, slice <= room(shape.blocks_per_sm) ? slice : room(2));
 }
 
 template <LaunchShape kShape, class Elem>

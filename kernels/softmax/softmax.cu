@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "kernels/device/alignment.h"
 #include "kernels/device/device_limits.h"
 #include "kernels/device/exp_sum.h"
 #include "kernels/signature/checks.h"
