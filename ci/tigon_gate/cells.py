@@ -33,6 +33,8 @@ _SHAPES = {
     "linear_log_prob/backward": [("bf16", "T=1024,H=4096,V=32000")],
     "divergence/forward": [("bf16", "T=1024,V=128256,kind=jsd"), ("bf16", "T=8192,V=32000")],
     "divergence/backward": [("bf16", "T=1024,V=128256,kind=jsd")],
+    "linear_divergence/forward": [("bf16", "T=1024,H=2048,G=4096,V=32000,kind=jsd")],
+    "linear_divergence/backward": [("bf16", "T=1024,H=2048,G=4096,V=32000,kind=jsd")],
     "linear_policy/forward": [("bf16", "T=1024,H=4096,V=32000")],
     "linear_policy/forward_backward": [("bf16", "T=1024,H=4096,V=32000")],
     "linear_cross_entropy/forward": [("bf16", "T=1024,H=4096,V=32000")],

@@ -35,3 +35,9 @@ def divergence_saved(logits, teacher, kind, beta, temperature):
     else:
         slope = -(1 - beta) * torch.log(1 - beta + beta * torch.exp(log_p - log_q))
     return lse, teacher_lse, (log_q.exp() * slope).sum(-1)
+
+
+def linear_divergence_saved(x, w, teacher_x, teacher_w, target, kind, beta, temperature, ignore_index):
+    logits, teacher = x.double() @ w.double().t(), teacher_x.double() @ teacher_w.double().t()
+    counted = target != int(ignore_index)
+    return tuple(saved * counted for saved in divergence_saved(logits, teacher, kind, beta, temperature))

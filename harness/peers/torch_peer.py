@@ -7,6 +7,7 @@ from saved_values import (  # noqa: F401
     cross_entropy_saved,
     divergence_saved,
     layer_norm_saved,
+    linear_divergence_saved,
     linear_log_prob_saved,
     log_prob_saved,
     rms_norm_saved,
@@ -118,6 +119,11 @@ def divergence(logits, teacher, kind, beta, temperature):
         return kl(log_q, log_p)
     mixture = torch.logsumexp(torch.stack([log_q + math.log1p(-beta), log_p + math.log(beta)]), 0)
     return beta * kl(log_p, mixture) + (1 - beta) * kl(log_q, mixture)
+
+
+def linear_divergence(x, w, teacher_x, teacher_w, target, kind, beta, temperature, ignore_index):
+    losses = divergence(x @ w.t(), teacher_x @ teacher_w.t(), kind, beta, temperature)
+    return losses.masked_fill(target == int(ignore_index), 0)
 
 
 rope.roundings = 3

@@ -46,10 +46,10 @@ TEST(Models, a_selection_takes_its_ops_and_sizes_and_what_is_named_goes_first) {
   Selection selection;
   selection.model = "gemma2-9b";
   CheckRequest request = request_of(selection);
-  EXPECT_EQ(request.ops,
-            (std::vector<std::string>{"rms_norm", "add_rms_norm", "rope", "geglu", "log_prob",
-                                      "linear_log_prob", "linear_policy", "divergence",
-                                      "cross_entropy", "linear_cross_entropy"}));
+  EXPECT_EQ(request.ops, (std::vector<std::string>{"rms_norm", "add_rms_norm", "rope", "geglu",
+                                                   "log_prob", "linear_log_prob", "linear_policy",
+                                                   "divergence", "linear_divergence",
+                                                   "cross_entropy", "linear_cross_entropy"}));
   EXPECT_EQ(request.axes.at("F"), Sizes{14336});
   selection.ops = {"swiglu"};
   selection.axes = {"F=128"};

@@ -48,11 +48,6 @@ void take_sums(const Head<T>& a, bool by_columns, ScratchParts* parts, Plan<T>* 
   if (p->sums_dx) p->dx_sum = parts->take<float>(rows * a.x.shape[1]);
 }
 
-template <class T>
-Status compute_logits(const Head<T>& a, const Plan<T>& p, Chunk<T> c, Stream stream) {
-  return gemm(logits_gemm(a, c), p.gemm, stream);
-}
-
 // dbias, dx and dw from a chunk's dlogits.
 template <class T>
 Status use_gradient(const Head<T>& a, const Plan<T>& p, Chunk<T> c, Stream stream) {
@@ -168,6 +163,11 @@ Status run(const Head<T>& a, const Plan<T>& p, const Pass<T>& pass, Stream strea
 }
 
 template <class T>
+Status compute_logits(const Head<T>& a, const Plan<T>& p, const Chunk<T>& c, Stream stream) {
+  return gemm(logits_gemm(a, c), p.gemm, stream);
+}
+
+template <class T>
 Status tune(const Head<T>& a, const Plan<T>& p) {
   return for_chunks(a, p, [&](Chunk<T> c) {
     if (const Status s = gemm_tune(logits_gemm(a, c)); !s.ok()) return s;
@@ -181,6 +181,11 @@ template Plan<f16> plan<f16>(const Head<f16>&, ScratchParts*);
 template Status run<float>(const Head<float>&, const Plan<float>&, const Pass<float>&, Stream);
 template Status run<bf16>(const Head<bf16>&, const Plan<bf16>&, const Pass<bf16>&, Stream);
 template Status run<f16>(const Head<f16>&, const Plan<f16>&, const Pass<f16>&, Stream);
+template Status compute_logits<float>(const Head<float>&, const Plan<float>&, const Chunk<float>&,
+                                      Stream);
+template Status compute_logits<bf16>(const Head<bf16>&, const Plan<bf16>&, const Chunk<bf16>&,
+                                     Stream);
+template Status compute_logits<f16>(const Head<f16>&, const Plan<f16>&, const Chunk<f16>&, Stream);
 template Status tune<float>(const Head<float>&, const Plan<float>&);
 template Status tune<bf16>(const Head<bf16>&, const Plan<bf16>&);
 template Status tune<f16>(const Head<f16>&, const Plan<f16>&);

@@ -44,6 +44,11 @@ Plan<T> plan(const Head<T>& head, ScratchParts* scratch);
 template <class T>
 Status run(const Head<T>& head, const Plan<T>& plan, const Pass<T>& pass, Stream stream);
 
+// Enqueues the product of a chunk's logits.
+template <class T>
+Status compute_logits(const Head<T>& head, const Plan<T>& plan, const Chunk<T>& chunk,
+                      Stream stream);
+
 // gemm_tune() for the products of all chunks.
 template <class T>
 Status tune(const Head<T>& head, const Plan<T>& plan);

@@ -328,11 +328,38 @@ def divergence():
         )
 
 
+def linear_divergence():
+    kinds = [(0, 0.5), (1, 0.5), (2, as_fp32(0.3))]
+    for number, ((kind, beta), temperature) in enumerate(itertools.product(kinds, [1.0, as_fp32(0.7)])):
+        random = Inputs(900 + number)
+        tokens, hidden, width, vocabulary = 4, 3, 5, 7
+        x = random.normal(tokens, hidden, grad=True)
+        w = random.normal(vocabulary, hidden, grad=True)
+        bias = random.normal(vocabulary, grad=True)
+        teacher_x, teacher_w = random.normal(tokens, width), random.normal(vocabulary, width)
+        teacher_bias = random.normal(vocabulary)
+        target, dloss = random.targets(tokens, vocabulary), random.normal(tokens)
+        counted = target != IGNORED
+        logits, teacher = F.linear(x, w, bias), F.linear(teacher_x, teacher_w, teacher_bias)
+        log_q, log_p = (F.log_softmax(z / temperature, -1) for z in (logits, teacher))
+        loss = divergence_of(log_q, log_p, kind, beta) * counted
+        (loss @ dloss).backward()
+        lse, teacher_lse = (torch.logsumexp(z / temperature, dim=-1) * counted for z in (logits, teacher))
+        yield case(
+            {"T": tokens, "H": hidden, "G": width, "V": vocabulary},
+            {"kind": kind, "beta": beta, "temperature": temperature, "ignore_index": IGNORED, "bias": 1, "dbias": 1,
+             "teacher_bias": 1},
+            {"x": x, "w": w, "bias": bias, "teacher_x": teacher_x, "teacher_w": teacher_w, "teacher_bias": teacher_bias,
+             "target": target, "dloss": dloss},
+            {"loss": loss, "lse": lse, "teacher_lse": teacher_lse, "dx": x.grad, "dw": w.grad, "dbias": bias.grad},
+        )
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     folder.mkdir(parents=True, exist_ok=True)
     for op in (rms_norm, rope, swiglu, cross_entropy, linear_cross_entropy, log_prob, linear_log_prob, linear_policy,
-               divergence):
+               divergence, linear_divergence):
         cases = ",\n".join(json.dumps(c, allow_nan=False) for c in op())
         version = torch.__version__.split("+")[0]
         text = f'{{"op": "{op.__name__}", "torch": "{version}", "cases": [\n{cases}\n]}}\n'

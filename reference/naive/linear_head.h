@@ -15,6 +15,12 @@ Tensor logits_of(const Eager& e, const Args& a) {
   return a.bias ? e.binary(Binary::kAdd, logits, as_row(a.bias)) : logits;
 }
 
+// Those logits, or their gradient, as an op takes them.
+template <class Elem>
+View<Elem, 2> as_view(const Tensor& logits) {
+  return view(static_cast<Elem*>(logits.data), logits.shape[1], logits.shape[2]);
+}
+
 // Without a primitive that lists rows, a promise about their number cannot be checked.
 template <class Args>
 void refuse_row_bound(const Args& a) {

@@ -6,15 +6,6 @@
 #include "reference/naive/log_prob.h"
 
 namespace tigon::naive {
-namespace {
-
-template <class Elem>
-View<Elem, 2> as_view(const Tensor& logits) {
-  return view(static_cast<Elem*>(logits.data), logits.shape[1], logits.shape[2]);
-}
-
-}  // namespace
-
 template <class P>
 Status forward(const linear_log_prob::Forward<P>& a, Stream stream) {
   return eagerly(stream, [&](const Eager& e) {

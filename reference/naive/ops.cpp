@@ -11,6 +11,7 @@
 #include "reference/naive/geglu.h"
 #include "reference/naive/layer_norm.h"
 #include "reference/naive/linear_cross_entropy.h"
+#include "reference/naive/linear_divergence.h"
 #include "reference/naive/linear_log_prob.h"
 #include "reference/naive/linear_policy.h"
 #include "reference/naive/log_prob.h"
@@ -56,6 +57,8 @@ void add_dtype(std::vector<tigon_op>* ops) {
                         linear_policy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<divergence::Passes<P>*>(nullptr), divergence::kFormula,
                         ops);
+  add_passes<Launchers>("naive", static_cast<linear_divergence::Passes<P>*>(nullptr),
+                        linear_divergence::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<cross_entropy::Passes<P>*>(nullptr),
                         cross_entropy::kFormula, ops);
   add_passes<Launchers>("naive", static_cast<linear_cross_entropy::Passes<P>*>(nullptr),

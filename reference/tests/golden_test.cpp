@@ -7,6 +7,7 @@
 #include "reference/cross_entropy.h"
 #include "reference/divergence.h"
 #include "reference/linear_cross_entropy.h"
+#include "reference/linear_divergence.h"
 #include "reference/linear_log_prob.h"
 #include "reference/linear_policy.h"
 #include "reference/log_prob.h"
@@ -93,6 +94,17 @@ TEST(Golden, Divergence) {
     expect_outputs(forward, c, "divergence");
     for (const char* saved : {"lse", "teacher_lse", "slope"}) c.inputs[saved] = forward.get(saved);
     run_and_expect<divergence::Backward<F64>>(c, "divergence", divergence::backward<F64>);
+  }
+}
+
+TEST(Golden, LinearDivergence) {
+  for (Case c : read_cases("linear_divergence", 6)) {
+    Call<linear_divergence::Forward<F64>> forward(c.setting, c.inputs);
+    linear_divergence::forward(forward.args);
+    expect_outputs(forward, c, "linear_divergence");
+    for (const char* saved : {"lse", "teacher_lse", "slope"}) c.inputs[saved] = forward.get(saved);
+    run_and_expect<linear_divergence::Backward<F64>>(c, "linear_divergence",
+                                                     linear_divergence::backward<F64>);
   }
 }
 

@@ -84,6 +84,23 @@ def _divergences() -> dict[str, Problem]:
             for kind in ("forward_kl", "reverse_kl", "jsd")}
 
 
+def _teacher_layer(x: Any, w: Any) -> tuple[Any, Any]:
+    """Of a layer of another width."""
+    return _teacher(torch.empty(*x.shape[:-1], 24, dtype=x.dtype)), _teacher(torch.empty(w.shape[0], 24, dtype=w.dtype))
+
+
+def _linear_divergence(x: Any, w: Any, kind: str) -> Any:
+    teacher_x, teacher_w = _teacher_layer(x, w)
+    target = _target(31)
+    return _divergence(x @ w.T, teacher_x @ teacher_w.T, kind) * (target != IGNORED)
+
+
+def _linear_divergences() -> dict[str, Problem]:
+    return {f"linear_divergence {kind}": Problem(
+        lambda x, w, kind=kind: tigon.ops.linear_divergence(x, w, *_teacher_layer(x, w), _target(31), kind=kind),
+        lambda x, w, kind=kind: _linear_divergence(x, w, kind), (ROWS, (31, 16))) for kind in ("forward_kl", "reverse_kl", "jsd")}
+
+
 def _advantage() -> Any:
     return torch.linspace(-1, 2, 2 * 5).reshape(2, 5)
 
@@ -139,6 +156,6 @@ PROBLEMS: dict[str, Problem] = {
     "linear_log_prob entropy": Problem(lambda x, w, b: tigon.ops.linear_log_prob(x, w, _target(31), bias=b, temperature=4.0, entropy=True),
                                        lambda x, w, b: _log_prob(x @ w.T + b, _target(31), 4.0), (ROWS, (31, 16), (31,))),
     "linear_policy": Problem(lambda x, w: tigon.ops.linear_policy(x, w, _target(31), _advantage()), _policy, (ROWS, (31, 16))),
-    **_divergences(),
+    **_divergences(), **_linear_divergences(),
     **_losses(), **_losses(reduction="sum"), **_losses(reduction="none"), **_losses(label_smoothing=0.1),
 }

@@ -149,6 +149,22 @@ def divergence(logits: Tensor, teacher: Tensor, *, target: Tensor | None = None,
     return loss.reshape(logits.shape[:-1])
 
 
+@_of("linear_divergence")
+def linear_divergence(x: Tensor, w: Tensor, teacher_x: Tensor, teacher_w: Tensor, target: Tensor, *, bias: Tensor | None = None,
+                      teacher_bias: Tensor | None = None, kind: Literal["forward_kl", "reverse_kl", "jsd"] = "forward_kl",
+                      beta: float = 0.5, temperature: float = 1.0, ignore_index: int = -100, logits_bytes: int = 1 << 30,
+                      split: Literal["rows", "vocabulary"] = "rows", max_valid_rows: int = -1) -> Tensor:
+    """divergence of x w^T + bias from teacher_x teacher_w^T + teacher_bias without ever holding all logits of either.
+
+    x [..., H], w [V, H], teacher_x [..., G], teacher_w [V, G]; the result has a number for each row [...]. The products are done
+    again in backward. target [...] says which rows are ignored, and nothing else.
+    """
+    options = {"kind": kind, "beta": beta, "temperature": temperature, "ignore_index": ignore_index, "logits_bytes": logits_bytes,
+               "split": split, "max_valid_rows": max_valid_rows}
+    tensors = (x, w, teacher_x, teacher_w, target, bias, teacher_bias)
+    return _losses(_function.OPS["linear_divergence"](tensors, options), "none", target)
+
+
 @_of("cross_entropy")
 def cross_entropy(logits: Tensor, target: Tensor, *, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
                   ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float = 0.0,
