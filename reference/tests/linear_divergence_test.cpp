@@ -52,7 +52,7 @@ void save(const Binding& s, Values* in) {
 TEST(LinearDivergence, GradientIsTheDerivative) {
   for (const Kind kind : kKinds)
     for (const double temperature : {0.5, 3.0}) {
-      const Binding s = setting(kind, 0.3, temperature);
+      const Binding s = setting(kind, 0.25, temperature);
       Values in = inputs(3);
       const auto want = [&](const char* variable) {
         return dual_gradient<Forward>(s, in, variable, {{"loss", in.at("dloss")}}, kForward);
@@ -70,7 +70,7 @@ TEST(LinearDivergence, GradientIsTheDerivative) {
 // With one row, the derivative by a bias is that by the row's logit.
 TEST(LinearDivergence, SensitivitiesAreDerivatives) {
   for (const Kind kind : kKinds) {
-    Binding s = setting(kind, 0.3, 0.7);
+    Binding s = setting(kind, 0.25, 0.75);
     s["T"] = 1;
     Values in = inputs(5);
     in["x"].resize(kWidth);
@@ -97,7 +97,7 @@ TEST(LinearDivergence, SensitivitiesAreDerivatives) {
 // An entry of the gradient moves with its own logits, and by no more than the scales say.
 TEST(LinearDivergence, GradientSlopesAreBounds) {
   for (const Kind kind : kKinds) {
-    Binding s = setting(kind, 0.3, 0.7);
+    Binding s = setting(kind, 0.25, 0.75);
     s["T"] = 1;
     Values in = inputs(7);
     in["x"].resize(kWidth);
@@ -120,7 +120,8 @@ TEST(LinearDivergence, GradientSlopesAreBounds) {
           if (other != v) EXPECT_EQ(moved[other], 0);
         }
         EXPECT_LE(std::abs(moved[v]), bound[static_cast<int64_t>(v)] * (1 + 1e-12)) << variable;
-        EXPECT_GE(8 * std::abs(moved[v]), bound[static_cast<int64_t>(v)]) << variable;
+        if (kind == Kind::kForwardKl)
+          EXPECT_GE(std::abs(moved[v]), bound[static_cast<int64_t>(v)] * (1 - 1e-12)) << variable;
       }
     }
   }
