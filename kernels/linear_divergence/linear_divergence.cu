@@ -52,17 +52,14 @@ template <class Args>
 Status check(const Args& a) {
   if (const Status s = check_layers(a); !s.ok()) return s;
   const int64_t rows = a.x.shape[0];
-  if (is_missing(a.target) || !has_shape(a.target, rows))
-    return invalid("linear_divergence: target must be [T]");
-  for (const auto& saved : {a.lse, a.teacher_lse, a.slope})
-    if (is_missing(saved) || !has_shape(saved, rows))
-      return invalid("linear_divergence: lse, teacher_lse and slope must be [T]");
+  const auto is_of_rows = [rows](const auto& v) { return !is_missing(v) && has_shape(v, rows); };
+  if (!is_of_rows(a.target)) return invalid("linear_divergence: target must be [T]");
+  if (!is_of_rows(a.lse) || !is_of_rows(a.teacher_lse) || !is_of_rows(a.slope))
+    return invalid("linear_divergence: lse, teacher_lse and slope must be [T]");
   if constexpr (WritesGradients<Args>) {
-    if (is_missing(a.dloss) || !has_shape(a.dloss, rows))
-      return invalid("linear_divergence: dloss must be [T]");
+    if (!is_of_rows(a.dloss)) return invalid("linear_divergence: dloss must be [T]");
   } else {
-    if (is_missing(a.loss) || !has_shape(a.loss, rows))
-      return invalid("linear_divergence: loss must be [T]");
+    if (!is_of_rows(a.loss)) return invalid("linear_divergence: loss must be [T]");
   }
   return divergence::check_options(a);
 }

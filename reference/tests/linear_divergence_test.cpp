@@ -120,8 +120,9 @@ TEST(LinearDivergence, GradientSlopesAreBounds) {
           if (other != v) EXPECT_EQ(moved[other], 0);
         }
         EXPECT_LE(std::abs(moved[v]), bound[static_cast<int64_t>(v)] * (1 + 1e-12)) << variable;
-        if (kind == Kind::kForwardKl)
+        if (kind == Kind::kForwardKl) {
           EXPECT_GE(std::abs(moved[v]), bound[static_cast<int64_t>(v)] * (1 - 1e-12)) << variable;
+        }
       }
     }
   }
