@@ -239,8 +239,8 @@ void backward_scale(const Backward<P>& a) {
 template <class S>
 struct Stored {
   Rows<S> finite, sizes;
-  explicit Stored(const Layer<S>& layer)
-      : finite(finite_part(linear_head::logits(layer))), sizes(rounded_sizes(layer, finite)) {}
+  Stored(const Layer<S>& layer, const Rows<S>& logits)
+      : finite(finite_part(logits)), sizes(rounded_sizes(layer, finite)) {}
 
   // Logits that differ by a power of two are rounded alike, too: of inputs with few bits and H = 1
   // there are many.
@@ -252,8 +252,8 @@ struct Stored {
     }));
   }
   // The square of how a result moves with these factors of a row's logits.
-  S square(int64_t t, const Row<S>& by) const {
-    return squared_norm<S>(by * sizes.row(t), dependence(t));
+  S square(int64_t t, const Row<S>& by, const Dependence<S>& of) const {
+    return squared_norm<S>(by * sizes.row(t), of);
   }
   // Near its least value a divergence moves by the square of a change.
   S second_order(int64_t t, const Row<S>& probabilities, double temperature) const {
@@ -266,7 +266,7 @@ void forward_intermediate(const Forward<P>& a) {
   using std::sqrt;
   using S = typename P::Elem;
   const auto z = logits_of(a);
-  const Stored<S> student(layer_of(a)), teacher(teacher_of(a));
+  const Stored<S> student(layer_of(a), z.student), teacher(teacher_of(a), z.teacher);
   const auto call = on_logits(a, z);
   for (const auto& out : {a.loss, a.lse, a.teacher_lse, a.slope}) array(out).setZero();
   for (int64_t t = 0; t < z.student.rows(); ++t) {
@@ -276,11 +276,12 @@ void forward_intermediate(const Forward<P>& a) {
     const Probabilities<S> probabilities(pair);
     const S more = student.second_order(t, probabilities.q, a.temperature) +
                    teacher.second_order(t, probabilities.p, a.temperature);
+    const Dependence<S> of_x = student.dependence(t), of_y = teacher.dependence(t);
     const auto moved = [&](const Row<S>& by_x, const Row<S>& by_y) {
-      return S(sqrt(student.square(t, by_x) + teacher.square(t, by_y)) + more);
+      return S(sqrt(student.square(t, by_x, of_x) + teacher.square(t, by_y, of_y)) + more);
     };
-    a.lse.data[t] = sqrt(student.square(t, of.lse));
-    a.teacher_lse.data[t] = sqrt(teacher.square(t, of.teacher_lse));
+    a.lse.data[t] = sqrt(student.square(t, of.lse, of_x));
+    a.teacher_lse.data[t] = sqrt(teacher.square(t, of.teacher_lse, of_y));
     a.loss.data[t] = moved(of.loss_x, of.loss_y);
     if (pair.kind != Kind::kForwardKl) a.slope.data[t] = moved(of.slope_x, of.slope_y);
   }
@@ -291,7 +292,7 @@ void backward_intermediate(const Backward<P>& a) {
   using S = typename P::Elem;
   const auto w = array(a.w);  // [V, H]
   const auto z = logits_of(a);
-  const Stored<S> student(layer_of(a)), teacher(teacher_of(a));
+  const Stored<S> student(layer_of(a), z.student), teacher(teacher_of(a), z.teacher);
   Rows<S> d = logits_gradient(a, z);
   const auto call = on_logits(a, z, d);
   linear_head::Moved<S> moved(d.rows(), d.cols(), w.cols());

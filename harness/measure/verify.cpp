@@ -86,7 +86,7 @@ void Verification::choose_views(const CallSet& set, int64_t elements) {
   const Pass& pass = set.pass();
   const auto size = [&](const std::string& axis) { return case_.axes.at(axis); };
   if (size(row_axis_) == 0) return;
-  const bool is_dear = !pass.zero_columns.axis.empty();
+  const bool is_dear = !pass.zero_columns.empty();
   const int64_t per_row = row_elements(set, row_axis_) / (is_dear ? kColumns : 1) + 1;
   const int64_t count = std::clamp(elements / per_row, kLeastRows, is_dear ? kDearRows : kMostRows);
   View rows, columns;
@@ -97,7 +97,7 @@ void Verification::choose_views(const CallSet& set, int64_t elements) {
     if (!axis.empty())
       view->sample[axis] = choose_indices(kColumns, size(axis), stream_key(case_.seed, axis));
   };
-  choose_columns(pass.zero_columns.axis, &rows);
+  for (const ZeroColumns& zero : pass.zero_columns) choose_columns(zero.axis, &rows);
   choose_columns(pass.sums_by, &columns);
   choose_outputs(set, &rows, &columns);
   for (View* view : {&rows, &columns})
@@ -152,12 +152,14 @@ void Verification::ignore_others(const View& view, CallSet& set) const {
   std::vector<double> all(static_cast<size_t>(case_.axes.at(row_axis_)), values.at("ignore_index"));
   for (size_t i = 0; i < rows.size(); ++i) all[static_cast<size_t>(rows[i])] = kept[i];
   set.overwrite(targets_, 0, all);
-  const auto& [axis, tensor] = set.pass().zero_columns;
-  if (axis.empty()) return;
-  const TensorInfo& info = info_of(set.pass(), tensor);
-  const std::vector<int64_t>& columns = view.sample.at(axis);
-  const std::vector<double> some =
-      sampled(info, set.bound().tensors.at(tensor), values, view.sample);
+  for (const ZeroColumns& zero : set.pass().zero_columns) zero_others(view, zero, set);
+}
+
+void Verification::zero_others(const View& view, const ZeroColumns& zero, CallSet& set) const {
+  const auto& [axis, tensor] = zero;
+  const std::vector<int64_t>&rows = view.sample.at(row_axis_), &columns = view.sample.at(axis);
+  const std::vector<double> some = sampled(
+      info_of(set.pass(), tensor), set.bound().tensors.at(tensor), set.bound().values, view.sample);
   const int64_t row_size = case_.axes.at(axis);
   for (size_t i = 0; i < rows.size(); ++i) {
     std::vector<double> row(static_cast<size_t>(row_size), 0.0);

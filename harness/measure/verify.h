@@ -54,6 +54,7 @@ class Verification {
   void choose_outputs(const CallSet& set, View* rows, View* columns);
   void ask_oracle(View* view, const CallSet& set) const;
   void ignore_others(const View& view, CallSet& set) const;
+  void zero_others(const View& view, const ZeroColumns& zero, CallSet& set) const;
   std::vector<uint64_t> run(const Contender& contender, CallSet& set, const View& view) const;
   void compare_outputs(const View& view, const Contender& contender, const CallSet& set,
                        Verified* verified) const;

@@ -133,6 +133,7 @@ Pass with_teacher(Pass pass) {
   pass.flops = pass.flops + 2 * Expr(T) * G * V;
   pass.bytes = *pass.bytes + *linear_logits_pass().bytes;
   pass.products.push_back({.m = T, .n = V, .k = G, .transpose_b = true});
+  pass.zero_columns.push_back({"G", "teacher_x"});
   for (const char* matrix : {"teacher_x", "teacher_w"}) pass.rows_apart.push_back(matrix);
   for (auto& [output, budget] : pass.budget) budget.reduction = budget.reduction + G;
   return pass;

@@ -148,7 +148,7 @@ Pass linear_logits_pass() {
   pass.flops = 2 * Expr(T) * H * V;
   pass.bytes = logits_bytes();
   pass.products = {logits_product()};
-  pass.zero_columns = {"H", "x"};
+  pass.zero_columns = {{"H", "x"}};
   pass.rows_apart = {"x", "w"};
   pass.invisible = {{"logits_bytes", kChunks}, {"split", kChunks}};
   return pass;

@@ -171,7 +171,7 @@ struct Product {
 // Columns of an axis that may be left out: where `tensor` is 0 in them, the results are those of
 // the other columns alone.
 struct ZeroColumns {
-  std::string axis = {}, tensor = {};
+  std::string axis, tensor;
 };
 
 struct Pass {
@@ -199,8 +199,8 @@ struct Pass {
   std::string upstream = {};     // upstream gradient with rows, where an output sums over rows
   // Axis in each of whose columns an output that sums over rows is made of that column alone.
   std::string sums_by = {};
-  ZeroColumns zero_columns = {};  // of passes whose products make the oracle of one row dear
-  std::vector<Property> properties = {};  // beside those of properties.h that every pass has
+  std::vector<ZeroColumns> zero_columns = {};  // where products make the oracle of one row dear
+  std::vector<Property> properties = {};       // beside those of properties.h that every pass has
   // Options that may move no output, with the reason and what is checked instead.
   std::map<std::string, std::string> invisible = {};
 };

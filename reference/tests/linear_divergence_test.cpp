@@ -117,7 +117,9 @@ TEST(LinearDivergence, GradientSlopesAreBounds) {
         const auto moved = dual_gradient<Backward>(s, in, variable, {{"dbias", one}}, kBackward);
         const Row<double>& bound = variable[0] == 'b' ? by.x : by.y;
         for (size_t other = 0; other < kColumns; ++other) {
-          if (other != v) EXPECT_EQ(moved[other], 0);
+          if (other != v) {
+            EXPECT_EQ(moved[other], 0);
+          }
         }
         EXPECT_LE(std::abs(moved[v]), bound[static_cast<int64_t>(v)] * (1 + 1e-12)) << variable;
         if (kind == Kind::kForwardKl) {
