@@ -41,13 +41,8 @@ constexpr int one_block(int = 1) { return 1; }
 #define TIGON_GPU 0
 
 #define TIGON_KERNEL(...) void
-// Where accesses are checked, inlined always: g++ does not instrument a struct that is passed by
-// value straight from memory. Elsewhere kernels share what they call, which compiles faster.
-#if defined(__SANITIZE_THREAD__)
+// Inlined always: g++ does not instrument a struct that is passed by value straight from memory.
 #define TIGON_DEVICE inline __attribute__((always_inline))
-#else
-#define TIGON_DEVICE inline
-#endif
 #if defined(__clang__)
 #define TIGON_UNROLL
 #else

@@ -304,9 +304,14 @@ std::vector<Drawn> draw(unsigned seed) {
     for (int i = 0; i < 8; ++i) {
       const int32_t dtypes[] = {TIGON_F32, TIGON_BF16, TIGON_F16};
       const double rows = below(4) == 0 ? below(2) : 1 + below(70);
-      const Binding sizes = {
-          {"T", rows},         {"H", length()},     {"V", length()},           {"F", length()},
-          {"Q", 1 + below(5)}, {"K", 1 + below(3)}, {"D", 2 * (1 + below(40))}};
+      const Binding sizes = {{"T", rows},
+                             {"H", length()},
+                             {"V", length()},
+                             {"F", length()},
+                             {"Q", 1 + below(5)},
+                             {"K", 1 + below(3)},
+                             {"D", 2 * (1 + below(40))},
+                             {"G", length()}};
       all.push_back({tigon_find(first->name, dtypes[below(3)]), sizes, seed + below(1000)});
     }
   }

@@ -20,7 +20,7 @@ struct RandomTensor {
 };
 
 inline const Binding kUsualSizes = {{"T", 37}, {"H", 72}, {"V", 130}, {"F", 48},
-                                    {"Q", 4},  {"K", 2},  {"D", 16}};
+                                    {"Q", 4},  {"K", 2},  {"D", 16},  {"G", 40}};
 
 // Optional tensors are left out, but for gradients that a call may write together.
 class RandomCall {
