@@ -143,7 +143,14 @@ class FiguresTest(CommandTest):
         self.assertEqual(self.figures("--check")[0], 0)
 
     def test_what_only_a_host_compiles_does_not_age_it(self):
+        self.check_branches("TIGON_GPU")
+
+    def test_nvcc_is_known_by_its_own_macro_too(self):
+        self.check_branches("defined(__CUDACC__)")
+
+    def check_branches(self, gpu):
         text = "#if TIGON_GPU\nint gpu;\n#if ARCH > 900\nint new;\n#else\nint old;\n#endif\n#else\nint host;\n#endif\n#if !TIGON_GPU\nint other;\n#endif\n"
+        text = text.replace("#if TIGON_GPU", f"#if {gpu}")
         self.file("kernels/device/vec_host.h", "int host;\n")
         self.file("kernels/device/vec.h", text)
         self.record(commit=self.committed())

@@ -12,11 +12,12 @@ SOURCES = {".h", ".cu", ".cuh", ".cpp"}
 ON_THE_HOST = "kernels/simt"  # runs the kernels on a processor; no part of them
 SAYS_NOTHING = r"\`[[:space:]]*(//|#include|$)"  # a line that changes no kernel; \` is the line's start
 CHANGED = re.compile(r'^--- (?:/dev/null|"?a/(.+?)"?)\n\+\+\+ (?:/dev/null|"?b/(.+?)"?)$', re.M)
+OF_A_GPU = ("TIGON_GPU", "defined(__CUDACC__)")  # conditions under which a GPU's compiler is at work, and no other
 CONDITION = re.compile(r"\s*#\s*(ifn?def|if|else|elif|endif)\b\s*(.*?)\s*(?://.*)?$")
 
 
 def gpu_lines(name, text):
-    """What a GPU's compiler sees of a file: without comments and includes, `#if TIGON_GPU`'s other branch and all of a file called ..._host."""
+    """What a GPU's compiler sees of a file: without comments and includes, the other branch of OF_A_GPU and all of a file called ..._host."""
     if pathlib.Path(name).stem.endswith("_host"):
         return []
     seen, branches = [], []  # of each condition around a line: whether a GPU's compiler sees this branch, and the other one
@@ -24,7 +25,7 @@ def gpu_lines(name, text):
         if found := CONDITION.match(line):
             directive, of = found.groups()
             if directive.startswith("if"):
-                branches.append((of != "!TIGON_GPU", of != "TIGON_GPU") if directive == "if" else (True, True))
+                branches.append((of != "!TIGON_GPU", of not in OF_A_GPU) if directive == "if" else (True, True))
             elif directive == "else":
                 branches[-1] = branches[-1][::-1]
             elif directive == "endif":
