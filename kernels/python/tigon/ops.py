@@ -162,7 +162,8 @@ def linear_divergence(x: Tensor, w: Tensor, teacher_x: Tensor, teacher_w: Tensor
     options = {"kind": kind, "beta": beta, "temperature": temperature, "ignore_index": ignore_index, "logits_bytes": logits_bytes,
                "split": split, "max_valid_rows": max_valid_rows}
     tensors = (x, w, teacher_x, teacher_w, target, bias, teacher_bias)
-    return _losses(_function.OPS["linear_divergence"](tensors, options), "none", target)
+    loss: Tensor = _losses(_function.OPS["linear_divergence"](tensors, options), "none", target)
+    return loss
 
 
 @_of("cross_entropy")
