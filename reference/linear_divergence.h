@@ -242,15 +242,7 @@ struct Stored {
   Stored(const Layer<S>& layer, const Rows<S>& logits)
       : finite(finite_part(logits)), sizes(rounded_sizes(layer, finite)) {}
 
-  // Logits that differ by a power of two are rounded alike, too: of inputs with few bits and H = 1
-  // there are many.
-  Dependence<S> dependence(int64_t t) const {
-    const Row<S> z = finite.row(t);
-    return Dependence<S>(z, z.abs().unaryExpr([](const S& v) {
-      int exponent;
-      return std::frexp(v, &exponent);
-    }));
-  }
+  Dependence<S> dependence(int64_t t) const { return linear_head::stored_alike<S>(finite.row(t)); }
   // The square of how a result moves with these factors of a row's logits.
   S square(int64_t t, const Row<S>& by, const Dependence<S>& of) const {
     return squared_norm<S>(by * sizes.row(t), of);

@@ -3,6 +3,7 @@
 // roundings, the caller's promise about valid rows, and where gradients go.
 #pragma once
 #include <algorithm>
+#include <cmath>
 
 #include "reference/products.h"
 #include "reference/rounded_alike.h"
@@ -117,6 +118,16 @@ Rows<S> rounded_sizes(const Layer<S>& a, const Rows<S>& finite) {
   if (!a.bias) return finite;
   const Rows<S> product = finite_part<S>(finite.rowwise() - Row<S>(array(a.bias)));
   return (finite.square() + product.square()).sqrt();
+}
+
+// Logits that differ by a power of two are rounded alike, too: of inputs with few bits and H = 1
+// there are many.
+template <class S>
+Dependence<S> stored_alike(const Row<S>& z) {
+  return Dependence<S>(z, z.abs().unaryExpr([](const S& v) {
+    int exponent;
+    return std::frexp(v, &exponent);
+  }));
 }
 
 // How roundings of stored logits move a result of rows: squares of 2-norms, 1-norms, and what adds

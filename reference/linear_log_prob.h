@@ -155,16 +155,6 @@ void backward_scale(const Backward<P>& a) {
 // as D_i (1 + epsilon_i). S2 is the 2-norm of the factors of the deltas and epsilons; roundings
 // that are not independent are in rounded_alike.h.
 
-// Logits that differ by a power of two are rounded alike, too: of inputs with few bits and H = 1
-// there are many.
-template <class S>
-Dependence<S> dependence(const Row<S>& z) {
-  return Dependence<S>(z, z.abs().unaryExpr([](const S& v) {
-    int exponent;
-    return std::frexp(v, &exponent);
-  }));
-}
-
 template <class P>
 void forward_intermediate(const Forward<P>& a) {
   using std::sqrt;
@@ -175,7 +165,7 @@ void forward_intermediate(const Forward<P>& a) {
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const Dependence<S> depend = dependence<S>(finite.row(t));
+    const Dependence<S> depend = linear_head::stored_alike<S>(finite.row(t));
     const auto moved = [&](const Row<S>& gradient) {
       return S(sqrt(squared_norm<S>(gradient * sizes.row(t), depend)));
     };
@@ -198,7 +188,7 @@ void backward_intermediate(const Backward<P>& a) {
     if (a.target.data[t] == a.ignore_index) continue;
     const Row<S> stored = d.row(t).abs();
     moved.stored.row(t) = stored;
-    const Dependence<S> depend = dependence<S>(finite.row(t));
+    const Dependence<S> depend = linear_head::stored_alike<S>(finite.row(t));
     // With one delta for all logits of a row, a mean over the columns of dw averages nothing: twice
     // its bound.
     const S bound(depend.alike ? 2 : 1);

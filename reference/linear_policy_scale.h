@@ -140,7 +140,7 @@ void losses_intermediate(const Args& a, const TokensNear<S>& near) {
   if (a.logp) array(a.logp).setZero();
   for (const auto& [t, token, is_doubtful] : near.rows) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const auto depend = linear_log_prob::dependence<S>(finite.row(t));
+    const auto depend = linear_head::stored_alike<S>(finite.row(t));
     const Row<S> size = sizes.row(t), of_logp = of.logp * size;
     loss.put(t, given<S>(a.weight, t, 1) * token.loss_moves * of_logp, depend);
     kl.put(t, token.kl_moves * of_logp, depend);
@@ -174,7 +174,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
   for (const auto& [t, token, is_doubtful] : near.rows) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const auto depend = linear_log_prob::dependence<S>(finite.row(t));
+    const auto depend = linear_head::stored_alike<S>(finite.row(t));
     const S g = factor_of(a, t), c = g * token.slope, moves = g * token.slope_moves;
     const Row<S> e = of.logp, p = of.lse, size = sizes.row(t).abs();
     const Row<S> stored = (c * e).abs();

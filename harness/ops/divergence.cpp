@@ -12,9 +12,6 @@ namespace tigon::divergence {
 
 namespace {
 
-const OptionSet kReverse = {{"kind", "reverse_kl"}}, kMixed = {{"kind", "jsd"}};
-const std::vector<OptionSet> kKinds = {{}, kReverse, kMixed};
-
 // Of student and teacher alike, and of one of them.
 std::vector<InputSet> all_inputs() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -57,12 +54,6 @@ std::vector<OptionSet> all_options() {
           {{"temperature", "0.01"}, {"kind", "jsd"}},
           {{"temperature", "100"}, {"kind", "reverse_kl"}},
           {{"target", "given"}, {"ignore_index", "0"}, {"kind", "jsd"}, {"temperature", "2"}}};
-}
-
-std::vector<OptionSet> refused() {
-  std::vector<OptionSet> sets = refused_temperatures();
-  for (const char* beta : {"-0.01", "1.01", "nan"}) sets.push_back({{"beta", beta}});
-  return sets;
 }
 
 // Promises of both passes, with each kind.
@@ -129,7 +120,7 @@ OpSpec contract() {
                    .implementations = {fused<Forward>(), naive_chain<Forward>()},
                    .budget = {{"loss", row}, {"lse", row}, {"teacher_lse", row}, {"slope", row}},
                    .flops = 12 * Expr(T) * V,
-                   .refused = refused(),
+                   .refused = refused_divergences(),
                    .rows_apart = {"logits", "teacher"},
                    .properties = forward_properties()}),
               pass<Backward>(
@@ -140,7 +131,7 @@ OpSpec contract() {
                    .implementations = {fused<Backward>(), naive_chain<Backward>()},
                    .budget = {{"dlogits", {.elementary = 24}}},
                    .flops = 10 * Expr(T) * V,
-                   .refused = refused(),
+                   .refused = refused_divergences(),
                    .rows_apart = {"logits", "teacher", "dlogits"},
                    .inputs_from = "forward",
                    .properties = backward_properties()}),

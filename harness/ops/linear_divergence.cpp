@@ -12,8 +12,6 @@ namespace tigon::linear_divergence {
 
 namespace {
 
-const OptionSet kReverse = {{"kind", "reverse_kl"}}, kMixed = {{"kind", "jsd"}};
-const std::vector<OptionSet> kKinds = {{}, kReverse, kMixed};
 const OptionSet kTeacherBias = {{"teacher_bias", "given"}};
 // Of forward, and of backward.
 const OptionSet kBiases = together(kTeacherBias, {{"bias", "given"}});
@@ -122,12 +120,6 @@ OutputBudget of_both_rows() {
   return budget;
 }
 
-std::vector<OptionSet> refused() {
-  std::vector<OptionSet> sets = refused_temperatures();
-  for (const char* beta : {"-0.01", "1.01", "nan"}) sets.push_back({{"beta", beta}});
-  return sets;
-}
-
 // What the teacher's layer adds to a pass.
 Pass with_teacher(Pass pass) {
   pass.flops = pass.flops + 2 * Expr(T) * G * V;
@@ -148,7 +140,7 @@ Pass forward_pass() {
   pass.implementations = {fused<Forward>(), naive_chain<Forward>()};
   for (const char* result : {"loss", "lse", "teacher_lse", "slope"})
     pass.budget[result] = of_both_rows();
-  pass.refused = refused();
+  pass.refused = refused_divergences();
   pass.properties = joined({row_properties(kBiases, {}), judged_together(kBiases)});
   return pass;
 }
@@ -164,7 +156,7 @@ Pass backward_pass() {
   pass.least_flops = 4 * Expr(T) * H * V;  // with logits that forward kept
   pass.inputs_from = "forward";
   pass.upstream = "dloss";
-  pass.refused = joined({refused(), refused_gradients()});
+  pass.refused = joined({refused_divergences(), refused_gradients()});
   pass.properties =
       joined({row_properties(kAllBiases, {"dw"}),
               judged_together(kAllBiases),

@@ -119,6 +119,12 @@ std::vector<OptionSet> refused_temperatures() {
   return sets;
 }
 
+std::vector<OptionSet> refused_divergences() {
+  std::vector<OptionSet> sets = refused_temperatures();
+  for (const char* beta : {"-0.01", "1.01", "nan"}) sets.push_back({{"beta", beta}});
+  return sets;
+}
+
 std::vector<OptionSet> refused_smoothing() {
   return {
       {{"label_smoothing", "1.01"}}, {{"label_smoothing", "-0.01"}}, {{"label_smoothing", "nan"}}};

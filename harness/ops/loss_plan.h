@@ -43,6 +43,14 @@ std::vector<OptionSet> refused_temperatures();
 // product, all in fp32.
 inline constexpr double kLogProbChainRoundings = 4;
 
+// ---- divergence and linear_divergence -----------------------------------------------------------
+
+const OptionSet kReverse = {{"kind", "reverse_kl"}}, kMixed = {{"kind", "jsd"}};
+const std::vector<OptionSet> kKinds = {{}, kReverse, kMixed};
+
+// Temperatures and shares of a mixture that are refused.
+std::vector<OptionSet> refused_divergences();
+
 // ---- cross_entropy and linear_cross_entropy -----------------------------------------------------
 
 // The options, and everything that is returned beside the loss.

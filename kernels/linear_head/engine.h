@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a loss behind a linear layer. The engine knows weights, chunks, products and where gradients
-// go, and no loss; a pass knows rows and columns of logits, and no product.
+// go, and no loss; a pass knows rows and columns of logits, and no product; the logits of
+// a second layer it asks of the engine.
 //
 // Split by rows: for each chunk of c rows
 //   logits [c, V] = x w^T + b    GEMM, rounded to the element type

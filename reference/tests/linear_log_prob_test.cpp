@@ -116,8 +116,8 @@ TEST(LinearLogProb, LogitsOfEqualSignificandsAreRoundedAlike) {
     z[i] = std::ldexp(i % 2 ? 1.3 : 1.7, i / 2);
     apart[i] = z[i] * (1 + 0.001 * i);
   }
-  EXPECT_EQ(linear_log_prob::dependence<double>(z).equals, 32);
-  EXPECT_EQ(linear_log_prob::dependence<double>(apart).equals, 1);
+  EXPECT_EQ(linear_head::stored_alike<double>(z).equals, 32);
+  EXPECT_EQ(linear_head::stored_alike<double>(apart).equals, 1);
 }
 
 class LinearLogProbTemperature : public testing::TestWithParam<double> {
