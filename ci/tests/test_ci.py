@@ -83,10 +83,16 @@ class Scripts(unittest.TestCase):
         self.tigon = self.folder / "tigon"
         self.tigon.write_text(STAND_IN)
         self.tigon.chmod(0o755)
-        cmake = self.folder / "bin/cmake"  # nightly.sh builds a release, which takes very long
-        cmake.parent.mkdir()
-        cmake.write_text('#!/bin/bash\necho "cmake $*" >> "$FAKE/calls"\n')
-        cmake.chmod(0o755)
+        # nightly.sh builds a release, every header and what it fuzzes, which takes very long.
+        self.stand_in("cmake", 'echo "cmake $*" >> "$FAKE/calls"')
+        self.stand_in("g++", "")
+        self.stand_in("clang++-14", 'cp /bin/true "${@: -1}"')  # it ends with -o FILE
+
+    def stand_in(self, name, command):
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{command}\n")
+        path.chmod(0o755)
 
     def give(self, name, code=0, records=None):
         (self.folder / f"{name}.code").write_text(str(code))
