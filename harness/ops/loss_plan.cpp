@@ -23,7 +23,7 @@ std::vector<AxisPlan> logit_axes(const Axis& tokens, const Axis& vocabulary) {
           {.axis = vocabulary,
            .tiny = {1, 7, 33},
            // In an order in which wide rows meet few of them (plan.cpp, each_value).
-           .check = {1, 32001, 7, 2, 9, 4099, 128256, 8},
+           .check = {128256, 32001, 7, 2, 9, 4099, 1, 8},
            .sweep = {32000, 50304, 128256, 151936, 262144},
            .host_sweep = {1024, 4096, 16384},
            .huge = {128256},

@@ -298,15 +298,36 @@ class LaunchPaths {
 
 }  // namespace
 
-void add_further_path(const Shape& shape, bool asks, CaseList* list) {
+namespace {
+
+void add_further_path(const Shape& shape, bool keeps, CaseList* list) {
   const OpSpec& op = list->op;
-  Path path(shape, !asks || LaunchPaths(list).keeps(shape), 0, list);
+  Path path(shape, keeps, 0, list);
   if (shape.at(op.axes.front().axis.symbol) > kFewRows) return path.add_options();
   std::vector<OptionSet> forms = {{}};
   if (is_small(shape, op))
     forms.insert(forms.end(), op.further_options.begin(), op.further_options.end());
   path.add_sets(sets_of(list->pass, forms));
   if (is_small(shape, op)) path.add_properties();
+}
+
+}  // namespace
+
+void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list) {
+  std::vector<LaunchTable::Question> met;
+  for (const Shape& shape : shapes) {
+    if (!asks) {
+      add_further_path(shape, true, list);
+      continue;
+    }
+    Case c = list->base;
+    c.axes = shape;
+    const auto asked = launch_question(c);
+    const auto is_same = [&](const auto& other) { return same_answer(asked, other); };
+    if (std::any_of(met.begin(), met.end(), is_same)) continue;
+    if (asked) met.push_back(*asked);
+    add_further_path(shape, LaunchPaths(list).keeps(shape), list);
+  }
 }
 
 void add_launch_paths(const Shape& middle, CaseList* list) {

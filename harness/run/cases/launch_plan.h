@@ -5,10 +5,10 @@
 
 namespace tigon {
 
-// On the path of a shape of the contract: every option set, of few rows every input set and layout
+// On the path of each shape of a contract: every option set, of few rows every input set and layout
 // too, and of few elements the properties; each in one element type. `asks`: launchers are asked
-// which path they take, else one is as good as another.
-void add_further_path(const Shape& shape, bool asks, CaseList* list);
+// which path they take, and of shapes with the same one the first meets it; else all of them do.
+void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list);
 
 // Every launch shape of the pass, which the device is asked for, at its shortest and its longest
 // row, the tensors aligned and each off by another number of elements; on short rows all sets,

@@ -98,7 +98,7 @@ class Plan {
     const bool asks_all = launches_ && impl_.name == "fused",
                asks = asks_all && request_.tier == Tier::kCheck;
     if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
-      for (const Shape& shape : further_shapes(op_, dtype())) add_further_path(shape, asks, &list_);
+      add_further_paths(further_shapes(op_, dtype()), asks, &list_);
     if (!is_library(impl_)) add_skewed(middle, asks);
     if (asks)
       add_launch_paths(middle, &list_);
