@@ -31,9 +31,9 @@ struct Pair {
 TIGON_DEVICE float at_most_0(float log_p) { return log_p > 0.0f ? 0.0f : log_p; }
 TIGON_DEVICE Column at_most_0(const Column& c) { return {at_most_0(c.log_q), at_most_0(c.log_p)}; }
 
-// Bits beyond which one of p and q is all of the mixture, and the other less than a rounding of it.
-// The bound keeps infinities out of the sums, too: two masked logits have no ratio.
-inline constexpr float kFar = 115.0f;
+// More bits than lie between the largest probability and the least that is not flushed to 0. The
+// bound keeps infinities out of the sums: two masked logits have no ratio.
+inline constexpr float kFar = 127.0f;
 
 // A column of the mixture m = beta p + (1 - beta) q, of d = log2(p / q).
 struct Mixture {
