@@ -153,6 +153,25 @@ TYPED_TEST(Divergence, GradientKnowsHowFarTheTeacherIs) {
   }
 }
 
+// A logit times log2(e) and the sum of it with log2 of 1 are rounded: one way or the other, by more
+// than any power of 2 can take.
+TYPED_TEST(Divergence, OfLargeLogitsIsFinite) {
+  const double largest = std::is_same_v<TypeParam, F16> ? 6e4 : 1e35;
+  for (const Kind kind : {Kind::kForwardKl, Kind::kReverseKl, Kind::kJsd})
+    for (const int64_t columns : {1, 40, 1003}) {
+      SCOPED_TRACE(testing::Message() << "V " << columns << " kind " << static_cast<int>(kind));
+      this->make({.rows = 67, .columns = columns, .kind = kind});
+      for (int64_t i = 0; i < 67 * columns; ++i) {
+        const double row = static_cast<double>(i / columns), of_row = std::cos(row) * largest;
+        this->student_[this->size(i)] = typename TypeParam::Elem(static_cast<float>(of_row));
+        this->teacher_[this->size(i)] = typename TypeParam::Elem(static_cast<float>(-of_row));
+      }
+      const auto got = this->run();
+      for (const float loss : got.loss) ASSERT_TRUE(std::isfinite(loss));
+      for (const auto d : got.dlogits) ASSERT_TRUE(std::isfinite(static_cast<float>(d)));
+    }
+}
+
 // A row's bits do not depend on how many others there are: neither does the launch shape.
 TYPED_TEST(Divergence, HasTheSameBitsInEveryBatch) {
   for (const int64_t columns : {40, 20001, 150001}) {
