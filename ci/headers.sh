@@ -22,6 +22,7 @@ export -f check
 headers() { git ls-files '*.h' | grep -vE '_(cuda|host)\.h$|/cuda/|/tests/|/try/|^reference/naive/(cudnn_.*|index)\.h$' | sort; }
 
 # The headers that sources of the host build include first.
+# shellcheck disable=SC2016  # $0 is for awk
 included_first() {
   git ls-files '*.cpp' '*.cu' | grep -vE '_cuda\.cpp$' |
     xargs awk 'FNR == 1 { found = 0 } !found && /^#include/ { found = 1; if (split($0, part, "\"") == 3) print part[2] }' | sort -u
