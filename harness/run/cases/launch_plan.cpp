@@ -43,6 +43,11 @@ bool is_small(const Shape& shape, const OpSpec& op) {
   return shape.at(op.axes.front().axis.symbol) * shape.at(row_axis(op).symbol) <= kShortElements;
 }
 
+std::optional<LaunchTable::Question> launch_of(Case c, const Shape& shape) {
+  c.axes = shape;
+  return launch_question(c);
+}
+
 // What one path meets, each in one element type: the same in every dtype's list.
 class Path {
  public:
@@ -232,9 +237,7 @@ class LaunchPaths {
   }
 
   bool takes(const ShapeRange& range, const Shape& shape) const {
-    Case c = list_.base;
-    c.axes = shape;
-    const auto asked = launch_question(c);
+    const auto asked = launch_of(list_.base, shape);
     return asked && asked->key.first == range.table && asked->usual == range.shape;
   }
 
@@ -296,14 +299,20 @@ class LaunchPaths {
   std::map<std::pair<OptionSet, std::string>, std::vector<LaunchShape>> known_;
 };
 
-}  // namespace
+// Whether another launch than those in `met` takes the shape; it is then one of them. Where no
+// table is asked, one is as good as another.
+bool is_new_launch(const Shape& shape, const CaseList& list,
+                   std::vector<LaunchTable::Question>* met) {
+  const auto asked = launch_of(list.base, shape);
+  const auto is_same = [&](const auto& other) { return same_answer(asked, other); };
+  if (std::any_of(met->begin(), met->end(), is_same)) return false;
+  if (asked) met->push_back(*asked);
+  return true;
+}
 
-namespace {
-
-void add_further_path(const Shape& shape, bool keeps, CaseList* list) {
+void add_further_path(const Shape& shape, bool asks, CaseList* list) {
   const OpSpec& op = list->op;
-  Path path(shape, keeps, 0, list);
-  if (shape.at(op.axes.front().axis.symbol) > kFewRows) return path.add_options();
+  Path path(shape, !asks || LaunchPaths(list).keeps(shape), 0, list);
   std::vector<OptionSet> forms = {{}};
   if (is_small(shape, op))
     forms.insert(forms.end(), op.further_options.begin(), op.further_options.end());
@@ -311,23 +320,19 @@ void add_further_path(const Shape& shape, bool keeps, CaseList* list) {
   if (is_small(shape, op)) path.add_properties();
 }
 
+void add_options_of_many_rows(const Shape& shape, bool asks, CaseList* list) {
+  Path(shape, !asks || LaunchPaths(list).keeps(shape), 0, list).add_options();
+}
+
 }  // namespace
 
 void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list) {
   std::vector<LaunchTable::Question> met;
-  for (const Shape& shape : shapes) {
-    if (!asks) {
-      add_further_path(shape, true, list);
-      continue;
-    }
-    Case c = list->base;
-    c.axes = shape;
-    const auto asked = launch_question(c);
-    const auto is_same = [&](const auto& other) { return same_answer(asked, other); };
-    if (std::any_of(met.begin(), met.end(), is_same)) continue;
-    if (asked) met.push_back(*asked);
-    add_further_path(shape, LaunchPaths(list).keeps(shape), list);
-  }
+  for (const Shape& shape : shapes)
+    if (shape.at(list->op.axes.front().axis.symbol) > kFewRows)
+      add_options_of_many_rows(shape, asks, list);
+    else if (!asks || is_new_launch(shape, *list, &met))
+      add_further_path(shape, asks, list);
 }
 
 void add_launch_paths(const Shape& middle, CaseList* list) {

@@ -7,7 +7,8 @@ namespace tigon {
 
 // On the path of each shape of a contract: every option set, of few rows every input set and layout
 // too, and of few elements the properties; each in one element type. `asks`: launchers are asked
-// which path they take, and of shapes with the same one the first meets it; else all of them do.
+// which launch they take, and of few rows the first shape with the same one meets all that; else
+// all shapes do.
 void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list);
 
 // Every launch shape of the pass, which the device is asked for, at its shortest and its longest
