@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case "${1-}" in
-  "") which="every header that no source includes first" ;;
-  --all) which="every header" ;;
+  "") chosen=first_in_no_source which="every header that no source includes first" ;;
+  --all) chosen=headers which="every header" ;;
   *) echo "headers: unknown argument '$1'; it takes --all" >&2; exit 2 ;;
 esac
 check() {
@@ -28,8 +28,9 @@ included_first() {
     xargs awk 'FNR == 1 { found = 0 } !found && /^#include/ { found = 1; if (split($0, part, "\"") == 3) print part[2] }' | sort -u
 }
 
-chosen() { if [ "$which" = "every header" ]; then headers; else comm -23 <(headers) <(included_first); fi; }
+# shellcheck disable=SC2317  # called as $chosen
+first_in_no_source() { comm -23 <(headers) <(included_first); }
 
 # shellcheck disable=SC2016  # $0 is for bash -c
-chosen | xargs -n 1 -P "${TIGON_JOBS:-$(nproc)}" bash -c 'check "$0"'
+"$chosen" | xargs -n 1 -P "${TIGON_JOBS:-$(nproc)}" bash -c 'check "$0"'
 echo "headers: $which compiles alone"

@@ -193,6 +193,9 @@ class Scripts(unittest.TestCase):
             calls[-3:],
             ["cmake --preset release", "cmake --build --preset release", "test test --sanitize"],
         )
+        stages = (self.folder / "out/stages.tsv").read_text()
+        for stage in ("headers", "fuzz"):
+            self.assertRegex(stages, rf"(?m)^{stage}\t0\t")
         self.give("run", 0, [])
         self.assertEqual(self.run_script("nightly.sh", TIGON_HISTORY=str(history))[0], 4)
         self.assertIn("crashed", (history / f"{RUN['run_id']}.jsonl").read_text())
