@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "convergence/model.h"
 #include "convergence/train.h"
+#include "kernels/device/gemm.h"
 
 namespace tigon::convergence {
 namespace {
@@ -72,16 +74,33 @@ int64_t measure(const ModelConfig& config, Side side) {
   }
 }
 
+// Of the products of a head whose logits are whole; on the host each core has a part of it.
+int64_t head_workspace(const ModelConfig& c) {
+  const int64_t t = c.tokens_per_pass(), v = c.vocabulary, h = c.hidden;
+  size_t bytes = 0;
+  for (const auto& [m, n, k] : {std::array{t, v, h}, std::array{t, h, v}, std::array{v, h, t}}) {
+    Gemm product;
+    product.m = m;
+    product.n = n;
+    product.k = k;
+    bytes = std::max(bytes, gemm_workspace(product));
+  }
+  return static_cast<int64_t>(bytes);
+}
+
 }  // namespace
 
 // For each logit: the logits in the element type, and in fp32 the log probabilities, their gradient
-// and that of the logits, which in fp32 takes the place of the logits.
+// and that of the logits, which in fp32 takes the place of the logits. Or, where that is more, the
+// logits and the workspace of a product.
 int64_t planned_intermediates(const ModelConfig& c, DType dtype,
                               const std::vector<std::string>& kernels) {
   const std::string head = op_name<linear_cross_entropy::Forward>();
   if (std::find(kernels.begin(), kernels.end(), head) != kernels.end()) return 0;
-  const int64_t each = dtype == DType::kF32 ? 3 * 4 : 2 + 3 * 4;
-  return each * c.tokens_per_pass() * c.vocabulary;
+  const int64_t logits = int64_t{c.tokens_per_pass()} * c.vocabulary;
+  const int64_t elem = dtype == DType::kF32 ? 4 : 2,
+                loss = dtype == DType::kF32 ? 3 * 4 : 2 + 3 * 4;
+  return std::max(loss * logits, elem * logits + head_workspace(c));
 }
 
 StepMemory planned_step(const ModelConfig& config, DType dtype,
