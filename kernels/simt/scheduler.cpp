@@ -96,8 +96,7 @@ void Worker::suspend(Thread& t) {
 void Worker::abandon_launch() {
   launch->abandoned = true;
   current_ids = nullptr;
-  Context never_resumed;
-  switch_to(never_resumed, nullptr, true);
+  switch_to(never_resumed_, nullptr, true);
   __builtin_unreachable();
 }
 
@@ -153,8 +152,7 @@ void Worker::thread_loop() {
       if (launch->abandoned || !start_next_group()) {
         last_stack_ = stack;
         current_ids = nullptr;
-        Context never_resumed;
-        switch_to(never_resumed, nullptr, true);
+        switch_to(never_resumed_, nullptr, true);
       }
       next = ready.take();
     }
@@ -165,8 +163,7 @@ void Worker::thread_loop() {
     }
     stacks.give_back(stack);
     run_as(*next);
-    Context never_resumed;
-    switch_to(never_resumed, next, true);
+    switch_to(never_resumed_, next, true);
   }
 }
 

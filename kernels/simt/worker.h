@@ -164,6 +164,9 @@ struct Worker {
 
   dim3 launch_block_{0, 0, 0};
   Context main_;
+  // Of fibers that are left for good. Not on their stacks: AddressSanitizer frees its part of those
+  // before the switch writes.
+  Context never_resumed_;
   const void* main_stack_ = nullptr;  // for AddressSanitizer
   size_t main_stack_bytes_ = 0;
   char* last_stack_ = nullptr;
