@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # tigon_add_kernel_library(name SOURCES file.cu...): compiles kernels.
 #
-# On the host: object libraries <name>_fast and <name>_checked, the latter instrumented for the
-# checker; link them with tigon_simt and tigon_simt_checked. There is no checked flavour in a
-# sanitizer build. With TIGON_CUDA: object library <name>_cuda; link it with tigon_device_cuda.
+# On the host: object library <name>_host; link it with tigon_simt. With TIGON_CUDA: object library
+# <name>_cuda; link it with tigon_device_cuda.
 
 include(CheckCXXSourceRuns)
 
@@ -44,14 +43,18 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<CXX_COMPILER_ID:GNU>:-gno-variable-location-views>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
 
-# Calls for memory accesses go to kernels/simt/checker instead of ThreadSanitizer. Vectorised,
-# merged or unrolled accesses would not be those that the GPU makes.
-set(TIGON_KERNEL_CHECKED_OPTIONS
-  -fsanitize=thread
-  $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>
-  $<$<CXX_COMPILER_ID:GNU>:-fno-store-merging>
-  $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
-  -fno-tree-vectorize -fno-tree-slp-vectorize -fno-unroll-loops)
+# Kernels that can be checked: calls for memory accesses go to kernels/simt instead of
+# ThreadSanitizer. Vectorised, merged or unrolled accesses would not be those that the GPU makes. A
+# library alone is not made to be checked, and of sanitizers there can be one.
+set(TIGON_KERNEL_CHECKED_OPTIONS)
+if(TIGON_HARNESS AND NOT TIGON_SANITIZE)
+  set(TIGON_KERNEL_CHECKED_OPTIONS
+    -fsanitize=thread
+    $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>
+    $<$<CXX_COMPILER_ID:GNU>:-fno-store-merging>
+    $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
+    -fno-tree-vectorize -fno-tree-slp-vectorize -fno-unroll-loops)
+endif()
 
 set(TIGON_KERNEL_CUDA_OPTIONS
   ${TIGON_CUDA_GENCODE} "SHELL:-Xcompiler -Wall,-Wextra,-fno-gnu-unique"
@@ -82,17 +85,12 @@ function(tigon_add_kernel_library name)
     return()
   endif()
   tigon_host_sources(sources ${arg_SOURCES})
-  add_library(${name}_fast OBJECT ${sources})
-  target_link_libraries(${name}_fast PUBLIC tigon_device_headers)
-  target_compile_options(${name}_fast PRIVATE ${TIGON_KERNEL_HOST_OPTIONS})
+  add_library(${name}_host OBJECT ${sources})
+  target_link_libraries(${name}_host PUBLIC tigon_device_headers)
+  target_compile_options(${name}_host PRIVATE
+    ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})
   if(NOT TIGON_HARNESS)
     return()
-  endif()
-  if(NOT TIGON_SANITIZE)
-    add_library(${name}_checked OBJECT ${sources})
-    target_link_libraries(${name}_checked PUBLIC tigon_device_headers)
-    target_compile_options(${name}_checked PRIVATE
-      ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})
   endif()
   # As it is written, for `tigon debug`; built when that is asked for.
   add_library(${name}_debug OBJECT EXCLUDE_FROM_ALL ${sources})
@@ -112,12 +110,11 @@ endfunction()
 function(tigon_add_family name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;OPS;LIBRARIES")
   tigon_add_kernel_library(${name}_objects SOURCES ${arg_SOURCES})
-  set(runtime_fast tigon_simt)
+  set(runtime_host tigon_simt)
   set(runtime_debug tigon_simt)
-  set(runtime_checked tigon_simt_checked)
   set(runtime_covered tigon_simt)
   set(runtime_cuda tigon_device_cuda)
-  foreach(flavour IN ITEMS fast debug checked covered cuda)
+  foreach(flavour IN ITEMS host debug covered cuda)
     if(NOT TARGET ${name}_objects_${flavour})
       continue()
     endif()
@@ -136,7 +133,7 @@ endfunction()
 # tigon_archive_kernels(): tigon_call_<flavour>, the call with the kernels of all ops, which are in an
 # archive: a program that brings kernels of its own takes the others from it.
 function(tigon_archive_kernels)
-  foreach(flavour IN ITEMS fast checked covered cuda)
+  foreach(flavour IN ITEMS host covered cuda)
     set(objects)
     foreach(op IN LISTS TIGON_OPS)
       if(TARGET tigon_${op}_${flavour})

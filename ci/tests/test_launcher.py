@@ -339,7 +339,7 @@ class LauncherTest(unittest.TestCase):
 
     def test_a_command_builds_what_it_starts(self):
         (self.root / "programs").write_text((self.root / "tigon").read_text().replace('\nmain "$@"', '\nprograms host "$@"'))
-        base = ["tigon", "tigon-checked"]
+        base = ["tigon"]
         planted = [*base, "tigon-mutants", "judge_faults", "tigon-cheats"]
         for command, wanted in (
             ("check --quick", base),
@@ -356,7 +356,7 @@ class LauncherTest(unittest.TestCase):
             ("mutants", planted),
             ("mutants --quick", planted),
             ("mutants --faults my.faults", [*base, "tigon-own-mutants"]),
-            ("mutants --faults my.faults --in my.cu", [*base, "tigon_simt", "tigon_simt_checked", "tigon_gemm"]),
+            ("mutants --faults my.faults --in my.cu", [*base, "tigon_simt", "tigon_gemm"]),
         ):
             with self.subTest(command):
                 done = subprocess.run(["bash", self.root / "programs", *command.split()], env=self.environment(),

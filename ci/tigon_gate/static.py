@@ -175,7 +175,7 @@ def case_items(options, root, base, say, missing):
 
 def _host_program(tree, folder, say):
     say(f"building the host executor of {tree}")
-    return build.build(tree, folder, False, ["tigon", "tigon-checked"]) / "tigon"
+    return build.build(tree, folder, False, ["tigon"]) / "tigon"
 
 
 def _traced(program, options, say):

@@ -19,16 +19,16 @@ constexpr double kTimeout_s = 20;
 // A library brings its executor with it.
 Child child_of(const MutantRequest& request, const std::string& executor,
                const std::string& fault) {
-  if (!request.libraries) return Child(program_for(request, executor), executor, 1);
+  if (!request.libraries) return Child(program_for(request), executor, 1);
   return Child(program_of(default_executor()), default_executor(), 1,
                request.libraries->library_of(fault, executor));
 }
 
 }  // namespace
 
-std::string program_for(const MutantRequest& request, const std::string& executor) {
+std::string program_for(const MutantRequest& request) {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto program = folder / (request.program + (executor == "checked" ? "-checked" : ""));
+  const auto program = folder / request.program;
   if (access(program.c_str(), X_OK) != 0)
     throw UsageError(
         fmt::format("no program {}: it belongs to builds with tests; ./tigon mutants builds it",

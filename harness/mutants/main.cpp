@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tigon-mutants, tigon-mutants-checked: children over kernels with planted faults. `tigon mutants`
-// starts them.
+// tigon-mutants: children over kernels with planted faults. `tigon mutants` starts them.
 #include <cstdio>
 #include <cstring>
 

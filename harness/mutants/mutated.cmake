@@ -29,11 +29,10 @@ function(tigon_mutate folder)
   add_custom_target(tigon_${folder} DEPENDS ${copies})
 endfunction()
 
-# tigon_add_mutated_library(name folder [CHECKED] SOURCES file...): what links it has all of these files,
-# named from the root of the tree, over the copies in that folder; CHECKED for the checking executor.
-# Nobody reads warnings about switches.
+# tigon_add_mutated_library(name folder SOURCES file...): what links it has all of these files, named
+# from the root of the tree, over the copies in that folder. Nobody reads warnings about switches.
 function(tigon_add_mutated_library name folder)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "CHECKED" "" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES")
   set(extension .cpp)
   if(TIGON_CUDA)
     set(extension .cu)
@@ -55,11 +54,9 @@ function(tigon_add_mutated_library name folder)
   if(TIGON_CUDA)
     # On all cores at once, which changes the code a little: the tree's own kernels have one each.
     target_compile_options(${name} PRIVATE ${TIGON_CUDA_GENCODE} -w --split-compile=0)
-  elseif(arg_CHECKED)
+  else()
     target_compile_options(${name} PRIVATE
       ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -g0 -w)
-  else()
-    target_compile_options(${name} PRIVATE ${TIGON_KERNEL_HOST_OPTIONS} -g0 -w)
   endif()
 endfunction()
 
@@ -67,7 +64,3 @@ endfunction()
 file(GLOB faults CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/harness/ops/*.faults)
 tigon_mutate(mutated ${faults})
 tigon_add_mutated_library(tigon_kernels_mutant mutated SOURCES ${TIGON_MUTATED_SOURCES})
-if(NOT TIGON_CUDA)
-  tigon_add_mutated_library(tigon_kernels_mutant_checked mutated CHECKED
-    SOURCES ${TIGON_MUTATED_SOURCES})
-endif()

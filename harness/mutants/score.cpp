@@ -266,8 +266,7 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
 
 void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::vector<MutantResult> results = select_mutants(request);
-  if (!request.libraries)
-    for (const MutantResult& r : results) program_for(request, r.executor);
+  if (!request.libraries) program_for(request);
   const bool host = default_executor() == "fast";
   std::mutex mutex;
   std::condition_variable changed;

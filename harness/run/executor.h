@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between the executors: the host executor's two flavours and a GPU. One of
-// executor_host.cpp and executor_cuda.cpp is in a build.
+// What differs between the executors: the host executor, fast or checking accesses, and a GPU. One
+// of executor_host.cpp and executor_cuda.cpp is in a build.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,12 @@ struct Finding {
   std::string message;  // one line: what, kernel, block, thread, file:line
 };
 
-// Name of the executor that this program was linked with.
+// Name of the executor of this process: "cuda", or "fast" until it is made "checked", once and
+// before anything runs. False where accesses cannot be checked: on a GPU and in a build for
+// sanitizers.
 std::string this_executor();
+bool executor_can_check();
+void executor_set_checked();
 // True when the executor itself watches every access of a kernel, red zones included.
 bool executor_checks();
 // Threads of the operating system that run kernels; 0: one per core.

@@ -14,6 +14,10 @@ namespace tigon {
 
 std::string this_executor() { return simt::checked() ? "checked" : "fast"; }
 
+bool executor_can_check() { return simt::can_check(); }
+
+void executor_set_checked() { simt::set_checked(); }
+
 bool executor_checks() { return simt::checked(); }
 
 void executor_set_threads(int threads) {

@@ -69,10 +69,10 @@ class Tree(unittest.TestCase):
             text = text.replace(old, new)
         file.write_text(text)
 
-    def program(self, name="tigon", flavour="fast"):
+    def program(self, name="tigon"):
         """A program with the op: the build's own link command, with what the copy compiled before its libraries."""
         op = self.name
-        objects = [f"kernels/CMakeFiles/tigon_{op}_{flavour}.dir/__/host_sources/kernels/{op}/{op}.cu.cpp.o"]
+        objects = [f"kernels/CMakeFiles/tigon_{op}_host.dir/__/host_sources/kernels/{op}/{op}.cu.cpp.o"]
         objects += ["kernels/call/CMakeFiles/tigon_call.dir/registry.cpp.o"]
         objects += [f"harness/CMakeFiles/tigon_contracts.dir/{part}.cpp.o" for part in (f"ops/{op}", "manifest")]
         build = self.tree / "build" / "host"

@@ -19,14 +19,6 @@ if(NOT TIGON_SANITIZE)
   tigon_link_tool(world_faults ${flavour})
   add_dependencies(world_faults world_program world_clock world_disk world_old_driver
     tigon plugin_test_bad_plugin plugin_test_no_symbol)
-  if(NOT TIGON_CUDA)
-    add_executable(world_program_checked ../run/process/checked_main.cpp world_ops.cpp)
-    target_link_libraries(world_program_checked PRIVATE tigon_harness world_kernels_checked)
-    tigon_link_kernels(world_program_checked checked)
-    set_target_properties(world_program_checked PROPERTIES
-      OUTPUT_NAME tigon-checked RUNTIME_OUTPUT_DIRECTORY ${faulty})
-    add_dependencies(world_faults world_program_checked)
-  endif()
   # Alone, because a case that may take 1 s must have a core. `./tigon faults` kills 100 times.
   add_test(NAME faults COMMAND sh -c "rm -f \"$1\" && exec \"$2\" --json \"$1\" --kills 20" sh
     ${CMAKE_BINARY_DIR}/faults.jsonl $<TARGET_FILE:world_faults>)

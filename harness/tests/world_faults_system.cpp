@@ -63,19 +63,6 @@ std::vector<Fault> program_faults() {
         return s;
       })};
   if (on_gpu()) return faults;
-  faults.push_back(refused(
-      group, "checking program missing", 2, "executor checked: no program",
-      [](const fs::path& folder) {
-        auto words = check_words(kRight, folder / "results");
-        std::replace(words.begin(), words.end(), std::string("fast"), std::string("checked"));
-        return words;
-      },
-      [](const fs::path& folder) {
-        fs::copy_file(world_program(), folder / "tigon");
-        Surroundings s;
-        s.program = folder / "tigon";
-        return s;
-      }));
   // Children cannot be started: each case says so.
   faults.push_back(
       {"no descriptor left for a child", group, "crashed, exit 5", [] {

@@ -28,7 +28,7 @@ struct Surroundings {
   std::filesystem::path program = {};       // empty: the world program
 };
 
-// The program over the op of world_ops.cpp, as built; tigon-checked lies beside it.
+// The program over the op of world_ops.cpp, as built.
 inline std::filesystem::path world_program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "faulty" / "tigon";
 }

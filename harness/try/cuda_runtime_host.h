@@ -93,8 +93,8 @@ inline Status end_launches(const Status& status) {
   return launch_status().ok() ? status : launch_status();
 }
 
-// Bytes loaded and stored, requests and 32-byte sectors since the last time; 0 but in the checking
-// flavour.
+// Bytes loaded and stored, requests and 32-byte sectors since the last time; 0 where accesses are
+// not checked.
 inline void take_traffic(double* figures) {
   figures[0] = figures[1] = figures[2] = figures[3] = 0;
   for (const auto& [kernel, c] : simt::counters()) {

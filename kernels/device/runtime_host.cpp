@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime.h on the host executor: device memory is host memory, registered with the checker in its
-// flavour.
+// runtime.h on the host executor: device memory is host memory, which the checker knows of.
 #include <unistd.h>
 
 #include <chrono>

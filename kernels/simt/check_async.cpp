@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checking flavour's part of async.cpp: what a copy must not do before a fence (async_order.h).
+// The checker's part of async.cpp: what a copy must not do before a fence (async_order.h).
 #include "kernels/simt/check.h"
 #include "kernels/simt/request.h"
 
 namespace tigon::simt::check {
 
 void copy_signals(const uint64_t* mbarrier, const void* pc) {
-  if (!this_worker->async_order.may_signal(mbarrier))
+  if (enabled && !this_worker->async_order.may_signal(mbarrier))
     add_finding(Kind::kFence, pc,
                 "a copy signals an mbarrier whose initialisation is not fenced: no "
                 "mbarrier_fence_init() after mbarrier_init()");
@@ -14,6 +14,7 @@ void copy_signals(const uint64_t* mbarrier, const void* pc) {
 
 // In the history the copy takes the place of what was there.
 void copy_overwrites(const void* p, size_t bytes, const void* pc) {
+  if (!enabled) return;
   const Worker& w = *this_worker;
   const Thread& t = current_thread();
   Request r{w,    t,  static_cast<const char*>(p), bytes, shadow::offset_of(p), true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory of the host executor: plain host memory in the fast flavour, memory of the
-// checker's arena with red zones in the other.
+// Memory of the host executor: plain host memory, or memory of the checker's arena with red zones
+// where accesses are checked.
 #pragma once
 #include <cstddef>
 
@@ -11,5 +11,9 @@ void* memory_allocate(size_t bytes);
 void memory_free(void* p, size_t bytes);
 // What the checker believes about the contents.
 void memory_mark(void* p, size_t bytes, bool initialized);
+
+// Shared memory of the blocks of a cluster. Throws std::bad_alloc.
+char* shared_arena_allocate(size_t bytes);
+void shared_arena_free(char* p, size_t bytes);
 
 }  // namespace tigon::simt

@@ -8,19 +8,6 @@
 #include "kernels/signature/status.h"
 #include "kernels/simt/cuda_types.h"
 
-// Kernels that are instrumented for the checker read the executor's own state through calls, so
-// that no hook sees those reads.
-#if defined(__SANITIZE_THREAD__)
-#define TIGON_SIMT_INSTRUMENTED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TIGON_SIMT_INSTRUMENTED 1
-#endif
-#endif
-#ifndef TIGON_SIMT_INSTRUMENTED
-#define TIGON_SIMT_INSTRUMENTED 0
-#endif
-
 // Two calls must not become one, or their source lines are lost (g++ has command-line options for
 // that).
 #if defined(__clang__)
@@ -42,7 +29,8 @@ struct Location {
   constexpr bool operator==(const Location&) const = default;
 };
 
-// The part of the executor's state that inlined kernel code reads.
+// The part of the executor's state that kernel code reads, through calls, so that the checker does
+// not take it for an access of the kernel.
 struct BlockIds {
   uint3 index;
   unsigned rank = 0;  // in its cluster
@@ -62,17 +50,10 @@ struct LaunchShape {
 extern constinit thread_local ThreadIds* current_ids;         // the running CUDA thread, or nullptr
 extern constinit thread_local const LaunchShape* this_shape;  // of the running launch
 
-#if TIGON_SIMT_INSTRUMENTED || defined(TIGON_SIMT_CHECKED)
 __attribute__((const)) uint3 thread_index();
 __attribute__((const)) uint3 block_index();
 __attribute__((const)) dim3 block_dim();
 __attribute__((const)) dim3 grid_dim();
-#else
-inline uint3 thread_index() { return current_ids->index; }
-inline uint3 block_index() { return current_ids->block->index; }
-inline dim3 block_dim() { return this_shape->block; }
-inline dim3 grid_dim() { return this_shape->grid; }
-#endif
 
 // Barriers and clusters.
 TIGON_SIMT_NOMERGE void block_sync(Location where);

@@ -19,7 +19,6 @@ namespace tigon::simt::sanitizer {
 
 #ifdef TIGON_SIMT_ASAN
 inline constexpr bool kEnabled = true;
-inline constexpr size_t kSharedGap = 32;
 // Frames of sanitized code are large, and reports are printed on the fiber's stack.
 inline constexpr size_t kMinStack = 256 * 1024;
 inline void poison(void* p, size_t n) { __asan_poison_memory_region(p, n); }
@@ -32,7 +31,6 @@ inline void enter(void* fake, const void** bottom, size_t* size) {
 }
 #else
 inline constexpr bool kEnabled = false;
-inline constexpr size_t kSharedGap = 0;
 inline constexpr size_t kMinStack = 0;
 inline void poison(void*, size_t) {}
 inline void unpoison(void*, size_t) {}

@@ -18,12 +18,10 @@ constinit thread_local ThreadIds* current_ids = nullptr;
 constinit thread_local const LaunchShape* this_shape = nullptr;
 constinit thread_local Worker* this_worker = nullptr;
 
-#ifdef TIGON_SIMT_CHECKED
 uint3 thread_index() { return current_ids->index; }
 uint3 block_index() { return current_ids->block->index; }
 dim3 block_dim() { return this_shape->block; }
 dim3 grid_dim() { return this_shape->grid; }
-#endif
 
 namespace {
 void fiber_entry() { this_worker->thread_loop(); }

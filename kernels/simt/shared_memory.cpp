@@ -2,12 +2,11 @@
 // Static and dynamic shared memory of the host executor.
 #include "kernels/simt/shared_memory.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <new>
 
 #include "kernels/simt/check.h"
+#include "kernels/simt/device_memory.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/sanitizer.h"
 #include "kernels/simt/worker.h"
@@ -15,20 +14,20 @@
 namespace tigon::simt {
 
 namespace {
-constexpr size_t kGap =
-    check::kSharedGap > sanitizer::kSharedGap ? check::kSharedGap : sanitizer::kSharedGap;
+// Behind every array, where an overrun is seen; elsewhere it must spoil the next one, as on a GPU.
+size_t gap() { return check::enabled || sanitizer::kEnabled ? 32 : 0; }
 }  // namespace
 
 SharedMemory::~SharedMemory() {
   if (arena_ == nullptr) return;
   sanitizer::unpoison(arena_, capacity_ * kBlockBytes);
-  check::shared_arena_free(arena_, capacity_ * kBlockBytes);
+  shared_arena_free(arena_, capacity_ * kBlockBytes);
 }
 
 void SharedMemory::begin_launch(unsigned blocks, size_t dynamic_bytes, bool poison) {
   if (capacity_ < blocks) {
-    if (arena_ != nullptr) check::shared_arena_free(arena_, capacity_ * kBlockBytes);
-    arena_ = check::shared_arena_allocate(blocks * kBlockBytes);
+    if (arena_ != nullptr) shared_arena_free(arena_, capacity_ * kBlockBytes);
+    arena_ = shared_arena_allocate(blocks * kBlockBytes);
     capacity_ = blocks;
   }
   blocks_ = blocks;
@@ -58,7 +57,7 @@ void SharedMemory::undefine(size_t offset, size_t bytes) {
 size_t SharedMemory::add_array(size_t bytes, size_t align) {
   const size_t offset = (static_used_ + align - 1) & ~(align - 1);
   if (offset + bytes > kStaticBytes) return kStaticBytes;
-  static_used_ = offset + bytes + kGap;
+  static_used_ = offset + bytes + gap();
   arrays_.push_back({offset, bytes});
   undefine(offset, bytes);
   return offset;

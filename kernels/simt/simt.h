@@ -27,8 +27,8 @@ struct Config {
   bool strict = true;  // report divergent barriers, collectives and early exits
   bool poison =
       true;  // fill fresh shared and device memory with 0xff bytes: NaN in every float type
-  bool fused = true;     // warp_reduce in one suspension; false in the checking flavour
-  bool count = true;     // traffic counters (checking flavour)
+  bool fused = true;     // warp_reduce in one suspension; false where accesses are checked
+  bool count = true;     // traffic counters, where accesses are checked
   size_t stack = 32768;  // bytes per CUDA thread, a power of two
   // For a debugger: tigon_debugger_stop() is called before this thread of this block starts.
   bool stop = false;
@@ -41,7 +41,10 @@ Config& config();
 bool runs();
 void set_runs(bool runs);
 
-// True in the checking flavour, which watches every access of kernel code.
+// Whether this process watches every access of kernel code. set_checked() begins that, once and
+// before anything else here is used; it needs can_check(): kernels that are compiled for it.
+bool can_check();
+void set_checked();
 bool checked();
 
 enum class Kind {
@@ -95,7 +98,7 @@ struct Kernel {
 };
 std::vector<Kernel> kernels();
 
-// What the launches of one kernel did to memory. Counted in the checking flavour only.
+// What the launches of one kernel did to memory. Counted where accesses are checked.
 struct Counters {
   uint64_t launches = 0;
   uint64_t global_load_bytes = 0;
@@ -122,7 +125,7 @@ struct LineCounters {
 };
 std::vector<LineCounters> line_counters();
 
-// Who wrote a byte of device memory last; known in the checking flavour only.
+// Who wrote a byte of device memory last; known where accesses are checked.
 struct Writer {
   bool known = false;
   uint64_t block = 0;   // linear index in the grid

@@ -134,17 +134,6 @@ bool device() {
   }
 }
 
-bool checked_program() {
-  if (default_executor() == "cuda") return true;
-  try {
-    say(State::kOk, "checking executor", program_of("checked"));
-    return true;
-  } catch (const std::exception& error) {
-    say(State::kMissing, "checking executor", error.what());
-    return false;
-  }
-}
-
 int examine() {
   const BuildInfo build = build_info();
   say(State::kOk, "tigon",
@@ -157,7 +146,6 @@ int examine() {
   for (const char* name : {"eigen", "googletest", "benchmark", "fmt", "nlohmann_json", "cli11"})
     say(State::kOk, name, libraries[name]);
   good &= device();
-  good &= checked_program();
   program("nvcc", false,
           "only a GPU needs it: CUDA Toolkit 13, developer.nvidia.com/cuda-downloads");
   program("nvidia-smi", false, "no NVIDIA driver; only a GPU needs it");

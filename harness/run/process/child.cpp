@@ -2,10 +2,7 @@
 // The parent's side of a child that runs cases.
 #include "harness/run/process/child.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <filesystem>
+#include "harness/run/executor.h"
 
 namespace tigon {
 
@@ -26,16 +23,12 @@ Reply Child::ask(const std::string& line, double timeout_s) {
 }
 
 std::string program_of(const std::string& executor) {
-  // Not by its name: a build during the run replaces the file, and the children must stay the same.
-  const std::filesystem::path self = "/proc/self/exe";
-  if (executor != "checked") return self.string();
-  const std::filesystem::path program =
-      std::filesystem::read_symlink(self).parent_path() / "tigon-checked";
-  if (access(program.c_str(), X_OK) != 0)
+  if (executor == "checked" && !executor_can_check())
     throw UsageError(
-        fmt::format("executor checked: no program {}; it belongs to host builds (--device host)",
-                    program.string()));
-  return program.string();
+        "executor checked: this build has none; builds for the host have it (--device host), but "
+        "not with sanitizers");
+  // Not by its name: a build during the run replaces the file, and the children must stay the same.
+  return "/proc/self/exe";
 }
 
 }  // namespace tigon

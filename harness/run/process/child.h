@@ -41,8 +41,7 @@ class Child {
   worker::Process process_;
 };
 
-// Where the program of an executor lies: this program itself, or tigon-checked beside it. Throws
-// UsageError when it is not there.
+// The program whose children have an executor: this one. Throws UsageError when it cannot have it.
 std::string program_of(const std::string& executor);
 
 }  // namespace tigon

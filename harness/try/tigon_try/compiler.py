@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles somebody's .cu file as a plug-in: for the host executor in two flavours, or with nvcc for a GPU."""
+"""Compiles somebody's .cu file as a plug-in: for the host executor, or with nvcc for a GPU."""
 import concurrent.futures
 import hashlib
 import json
@@ -40,11 +40,11 @@ class Build:
         return self.facts["device"] == "cuda"
 
 
-def generated(signature, shown, text, name, passes, dtypes, host):
+def generated(signature, shown, text, passes, dtypes, host):
     """The translation unit: the file between the op's signature and the use of its launchers, with its own lines."""
     body = source.for_host(text) if host else text
     return (signatures.before(signature) + f'#line 1 {json.dumps(str(shown))}\n{body}\n#line 1 "behind {shown.name}"\n' +
-            signatures.behind(signature, name, passes, dtypes))
+            signatures.behind(signature, passes, dtypes))
 
 
 def _host_words(build, object_file, unit, options):
@@ -52,13 +52,21 @@ def _host_words(build, object_file, unit, options):
             f"-I{build.root}", *options, "-c", str(unit), "-o", str(object_file)]
 
 
-def host_object(build, signature, shown, text, name, folder, flavour, passes, dtypes):
-    """<flavour>.o in `folder`; the compiler's warnings about the file."""
-    facts, checked = build.facts, flavour == "checked"
-    unit, object_file = folder / f"{flavour}.cpp", folder / f"{flavour}.o"
-    unit.write_text(generated(signature, shown, text, f"{name}.checked" if checked else name, passes, dtypes, True))
-    options = facts["options"].split("|") + (facts["checked_options"].split("|") if checked else [])
-    return object_file, _run(_host_words(build, object_file, unit, ["-iquote", str(shown.parent), *options]), shown)
+def host_object(build, signature, shown, text, folder, passes, dtypes):
+    """fast.o in `folder`; the compiler's warnings about the file."""
+    unit, object_file = folder / "fast.cpp", folder / "fast.o"
+    unit.write_text(generated(signature, shown, text, passes, dtypes, True))
+    options = ["-iquote", str(shown.parent), *build.facts["options"].split("|")]
+    return object_file, _run(_host_words(build, object_file, unit, options), shown)
+
+
+def host_name(build, name, folder, executor):
+    """The object that names the library of an executor, "fast" or "checked", and makes it the one."""
+    unit, object_file = folder / f"{executor}_name.cpp", folder / f"{executor}_name.o"
+    checked = executor == "checked"
+    unit.write_text(signatures.named(f"{name}.checked" if checked else name, checked))
+    _run(_host_words(build, object_file, unit, []), unit)
+    return object_file
 
 
 def host_plugin(build, signature):
@@ -78,25 +86,23 @@ def host_plugin(build, signature):
 
 
 def host_libraries(build, signature, shown, text, name, folder, passes, dtypes):
-    """Both flavours at once: {flavour: library} and the warnings."""
+    """{executor: library}, "fast" and "checked", and the warnings."""
     facts, libraries = build.facts, {}
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        both = {flavour: pool.submit(host_object, build, signature, shown, text, name, folder, flavour, passes, dtypes)
-                for flavour in ("fast", "checked")}
         plugin = pool.submit(host_plugin, build, signature)
-        objects = {flavour: one.result() for flavour, one in both.items()}
-    for flavour, (object_file, _) in objects.items():
-        libraries[flavour] = folder / f"{flavour}.so"
+        object_file, warnings = host_object(build, signature, shown, text, folder, passes, dtypes)
+    for executor in ("fast", "checked"):
+        libraries[executor] = folder / f"{executor}.so"
         _run([facts["compiler"], "-shared", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,--no-undefined", "-o",
-              str(libraries[flavour]), str(object_file), str(plugin.result()), facts["erase"], facts["gemm"],
-              facts["checked_executor" if flavour == "checked" else "executor"], "-pthread"], shown)
-    return libraries, objects["fast"][1]
+              str(libraries[executor]), str(object_file), str(host_name(build, name, folder, executor)), str(plugin.result()),
+              facts["erase"], facts["gemm"], facts["executor"], "-pthread"], shown)
+    return libraries, warnings
 
 
 def gpu_library(build, nvcc, signature, shown, text, name, folder, passes, dtypes, arch="native"):
     """The library for the GPU of this machine and nvcc's warnings about the file."""
     unit, object_file, library = folder / "cuda.cu", folder / "cuda.o", folder / "cuda.so"
-    unit.write_text(generated(signature, shown, text, name, passes, dtypes, False) + signatures.plugin(signature))
+    unit.write_text(generated(signature, shown, text, passes, dtypes, False) + signatures.named(name) + signatures.plugin(signature))
     told = _run([nvcc, "-std=c++20", "-O3", f"-arch={arch}", "-lineinfo", "-DTIGON_CUDA", "-Xcompiler", "-fPIC,-fvisibility=hidden", f"-I{build.root}",
                  f"-I{shown.parent.resolve()}", "-c", str(unit), "-o", str(object_file)], shown)
     _weaken_launchers(object_file, signature)

@@ -17,7 +17,7 @@ def stage(log, job, build, nvcc, of_op, passes, dtypes):
         log.add("static facts", "not run", "no nvcc here: registers, spills, shared memory and SASS size are unknown", begun)
         return {}
     unit = job.folder / "facts.cu"
-    unit.write_text(compiler.generated(of_op, job.shown, job.text, job.name, passes, dtypes, False))
+    unit.write_text(compiler.generated(of_op, job.shown, job.text, passes, dtypes, False))
     flags = ("-std=c++20", "-O3", f"-I{job.shown.parent.resolve()}")
     facts = {}
     try:

@@ -18,7 +18,7 @@ from tigon_trees import build as builds
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SAMPLE = 20  # cases of each kind, unless all are asked for
 KINDS = ("check", "trace", "memory", "bench")
-TARGETS = {"host": ["tigon", "tigon-checked", "tigon_simt", "tigon_simt_checked", "tigon_gemm"], "cuda": ["tigon"]}
+TARGETS = {"host": ["tigon", "tigon_simt", "tigon_gemm"], "cuda": ["tigon"]}
 EXACT = {"check": ("verdict",), "memory": ("tensors_bytes", "workspace_bytes", "planned_bytes", "arena_bytes"),
          "trace": ("verdict", "bytes_loaded_bytes", "bytes_stored_bytes", "requests", "sectors", "bank_conflicts", "barriers", "atomics")}
 

@@ -65,14 +65,22 @@ def _launchers(signature, name, dtype):
     return f"tried::Launchers<{signature.arguments(name, POLICIES[dtype])}>", f"{{{functions}}}"
 
 
-def behind(signature, name, passes, dtypes):
-    """Put behind the file: its launchers come to be, and the library has a name."""
-    lines = ["", f'extern "C" const char tigon_try_name[] = "{name}";', "namespace {", "using namespace tigon;"]
+def behind(signature, passes, dtypes):
+    """Put behind the file: its launchers come to be."""
+    lines = ["", "namespace {", "using namespace tigon;"]
     for one in passes:
         for dtype in dtypes:
             of, value = _launchers(signature, one, dtype)
             lines.append(f"[[gnu::used]] {of} {one}_{dtype} = {value};")
     return "\n".join(lines + ["}", ""])
+
+
+def named(name, checked=False):
+    """The name of the library; whether it checks the accesses of its kernels."""
+    lines = [f'extern "C" const char tigon_try_name[] = "{name}";']
+    if checked:
+        lines += ["namespace tigon::simt {", "void set_checked();", "}", "[[gnu::constructor]] static void begin() { tigon::simt::set_checked(); }"]
+    return "\n".join([*lines, ""])
 
 
 def plugin(signature):

@@ -47,7 +47,7 @@ class Log:
 
 
 def compile_for_host(log, job, build, signature, has_gpu):
-    """The libraries of both flavours; nothing where the host executor does not run the file's CUDA and a GPU does."""
+    """The libraries, fast and checking; nothing where the host executor does not run the file's CUDA and a GPU does."""
     begun = time.monotonic()
     foreign = source.not_on_host(job.text)
     where = [f"{job.shown}:{line}: {what}" for line, what in foreign]

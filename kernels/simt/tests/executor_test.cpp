@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor in either flavour: results do not depend on how it runs kernels, and what it notices
-// without the checker ends a launch with an explanation.
+// The executor, accesses checked or not: results do not depend on how it runs kernels, and what it
+// notices without the checker ends a launch with an explanation.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checking flavour: every access of kernel code is looked up in the shadow. Two accesses of the
+// The checker: every access of kernel code is looked up in the shadow. Two accesses of the
 // same bytes, at least one a write, race unless a barrier orders them: __syncthreads in a block,
 // __syncwarp in a warp, cluster_sync in a cluster. A shuffle orders nothing. Blocks of different
 // clusters are never ordered; two atomics never race. Kernels before are ordered, unless the launch
@@ -192,18 +192,18 @@ std::string text_of(const Request& r) {
   return text + shadow::describe(r.address);
 }
 
-bool checked() { return true; }
+bool checked() { return check::enabled; }
 
-void* memory_allocate(size_t bytes) { return shadow::allocate(bytes); }
-void memory_free(void* p, size_t bytes) { shadow::release(static_cast<char*>(p), bytes); }
-void memory_mark(void* p, size_t bytes, bool initialized) {
-  close_launches();
-  if (shadow::offset_of(p) >= shadow::kArenaBytes) return;  // host memory
-  shadow::set_state(p, bytes,
-                    initialized ? shadow::kAllocated | shadow::kInitialized : shadow::kAllocated);
-}
+#ifdef TIGON_SIMT_INSTRUMENTED
+bool can_check() { return true; }
+#else
+bool can_check() { return false; }
+#endif
+
+void set_checked() { check::enabled = true; }
 
 std::vector<Writer> writers(const std::vector<const void*>& addresses) {
+  if (!check::enabled) return std::vector<Writer>(addresses.size());
   std::vector<Access> found;
   std::vector<const void*> pcs;
   for (const void* p : addresses) {
@@ -228,21 +228,16 @@ std::vector<Writer> writers(const std::vector<const void*>& addresses) {
   return all;
 }
 
-void on_access(const void* p, size_t bytes, bool write, const void* pc) {
+void note_access(const void* p, size_t bytes, bool write, const void* pc) {
   if (current_ids != nullptr) check_access(p, bytes, write, false, pc);
 }
 
 namespace check {
 
-char* shared_arena_allocate(size_t bytes) {
-  char* p = shadow::allocate(bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-void shared_arena_free(char* p, size_t bytes) { shadow::release(p, bytes); }
+constinit bool enabled = false;
 
 void peer_begun(const Worker& w, const void* pc) {
-  if (w.cluster_epoch == w.first_epoch)
+  if (enabled && w.cluster_epoch == w.first_epoch)
     add_finding(Kind::kClusterStart, pc,
                 "a peer's shared memory is used before it may have begun: no cluster_sync before "
                 "the first such access");
@@ -250,17 +245,22 @@ void peer_begun(const Worker& w, const void* pc) {
 
 // Threads use an mbarrier as they would an atomic; its initialisation is a plain write.
 void mbarrier_access(uint64_t* mbarrier, bool init, const void* pc) {
-  if (shadow::offset_of(mbarrier) < shadow::kArenaBytes)
+  if (enabled && shadow::offset_of(mbarrier) < shadow::kArenaBytes)
     check_memory(mbarrier, sizeof *mbarrier, true, !init, pc);
 }
 
-void forbid(void* p, size_t bytes) { shadow::set_state(p, bytes, 0); }
-void undefine(void* p, size_t bytes) { shadow::set_state(p, bytes, shadow::kAllocated); }
+void forbid(void* p, size_t bytes) {
+  if (enabled) shadow::set_state(p, bytes, 0);
+}
+void undefine(void* p, size_t bytes) {
+  if (enabled) shadow::set_state(p, bytes, shadow::kAllocated);
+}
 void mark_initialized(void* p, size_t bytes) {
-  shadow::set_state(p, bytes, shadow::kAllocated | shadow::kInitialized);
+  if (enabled) shadow::set_state(p, bytes, shadow::kAllocated | shadow::kInitialized);
 }
 
 void mark_in_flight(void* p, size_t bytes, const void* pc) {
+  if (!enabled) return;
   if (shadow::offset_of(p) >= shadow::kArenaBytes ||
       !shadow::has_state(shadow::offset_of(p), bytes, shadow::kAllocated)) {
     add_finding(Kind::kOutOfBounds, pc, "target of an asynchronous copy");
@@ -270,32 +270,41 @@ void mark_in_flight(void* p, size_t bytes, const void* pc) {
 }
 
 void access_range(const void* p, size_t bytes, bool write, const void* pc) {
+  if (!enabled) return;
   const char* c = static_cast<const char*>(p);
   for (size_t i = 0; i < bytes; i += 16)
     check_access(c + i, bytes - i < 16 ? bytes - i : 16, write, false, pc);
 }
 
 void prefetch_range(const void* p, size_t bytes, const void* pc) {
+  if (!enabled) return;
   const size_t offset = shadow::offset_of(p);
   if (offset < shadow::kArenaBytes && !shadow::has_state(offset, bytes, shadow::kAllocated))
     add_finding(Kind::kOutOfBounds, pc, "bulk prefetch of what is not a tensor's");
 }
 
 void atomic_access(void* p, size_t bytes, const void* pc) {
-  check_access(p, bytes, true, true, pc);
+  if (enabled) check_access(p, bytes, true, true, pc);
 }
 
-void end_of_interval(Warp& w) { traffic::end_of_interval(w); }
-void count_barrier() { traffic::count_barrier(); }
+void end_of_interval(Warp& w) {
+  if (enabled) traffic::end_of_interval(w);
+}
+void count_barrier() {
+  if (enabled) traffic::count_barrier();
+}
 
 // If nobody waits, the launch may end before the one before it, and what comes next may begin.
 void launch_ends(Launch& l) {
+  if (!enabled) return;
   if (l.has_open() && !l.waited && !l.abandoned)
     add_finding_of(nullptr, Kind::kDependency, static_cast<const char*>(l.invocation.kernel) + 1,
                    "no thread calls dependency_wait()");
   traffic::launch_ends(l);
 }
-void worker_ends(Worker& w) { traffic::worker_ends(w); }
+void worker_ends(Worker& w) {
+  if (enabled) traffic::worker_ends(w);
+}
 
 }  // namespace check
 }  // namespace tigon::simt
