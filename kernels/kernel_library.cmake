@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tigon_add_kernel_library(name SOURCES file.cu...): compiles kernels.
+# tigon_add_kernel_library(name [IN_PARTS] SOURCES file.cu...): compiles kernels; IN_PARTS for files
+# that take long, a pass on each core.
 #
 # On the host: object library <name>_host; link it with tigon_simt. With TIGON_CUDA: object library
 # <name>_cuda; link it with tigon_device_cuda.
@@ -73,8 +74,21 @@ function(tigon_host_sources out)
   set(${out} ${wrappers} PARENT_SCOPE)
 endfunction()
 
+# Each of them twice, for the two parts of its file (kernels/signature/instantiate.h).
+function(tigon_parts_of out)
+  set(parts)
+  foreach(source IN LISTS ARGN)
+    foreach(part IN ITEMS 1 2)
+      string(REGEX REPLACE "\\.cpp$" ".part${part}.cpp" wrapper ${source})
+      file(CONFIGURE OUTPUT ${wrapper} CONTENT "#define TIGON_PART @part@\n#include \"@source@\"\n" @ONLY)
+      list(APPEND parts ${wrapper})
+    endforeach()
+  endforeach()
+  set(${out} ${parts} PARENT_SCOPE)
+endfunction()
+
 function(tigon_add_kernel_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_PARTS" "" "SOURCES")
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "tigon_add_kernel_library(${name}): SOURCES is missing")
   endif()
@@ -85,7 +99,11 @@ function(tigon_add_kernel_library name)
     return()
   endif()
   tigon_host_sources(sources ${arg_SOURCES})
-  add_library(${name}_host OBJECT ${sources})
+  set(parts ${sources})
+  if(arg_IN_PARTS)
+    tigon_parts_of(parts ${sources})
+  endif()
+  add_library(${name}_host OBJECT ${parts})
   target_link_libraries(${name}_host PUBLIC tigon_device_headers)
   target_compile_options(${name}_host PRIVATE
     ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS})

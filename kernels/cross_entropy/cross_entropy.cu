@@ -15,6 +15,7 @@
 #include "kernels/device/scratch_parts.h"
 #include "kernels/loss/rows.h"
 #include "kernels/signature/checks.h"
+#include "kernels/signature/instantiate.h"
 
 namespace tigon::cross_entropy {
 namespace {
@@ -160,23 +161,11 @@ size_t workspace(const ForwardBackward<P>& a) {
   return layout(a, nullptr).bytes;
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status backward<F32>(const Backward<F32>&, Stream);
-template Status backward<BF16>(const Backward<BF16>&, Stream);
-template Status backward<F16>(const Backward<F16>&, Stream);
-template Status forward_backward<F32>(const ForwardBackward<F32>&, Stream);
-template Status forward_backward<BF16>(const ForwardBackward<BF16>&, Stream);
-template Status forward_backward<F16>(const ForwardBackward<F16>&, Stream);
-template size_t workspace<F32>(const Forward<F32>&);
-template size_t workspace<BF16>(const Forward<BF16>&);
-template size_t workspace<F16>(const Forward<F16>&);
-template size_t workspace<F32>(const Backward<F32>&);
-template size_t workspace<BF16>(const Backward<BF16>&);
-template size_t workspace<F16>(const Backward<F16>&);
-template size_t workspace<F32>(const ForwardBackward<F32>&);
-template size_t workspace<BF16>(const ForwardBackward<BF16>&);
-template size_t workspace<F16>(const ForwardBackward<F16>&);
+TIGON_INSTANTIATE(forward, Forward);
+TIGON_INSTANTIATE(backward, Backward);
+TIGON_INSTANTIATE(forward_backward, ForwardBackward);
+TIGON_INSTANTIATE_WORKSPACE(Forward);
+TIGON_INSTANTIATE_WORKSPACE(Backward);
+TIGON_INSTANTIATE_WORKSPACE(ForwardBackward);
 
 }  // namespace tigon::cross_entropy

@@ -7,6 +7,7 @@
 
 #include "kernels/gated/halves.h"
 #include "kernels/gated/stream_rows.h"
+#include "kernels/signature/instantiate.h"
 
 namespace tigon::geglu {
 namespace {
@@ -142,11 +143,7 @@ Status backward(const Backward<P>& args, Stream stream) {
   });
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status backward<F32>(const Backward<F32>&, Stream);
-template Status backward<BF16>(const Backward<BF16>&, Stream);
-template Status backward<F16>(const Backward<F16>&, Stream);
+TIGON_INSTANTIATE(forward, Forward);
+TIGON_INSTANTIATE(backward, Backward);
 
 }  // namespace tigon::geglu

@@ -10,6 +10,7 @@
 
 #include "kernels/linear_head/call.h"
 #include "kernels/loss/columns.h"
+#include "kernels/signature/instantiate.h"
 
 namespace tigon::linear_cross_entropy {
 namespace {
@@ -204,23 +205,11 @@ Status tune(const ForwardBackward<P>& a) {
   return tune_products(a);
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status forward_backward<F32>(const ForwardBackward<F32>&, Stream);
-template Status forward_backward<BF16>(const ForwardBackward<BF16>&, Stream);
-template Status forward_backward<F16>(const ForwardBackward<F16>&, Stream);
-template size_t workspace<F32>(const Forward<F32>&);
-template size_t workspace<BF16>(const Forward<BF16>&);
-template size_t workspace<F16>(const Forward<F16>&);
-template size_t workspace<F32>(const ForwardBackward<F32>&);
-template size_t workspace<BF16>(const ForwardBackward<BF16>&);
-template size_t workspace<F16>(const ForwardBackward<F16>&);
-template Status tune<F32>(const Forward<F32>&);
-template Status tune<BF16>(const Forward<BF16>&);
-template Status tune<F16>(const Forward<F16>&);
-template Status tune<F32>(const ForwardBackward<F32>&);
-template Status tune<BF16>(const ForwardBackward<BF16>&);
-template Status tune<F16>(const ForwardBackward<F16>&);
+TIGON_INSTANTIATE(forward, Forward);
+TIGON_INSTANTIATE(forward_backward, ForwardBackward);
+TIGON_INSTANTIATE_WORKSPACE(Forward);
+TIGON_INSTANTIATE_WORKSPACE(ForwardBackward);
+TIGON_INSTANTIATE_TUNE(Forward);
+TIGON_INSTANTIATE_TUNE(ForwardBackward);
 
 }  // namespace tigon::linear_cross_entropy

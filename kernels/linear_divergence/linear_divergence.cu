@@ -12,6 +12,7 @@
 
 #include "kernels/divergence/checks.h"
 #include "kernels/linear_head/call.h"
+#include "kernels/signature/instantiate.h"
 
 namespace tigon::linear_divergence {
 namespace {
@@ -225,23 +226,11 @@ Status tune(const Backward<P>& a) {
   return tune_products(a);
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status backward<F32>(const Backward<F32>&, Stream);
-template Status backward<BF16>(const Backward<BF16>&, Stream);
-template Status backward<F16>(const Backward<F16>&, Stream);
-template size_t workspace<F32>(const Forward<F32>&);
-template size_t workspace<BF16>(const Forward<BF16>&);
-template size_t workspace<F16>(const Forward<F16>&);
-template size_t workspace<F32>(const Backward<F32>&);
-template size_t workspace<BF16>(const Backward<BF16>&);
-template size_t workspace<F16>(const Backward<F16>&);
-template Status tune<F32>(const Forward<F32>&);
-template Status tune<BF16>(const Forward<BF16>&);
-template Status tune<F16>(const Forward<F16>&);
-template Status tune<F32>(const Backward<F32>&);
-template Status tune<BF16>(const Backward<BF16>&);
-template Status tune<F16>(const Backward<F16>&);
+TIGON_INSTANTIATE(forward, Forward);
+TIGON_INSTANTIATE(backward, Backward);
+TIGON_INSTANTIATE_WORKSPACE(Forward);
+TIGON_INSTANTIATE_WORKSPACE(Backward);
+TIGON_INSTANTIATE_TUNE(Forward);
+TIGON_INSTANTIATE_TUNE(Backward);
 
 }  // namespace tigon::linear_divergence

@@ -19,6 +19,7 @@
 #include "kernels/device/row_parts.h"
 #include "kernels/log_prob/row.h"
 #include "kernels/signature/checks.h"
+#include "kernels/signature/instantiate.h"
 
 namespace tigon::log_prob {
 namespace {
@@ -181,11 +182,7 @@ Status backward(const Backward<P>& a, Stream stream) {
   });
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status backward<F32>(const Backward<F32>&, Stream);
-template Status backward<BF16>(const Backward<BF16>&, Stream);
-template Status backward<F16>(const Backward<F16>&, Stream);
+TIGON_INSTANTIATE(forward, Forward);
+TIGON_INSTANTIATE(backward, Backward);
 
 }  // namespace tigon::log_prob

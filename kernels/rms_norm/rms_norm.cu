@@ -10,6 +10,7 @@
 #include "kernels/norm/backward_rows.h"
 #include "kernels/norm/forward_rows.h"
 #include "kernels/norm/launch.h"
+#include "kernels/signature/instantiate.h"
 
 namespace tigon::rms_norm {
 namespace {
@@ -187,14 +188,12 @@ Status backward(const Backward<P>& args, Stream stream) {
       });
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status backward<F32>(const Backward<F32>&, Stream);
-template Status backward<BF16>(const Backward<BF16>&, Stream);
-template Status backward<F16>(const Backward<F16>&, Stream);
-template size_t workspace<F32>(const Backward<F32>&);
-template size_t workspace<BF16>(const Backward<BF16>&);
-template size_t workspace<F16>(const Backward<F16>&);
+#if TIGON_IN_PART(1)
+TIGON_INSTANTIATE(forward, Forward);
+#endif
+#if TIGON_IN_PART(2)
+TIGON_INSTANTIATE(backward, Backward);
+TIGON_INSTANTIATE_WORKSPACE(Backward);
+#endif
 
 }  // namespace tigon::rms_norm

@@ -14,6 +14,7 @@
 #include "kernels/device/device_limits.h"
 #include "kernels/device/exp_sum.h"
 #include "kernels/signature/checks.h"
+#include "kernels/signature/instantiate.h"
 #include "kernels/softmax/backward_ring.h"
 #include "kernels/softmax/forward_held.h"
 #include "kernels/softmax/row_walk.h"
@@ -349,11 +350,11 @@ Status backward(const Backward<P>& args, Stream stream) {
       vectors > 2 * kBackwardAlone ? kBackwardAloneWide : kBackwardAlone);
 }
 
-template Status forward<F32>(const Forward<F32>&, Stream);
-template Status forward<BF16>(const Forward<BF16>&, Stream);
-template Status forward<F16>(const Forward<F16>&, Stream);
-template Status backward<F32>(const Backward<F32>&, Stream);
-template Status backward<BF16>(const Backward<BF16>&, Stream);
-template Status backward<F16>(const Backward<F16>&, Stream);
+#if TIGON_IN_PART(1)
+TIGON_INSTANTIATE(forward, Forward);
+#endif
+#if TIGON_IN_PART(2)
+TIGON_INSTANTIATE(backward, Backward);
+#endif
 
 }  // namespace tigon::softmax

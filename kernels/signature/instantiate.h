@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explicit instantiations for all element types, at the end of an op's file.
+#pragma once
+#include "kernels/signature/signature.h"
+#include "kernels/signature/status.h"
+
+// clang-format off
+#define TIGON_INSTANTIATE(pass, Args)                    \
+  template Status pass<F32>(const Args<F32>&, Stream);   \
+  template Status pass<BF16>(const Args<BF16>&, Stream); \
+  template Status pass<F16>(const Args<F16>&, Stream)
+
+#define TIGON_INSTANTIATE_WORKSPACE(Args)             \
+  template size_t workspace<F32>(const Args<F32>&);   \
+  template size_t workspace<BF16>(const Args<BF16>&); \
+  template size_t workspace<F16>(const Args<F16>&)
+
+#define TIGON_INSTANTIATE_TUNE(Args)             \
+  template Status tune<F32>(const Args<F32>&);   \
+  template Status tune<BF16>(const Args<BF16>&); \
+  template Status tune<F16>(const Args<F16>&)
+// clang-format on
+
+// The host executor's build compiles a file of many kernels in two parts at once: a pass is in one.
+#ifndef TIGON_PART
+#define TIGON_PART 0  // the whole file
+#endif
+#define TIGON_IN_PART(n) (TIGON_PART == 0 || TIGON_PART == (n))
