@@ -64,11 +64,12 @@ OpSpec contract() {
       .model_part = kHeadPart,
       .axes = logit_axes(T, V),
       // Rows off 16 bytes: some that a block holds, some of clusters, and one that is too wide for
-      // both; and more rows than a block that adds them has threads.
-      .further_shapes = {{{"T", 1100}, {"V", 9}},
-                         {{"T", 2}, {"V", 70001}},
+      // both.
+      .further_shapes = {{{"T", 2}, {"V", 70001}},
                          {{"T", 3}, {"V", 200003}},
                          {{"T", 1}, {"V", 800003}}},
+      // More rows than a block that adds them has threads.
+      .further_shapes_of_one_type = {{{"T", 1100}, {"V", 9}}},
       // Nobody but blocks of ignored rows, which end at once, waits for the kernel before.
       .further_inputs = {{{{"T", 3}, {"V", 20001}}, "all_ignored"}},
       .inputs = inputs(),

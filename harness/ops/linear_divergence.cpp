@@ -181,7 +181,7 @@ AxisPlan teacher_axis() {
 OpSpec contract() {
   OpSpec op = linear_op("linear_divergence", kFormula);
   op.axes.insert(op.axes.begin() + 2, teacher_axis());
-  for (auto& shape : op.further_shapes) shape["G"] = 16;
+  for (auto& shape : op.further_shapes_of_one_type) shape["G"] = 16;
   for (auto& [shape, inputs] : op.further_inputs) shape["G"] = 16;
   op.inputs = inputs();
   op.option_sets = option_sets();

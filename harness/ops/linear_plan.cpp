@@ -130,7 +130,8 @@ OpSpec linear_op(const char* name, const char* summary) {
                 .huge = {64},
                 .model_size = ModelSize::kVocabulary,
                 .most = INT32_MAX}},
-      .further_shapes = {{{"T", 1100}, {"H", 8}, {"V", 9}}},  // more rows than a block has threads
+      // More rows than a block has threads.
+      .further_shapes_of_one_type = {{{"T", 1100}, {"H", 8}, {"V", 9}}},
       // Logits of a row are held.
       .further_inputs = {{{{"T", 3}, {"H", 8}, {"V", 8209}}, "normal"}},
       .inputs = {},

@@ -48,6 +48,9 @@ std::vector<std::map<std::string, int64_t>> further_shapes(const OpSpec& op, DTy
       int64_t& columns = shape[op.axes.back().axis.symbol];
       columns = columns / 2 | 1;  // odd as well: rows that are aligned each in another way
     }
+  if (dtype == op.policies.front())
+    shapes.insert(shapes.end(), op.further_shapes_of_one_type.begin(),
+                  op.further_shapes_of_one_type.end());
   return shapes;
 }
 

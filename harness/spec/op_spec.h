@@ -269,6 +269,8 @@ struct OpSpec {
   // Shapes on which a kernel takes another path (a block per row, several blocks per row), small
   // enough for the checking executor too.
   std::vector<std::map<std::string, int64_t>> further_shapes = {};
+  // The same for a path that no element type changes, e.g. of sums over rows: in the first type.
+  std::vector<std::map<std::string, int64_t>> further_shapes_of_one_type = {};
   // The paths go by the bytes of a row, and these are its columns in 16 bits: in f32 it has half as
   // many.
   bool further_by_bytes = false;

@@ -285,7 +285,8 @@ class LaunchPaths {
   // Rows of a length, as many as are fast; the other sizes as in the first of the further shapes.
   Shape row_of(int64_t length) const {
     const OpSpec& op = list_.op;
-    Shape shape = op.further_shapes.empty() ? Shape{} : op.further_shapes.front();
+    const auto further = further_shapes(op, op.policies.front());
+    Shape shape = further.empty() ? Shape{} : further.front();
     for (const AxisPlan& a : op.axes)
       if (shape.count(a.axis.symbol) == 0) shape[a.axis.symbol] = a.tiny.back();
     shape[op.axes.front().axis.symbol] = std::clamp<int64_t>(kRowElements / length, 3, 67);
