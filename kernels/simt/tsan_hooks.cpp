@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+namespace check = tigon::simt::check;
 using tigon::simt::on_access;
 
 namespace {
@@ -14,6 +15,7 @@ namespace {
 // An access that the compiler does not know to be aligned: a struct of floats becomes loads of 4
 // bytes on the GPU, anything else loads of what its address allows.
 void on_pieces(const void* p, size_t bytes, bool write, const void* pc) {
+  if (!check::enabled) return;
   const auto a = reinterpret_cast<uintptr_t>(p) | bytes;
   const size_t piece = (a & 3) == 0 ? 4 : (a & 1) == 0 ? 2 : 1;
   for (size_t i = 0; i < bytes; i += piece)
