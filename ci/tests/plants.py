@@ -64,15 +64,15 @@ def plant(name, tree):
     path.write_text(text)
 
 
-def planted_program(name, build, out, target="tigon"):
-    """Links `target` of a build, host or cuda, with one kernel planted, as `out`.
+def planted_program(name, build, out):
+    """Links the program of a build, host or cuda, with one kernel planted, as `out`.
 
     The planted source is compiled by the build's own command. Its object is linked before the archive of kernels, so
     the linker does not take the archive's own.
     """
     build, out = pathlib.Path(build).resolve(), pathlib.Path(out).resolve()
     file = SWIGLU  # of which every plant is to be seen
-    listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", target], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "tigon"], capture_output=True, text=True, check=True)
     commands = listed.stdout.splitlines()
     link = commands[-1]
     archive = re.search(r"\S+/libtigon_kernels_\w+\.a", link)[0]
@@ -89,7 +89,7 @@ def planted_program(name, build, out, target="tigon"):
         flags = [*words[:own], f"-I{folder}", *words[own:words.index("-MD")]]
         language = ["-x", "cu"] if "cu" in words[words.index("-MD"):] else []
         subprocess.run([*flags, *language, "-o", str(folder / "planted.o"), "-c", str(wrapper)], cwd=build, check=True)
-        link = link.replace(f"-o bin/{target}", f"{shlex.quote(str(folder / 'planted.o'))} -o {shlex.quote(str(out))}")
+        link = link.replace("-o bin/tigon", f"{shlex.quote(str(folder / 'planted.o'))} -o {shlex.quote(str(out))}")
         subprocess.run(link, shell=True, cwd=build, check=True)
 
 

@@ -10,7 +10,7 @@
 
 namespace tigon {
 
-// The program of an executor. Throws UsageError when it is missing.
+// The program with the mutated kernels. Throws UsageError when it is missing.
 std::string program_for(const MutantRequest& request);
 
 // Runs cases with a fault, or with none (""), in one process.

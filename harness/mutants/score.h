@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the planted faults against the ordinary cases of their ops, each in child processes that
-// hold the mutated kernels (tigon-mutants, tigon-mutants-checked).
+// hold the mutated kernels (tigon-mutants).
 #pragma once
 #include <filesystem>
 #include <functional>

@@ -5,8 +5,8 @@
 
 namespace tigon {
 
-// 16 hex digits of the bytes of this program and of the checking program beside it, if any: two
-// builds of different sources differ, whatever git says. Empty when this program cannot be read.
+// 16 hex digits of the bytes of this program: two builds of different sources differ, whatever git
+// says. Empty when it cannot be read.
 std::string build_hash();
 
 }  // namespace tigon

@@ -19,11 +19,11 @@ struct Finding {
   std::string message;  // one line: what, kernel, block, thread, file:line
 };
 
-// Name of the executor of this process: "cuda", or "fast" until it is made "checked", once and
-// before anything runs. False where accesses cannot be checked: on a GPU and in a build for
-// sanitizers.
+// Name of the executor of this process: "cuda", or "fast" until executor_set_checked().
 std::string this_executor();
+// False on a GPU and in a build for sanitizers.
 bool executor_can_check();
+// Makes the executor of this process "checked": once, before anything runs, where it can check.
 void executor_set_checked();
 // True when the executor itself watches every access of a kernel, red zones included.
 bool executor_checks();

@@ -16,7 +16,7 @@
 #include "harness/measure/device_facts.h"
 #include "harness/record/build_info.h"
 #include "harness/record/environment.h"
-#include "harness/run/process/child.h"
+#include "harness/run/check.h"
 #include "harness/spec/op_spec.h"
 #include "kernels/device/runtime.h"
 
