@@ -105,7 +105,7 @@ void check_cell(const Request& r, Cell& cell) {
 }
 
 void check_races(Request& r) {
-  Cell* cells = shadow::arena().cells;
+  Cell* cells = shadow::arena.cells;
   const size_t first = r.offset / shadow::kCellBytes;
   const size_t last = (r.offset + r.bytes - 1) / shadow::kCellBytes;
   r.access.bytes = r.bytes == 1 ? static_cast<uint8_t>(1u << (r.offset & 1)) : 3;
@@ -113,15 +113,17 @@ void check_races(Request& r) {
   for (size_t c = first; c <= last; ++c) check_cell(r, cells[c]);
 }
 
-// The thread's own stack and constants of the program; anything else is a wild pointer.
+bool is_in(const void* p, const void* begin, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) - reinterpret_cast<uintptr_t>(begin) < bytes;
+}
+
+bool is_on_own_stack(const void* p) {
+  return is_in(p, current_thread().stack, this_worker->stacks.stack_bytes());
+}
+
+// Constants of the program; anything else but the thread's own stack is a wild pointer.
 void check_host_memory(const void* p, size_t bytes, bool write, const void* pc) {
-  const auto a = reinterpret_cast<uintptr_t>(p);
-  const auto in = [a](const void* begin, size_t size) {
-    return a - reinterpret_cast<uintptr_t>(begin) < size;
-  };
-  const Worker& w = *this_worker;
-  if (in(current_thread().stack, w.stacks.stack_bytes())) return;
-  if (!write && in(&__ehdr_start, static_cast<size_t>(&_end - &__ehdr_start))) return;
+  if (!write && is_in(p, &__ehdr_start, static_cast<size_t>(&_end - &__ehdr_start))) return;
   char what[120];
   snprintf(what, sizeof what, "%s of %zu bytes at %p, which is not device memory",
            write ? "write" : "read", bytes, p);
@@ -167,6 +169,7 @@ bool check_memory(const void* p, size_t bytes, bool write, bool atomic, const vo
 }
 
 void check_access(const void* p, size_t bytes, bool write, bool atomic, const void* pc) {
+  if (is_on_own_stack(p)) return;  // every other access
   const size_t offset = shadow::offset_of(p);
   if (offset >= shadow::kArenaBytes) return check_host_memory(p, bytes, write, pc);
   const bool shared = check_memory(p, bytes, write, atomic, pc);
@@ -200,7 +203,10 @@ bool can_check() { return true; }
 bool can_check() { return false; }
 #endif
 
-void set_checked() { check::enabled = true; }
+void set_checked() {
+  shadow::reserve_arena();
+  check::enabled = true;
+}
 
 std::vector<Writer> writers(const std::vector<const void*>& addresses) {
   if (!check::enabled) return std::vector<Writer>(addresses.size());
@@ -209,7 +215,7 @@ std::vector<Writer> writers(const std::vector<const void*>& addresses) {
   for (const void* p : addresses) {
     const size_t offset = shadow::offset_of(p);
     found.push_back(offset < shadow::kArenaBytes
-                        ? shadow::arena().cells[offset / shadow::kCellBytes].write
+                        ? shadow::arena.cells[offset / shadow::kCellBytes].write
                         : Access{});
     pcs.push_back(pc_of(found.back()));
   }

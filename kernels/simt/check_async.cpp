@@ -21,7 +21,7 @@ void copy_overwrites(const void* p, size_t bytes, const void* pc) {
             true, pc, access_now(w, t, false, pc)};
   r.access.bytes = 3;
   Access unfenced;
-  Cell* const cells = shadow::arena().cells + r.offset / shadow::kCellBytes;
+  Cell* const cells = shadow::arena.cells + r.offset / shadow::kCellBytes;
   for (size_t c = 0; c < bytes / shadow::kCellBytes; ++c) {
     for (const Access& a : {cells[c].read, cells[c].write})
       if (unfenced.block_plus_1 == 0 && !r.is_history(a) && !w.async_order.is_fenced(w, a, t))

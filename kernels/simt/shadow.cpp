@@ -50,11 +50,12 @@ void drop_pages(void* p, size_t bytes) {
 
 }  // namespace
 
-const Arena& arena() {
-  static const Arena a{static_cast<char*>(reserve(kArenaBytes)),
-                       static_cast<uint8_t*>(reserve(kArenaBytes)),
-                       static_cast<Cell*>(reserve(kArenaBytes / kCellBytes * sizeof(Cell)))};
-  return a;
+constinit Arena arena;
+
+void reserve_arena() {
+  if (arena.data != nullptr) return;
+  arena = {static_cast<char*>(reserve(kArenaBytes)), static_cast<uint8_t*>(reserve(kArenaBytes)),
+           static_cast<Cell*>(reserve(kArenaBytes / kCellBytes * sizeof(Cell)))};
 }
 
 char* allocate(size_t bytes) {
@@ -68,7 +69,7 @@ char* allocate(size_t bytes) {
     ranges.erase(it);
     if (size > need) ranges[offset + need] = size - need;
     buffers[offset + kRedZone] = bytes;
-    char* p = arena().data + offset + kRedZone;
+    char* p = arena.data + offset + kRedZone;
     set_state(p, bytes, kAllocated);
     return p;
   }
@@ -81,7 +82,7 @@ void release(char* p, size_t bytes) {
   set_state(p, bytes, 0);
   if (bytes >= kGiveBack) {
     drop_pages(p, bytes);
-    drop_pages(arena().cells + offset / kCellBytes, bytes / kCellBytes * sizeof(Cell));
+    drop_pages(arena.cells + offset / kCellBytes, bytes / kCellBytes * sizeof(Cell));
   }
   buffers.erase(offset);
   auto& ranges = free_list();
@@ -99,11 +100,11 @@ void release(char* p, size_t bytes) {
 }
 
 void set_state(const void* p, size_t bytes, uint8_t state) {
-  memset(arena().state + offset_of(p), state, bytes);
+  memset(arena.state + offset_of(p), state, bytes);
 }
 
 bool has_state(size_t offset, size_t bytes, uint8_t state) {
-  const uint8_t* s = arena().state + offset;
+  const uint8_t* s = arena.state + offset;
   if (bytes % 8 == 0) {  // the usual case: a word at a time
     const uint64_t pattern = 0x0101010101010101u * state;
     for (size_t i = 0; i < bytes; i += 8) {

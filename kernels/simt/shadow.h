@@ -36,16 +36,17 @@ struct Cell {
 };
 
 struct Arena {
-  char* data;
-  uint8_t* state;
-  Cell* cells;
+  char* data = nullptr;
+  uint8_t* state = nullptr;
+  Cell* cells = nullptr;
 };
-// Reserved at the first call.
-const Arena& arena();
+extern constinit Arena arena;
+// Before the first allocation. Until then no memory is in the arena.
+void reserve_arena();
 
 // Offset in the arena; kArenaBytes or more for memory that is not in it.
 inline size_t offset_of(const void* p) {
-  return static_cast<size_t>(static_cast<const char*>(p) - arena().data);
+  return static_cast<size_t>(static_cast<const char*>(p) - arena.data);
 }
 
 // A range with red zones on both sides, or nullptr.
