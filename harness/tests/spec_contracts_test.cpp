@@ -153,6 +153,29 @@ TEST_P(Contract, number_of_cases_is_bounded) {
     EXPECT_LT(count, 400) << "of one launch shape, " << axes.at(op.axes.back().axis.symbol);
 }
 
+// The wide rows of a quick check, with their element types.
+std::multimap<std::map<std::string, int64_t>, DType> wide_rows(const OpSpec& op,
+                                                               const std::vector<DType>& types) {
+  CheckRequest request{.ops = {op.name}, .implementations = {"fused"}, .dtypes = types};
+  request.tier = Tier::kTiny;
+  request.quick = true;
+  std::multimap<std::map<std::string, int64_t>, DType> rows;
+  for (const Case& c : select_cases(request))
+    if (is_further(op, c) && c.pass == op.passes.front().name && c.inputs == op.inputs.front().name)
+      rows.emplace(c.axes, c.dtype);
+  return rows;
+}
+
+TEST_P(Contract, a_quick_check_meets_each_wide_row_in_one_type) {
+  const OpSpec& op = *find_op(GetParam());
+  const size_t all = op.further_shapes.size() + op.further_shapes_of_one_type.size();
+  const auto rows = wide_rows(op, {});
+  EXPECT_EQ(rows.size(), all);
+  for (const auto& [shape, type] : rows) EXPECT_EQ(rows.count(shape), 1u) << name_of(type);
+  EXPECT_EQ(wide_rows(op, {op.policies.front()}).size(), all) << "of one chosen type";
+  EXPECT_EQ(wide_rows(op, {op.policies.back()}).size(), op.further_shapes.size());
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Contract, testing::ValuesIn(op_names()), name_of_parameter);
 
 }  // namespace

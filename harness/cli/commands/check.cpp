@@ -160,6 +160,7 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
   request.plugin = options.plugin.path;
   request.jobs = options.jobs;
   request.tier = tier_of(options);
+  request.quick = options.quick;
   if (request.tier == Tier::kSweep || request.tier == Tier::kHuge) {
     // One case may take tens of gigabytes and minutes.
     if (request.jobs == 0) request.jobs = 1;
@@ -342,7 +343,8 @@ void add_options(const Command& command, CheckOptions* options) {
               "implementation, and for the smallest that fails like it (default 5, 0: not)")
       .not_negative();
   command.flag("--trace", &options->trace, "count memory traffic instead (host)");
-  Option quick = command.flag("--quick", &options->quick, "the tiny cases only");
+  Option quick = command.flag("--quick", &options->quick,
+                              "the tiny cases only, wide rows in one element type each");
   command
       .option("--tier", &options->tier,
               "tiny, check (the default), sweep (measured sizes) or huge (offsets beyond 2^31)")

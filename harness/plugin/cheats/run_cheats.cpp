@@ -46,7 +46,7 @@ Judged judge(const std::string& name, Cheat::Command command, const fs::path& fo
                                     "--timeout=20",
                                     "--json=" + records.string()};
   if (command == Cheat::kCheck)
-    words.insert(words.end(), {"--quick", "--jobs=1", "--exclude=prop=", "--shrink=0"});
+    words.insert(words.end(), {"--tier=tiny", "--jobs=1", "--exclude=prop=", "--shrink=0"});
   else
     words.insert(words.end(), {"--axis=T=16", "--axis=H=512"});
   std::vector<char*> arguments;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "harness/run/cases/case_list.h"
+#include "harness/run/cases/chosen.h"
 #include "harness/run/cases/launch_plan.h"
 #include "harness/run/cases/pass_sets.h"
 #include "harness/run/judging/huge.h"
@@ -110,9 +111,19 @@ class Plan {
   }
 
   void add_further() {
-    for (const Shape& shape : further_shapes(op_, dtype())) list_.push(shape);
+    const std::vector<Shape> shapes = further_shapes(op_, dtype());
+    for (size_t i = 0; i < shapes.size(); ++i)
+      if (i >= op_.further_shapes.size() || is_met_by_type(i)) list_.push(shapes[i]);
     if (is_library(impl_)) return;
-    for (const auto& [shape, inputs] : op_.further_inputs) list_.push(shape, {}, inputs);
+    size_t turn = 0;
+    for (const auto& [shape, inputs] : op_.further_inputs)
+      if (is_met_by_type(turn++)) list_.push(shape, {}, inputs);
+  }
+
+  // Whether this element type meets a wide row: in a quick check the chosen types take turns.
+  bool is_met_by_type(size_t turn) const {
+    const std::vector<DType> types = chosen_dtypes(impl_.policies, request_);
+    return !request_.quick || types[turn % types.size()] == dtype();
   }
 
   // Of the tiny shapes, the largest, and in the full tier two of the checked ones as well.
