@@ -64,7 +64,7 @@ struct Terms {
 TIGON_DEVICE void add(Terms& t, const Column& c, float beta) {
   const Mixture m(c.log_ratio(), beta);
   // Of logits near 2^117 a logarithm's rounding is above 0, and its power infinite.
-  const float larger = fast_exp2_flushed(fminf(fmaxf(c.log_p, c.log_q), 0.0f));
+  const float larger = fast_exp2_flushed(at_most_0(fmaxf(c.log_p, c.log_q)));
   const float of_larger = larger * m.log_large, of_smaller = larger * m.ratio * m.log_small;
   t.teacher += m.teacher_larger ? of_larger : of_smaller;
   t.student += m.teacher_larger ? of_smaller : of_larger;

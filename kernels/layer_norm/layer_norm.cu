@@ -325,9 +325,11 @@ Status backward(const Backward<P>& args, Stream stream) {
 
 #if TIGON_IN_PART(1)
 TIGON_INSTANTIATE(forward, Forward);
+TIGON_INSTANTIATE_FOR(F32, backward, Backward);
 #endif
 #if TIGON_IN_PART(2)
-TIGON_INSTANTIATE(backward, Backward);
+TIGON_INSTANTIATE_FOR(BF16, backward, Backward);
+TIGON_INSTANTIATE_FOR(F16, backward, Backward);
 TIGON_INSTANTIATE_WORKSPACE(Backward);
 #endif
 

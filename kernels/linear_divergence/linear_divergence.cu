@@ -20,6 +20,7 @@ namespace {
 using linear_head::Chunk;
 using linear_head::Head;
 using linear_head::Plan;
+using linear_head::rows_of;
 using linear_head::ValidRows;
 using linear_head::WritesGradients;
 
@@ -106,12 +107,6 @@ Call<Args> call_of(Args a, void* scratch) {
       take_teacher<Args>);
 }
 
-// The rows of a chunk of a vector over rows.
-template <class T>
-View<T, 1> rows_of(const View<T, 1>& v, int64_t first, int64_t count) {
-  return view(v.data + first, count);
-}
-
 // What both passes of divergence have of a chunk.
 template <class Sweep, class Args, class T>
 Sweep sweep_of(const Call<Args>& call, const Chunk<T>& c) {
@@ -119,10 +114,10 @@ Sweep sweep_of(const Call<Args>& call, const Chunk<T>& c) {
   static_cast<Options&>(sweep) = call.args;
   sweep.logits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
   sweep.teacher = {call.state.plan.logits, {c.rows, c.columns}, {c.stride, 1}};
-  sweep.target = rows_of(call.args.target, c.row, c.rows);
-  sweep.lse = rows_of(call.args.lse, c.row, c.rows);
-  sweep.teacher_lse = rows_of(call.args.teacher_lse, c.row, c.rows);
-  sweep.slope = rows_of(call.args.slope, c.row, c.rows);
+  sweep.target = rows_of(call.args.target, c);
+  sweep.lse = rows_of(call.args.lse, c);
+  sweep.teacher_lse = rows_of(call.args.teacher_lse, c);
+  sweep.slope = rows_of(call.args.slope, c);
   return sweep;
 }
 
@@ -141,7 +136,7 @@ class ForwardPass final : public linear_head::Pass<typename P::Elem> {
   Status rows(const Chunk<T>& c, Stream stream) const override {
     if (const Status s = compute_teacher(call_, c, stream); !s.ok()) return s;
     auto sweep = sweep_of<divergence::Forward<P>>(call_, c);
-    sweep.loss = rows_of(call_.args.loss, c.row, c.rows);
+    sweep.loss = rows_of(call_.args.loss, c);
     return divergence::forward(sweep, stream);
   }
 
@@ -159,7 +154,7 @@ class BackwardPass final : public linear_head::Pass<typename P::Elem> {
   Status gradient(const Chunk<T>& c, Stream stream) const override {
     if (const Status s = compute_teacher(call_, c, stream); !s.ok()) return s;
     auto sweep = sweep_of<divergence::Backward<P>>(call_, c);
-    sweep.dloss = rows_of(call_.args.dloss, c.row, c.rows);
+    sweep.dloss = rows_of(call_.args.dloss, c);
     sweep.dlogits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
     return divergence::backward(sweep, stream);
   }
@@ -169,13 +164,12 @@ class BackwardPass final : public linear_head::Pass<typename P::Elem> {
 };
 
 template <class P>
-Status run_pass(const Call<Forward<P>>& call, Stream stream) {
-  return linear_head::run(call.head, call.plan, ForwardPass<P>(call), stream);
+ForwardPass<P> pass_of(const Call<Forward<P>>& call) {
+  return ForwardPass<P>(call);
 }
 template <class P>
-Status run_pass(const Call<Backward<P>>& call, Stream stream) {
-  if (!call.head.has_gradients()) return {};
-  return linear_head::run(call.head, call.plan, BackwardPass<P>(call), stream);
+BackwardPass<P> pass_of(const Call<Backward<P>>& call) {
+  return BackwardPass<P>(call);
 }
 
 template <class Args>
@@ -187,7 +181,7 @@ Status run(const Args& a, Stream stream) {
           const Status s = call.state.valid->gather(call.args.ignore_index, on);
           if (!s.ok()) return s;
         }
-        return run_pass(call, on);
+        return linear_head::run_pass(call, pass_of(call), on);
       });
 }
 

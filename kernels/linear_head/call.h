@@ -62,4 +62,17 @@ Status run_call(const Call<Args, State>& call, Stream stream, const Run& run) {
   return call.valid->spread(stream);
 }
 
+// A backward pass of which no gradient is wanted does nothing.
+template <class Args, class State, class P>
+Status run_pass(const Call<Args, State>& call, const P& pass, Stream stream) {
+  if (WritesGradients<Args> && !call.head.has_gradients()) return {};
+  return run(call.head, call.plan, pass, stream);
+}
+
+// The rows of a chunk of a vector over rows; left out where the vector is.
+template <class T, class Elem>
+View<T, 1> rows_of(const View<T, 1>& v, const Chunk<Elem>& c) {
+  return v ? view(v.data + c.row, c.rows) : View<T, 1>{};
+}
+
 }  // namespace tigon::linear_head

@@ -20,6 +20,7 @@ namespace {
 
 using linear_head::Chunk;
 using linear_head::Head;
+using linear_head::rows_of;
 using linear_head::ValidRows;
 using linear_head::WritesGradients;
 using log_prob::RowSums;
@@ -175,12 +176,6 @@ Call<Args> call_of(const Args& a, void* scratch) {
   return linear_head::make_call<RowState*>(a, kKnowsRows, scratch, rows_of_call, state);
 }
 
-// The rows of a chunk of a vector over rows.
-template <class T>
-View<T, 1> rows_of(const View<T, 1>& v, int64_t first, int64_t count) {
-  return v ? view(v.data + first, count) : View<T, 1>{};
-}
-
 template <class T>
 Held held_by(const Head<T>& head, const Chunk<T>& c) {
   return {static_cast<int>(c.column), static_cast<int>(head.w.shape[0])};
@@ -222,10 +217,10 @@ class ForwardPass final : public linear_head::Pass<typename P::Elem> {
     log_prob::Forward<P> f;
     static_cast<Options&>(f) = a;
     f.logits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
-    f.target = rows_of(a.target, c.row, c.rows);
-    f.logp = rows_of(a.logp, c.row, c.rows);
-    f.lse = rows_of(a.lse, c.row, c.rows);
-    f.entropy = rows_of(a.entropy, c.row, c.rows);
+    f.target = rows_of(a.target, c);
+    f.logp = rows_of(a.logp, c);
+    f.lse = rows_of(a.lse, c);
+    f.entropy = rows_of(a.entropy, c);
     return f;
   }
 
@@ -249,11 +244,11 @@ class BackwardPass final : public linear_head::Pass<typename P::Elem> {
     const Backward<P>& a = call_.args;
     log_prob::Backward<P> b;
     static_cast<Options&>(b) = a;
-    b.target = rows_of(a.target, c.row, c.rows);
-    b.lse = rows_of(a.lse, c.row, c.rows);
-    b.dlogp = rows_of(a.dlogp, c.row, c.rows);
-    b.dentropy = rows_of(a.dentropy, c.row, c.rows);
-    b.entropy = rows_of(a.entropy, c.row, c.rows);
+    b.target = rows_of(a.target, c);
+    b.lse = rows_of(a.lse, c);
+    b.dlogp = rows_of(a.dlogp, c);
+    b.dentropy = rows_of(a.dentropy, c);
+    b.entropy = rows_of(a.entropy, c);
     b.dlogits = {c.logits, {c.rows, c.columns}, {c.stride, 1}};
     return b;
   }
@@ -262,21 +257,21 @@ class BackwardPass final : public linear_head::Pass<typename P::Elem> {
 };
 
 template <class P>
-Status run_pass(const Call<Forward<P>>& call, Stream stream) {
-  return linear_head::run(call.head, call.plan, ForwardPass<P>(call), stream);
+ForwardPass<P> pass_of(const Call<Forward<P>>& call) {
+  return ForwardPass<P>(call);
 }
 template <class P>
-Status run_pass(const Call<Backward<P>>& call, Stream stream) {
-  if (!call.head.has_gradients()) return {};
-  return linear_head::run(call.head, call.plan, BackwardPass<P>(call), stream);
+BackwardPass<P> pass_of(const Call<Backward<P>>& call) {
+  return BackwardPass<P>(call);
 }
 
 template <class Args>
 Status run(const Args& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
-  return linear_head::run_call(
-      call_of(a, a.scratch.data), stream,
-      [](const Call<Args>& call, Stream on) { return run_pass(call, on); });
+  return linear_head::run_call(call_of(a, a.scratch.data), stream,
+                               [](const Call<Args>& call, Stream on) {
+                                 return linear_head::run_pass(call, pass_of(call), on);
+                               });
 }
 
 template <class Args>

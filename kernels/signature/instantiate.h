@@ -5,10 +5,12 @@
 #include "kernels/signature/status.h"
 
 // clang-format off
-#define TIGON_INSTANTIATE(pass, Args)                    \
-  template Status pass<F32>(const Args<F32>&, Stream);   \
-  template Status pass<BF16>(const Args<BF16>&, Stream); \
-  template Status pass<F16>(const Args<F16>&, Stream)
+#define TIGON_INSTANTIATE_FOR(P, pass, Args) template Status pass<P>(const Args<P>&, Stream)
+
+#define TIGON_INSTANTIATE(pass, Args)      \
+  TIGON_INSTANTIATE_FOR(F32, pass, Args);  \
+  TIGON_INSTANTIATE_FOR(BF16, pass, Args); \
+  TIGON_INSTANTIATE_FOR(F16, pass, Args)
 
 #define TIGON_INSTANTIATE_WORKSPACE(Args)             \
   template size_t workspace<F32>(const Args<F32>&);   \
@@ -21,7 +23,8 @@
   template Status tune<F16>(const Args<F16>&)
 // clang-format on
 
-// The host executor's build compiles a file of many kernels in two parts at once: a pass is in one.
+// The host executor's build compiles a file of many kernels in two parts at once, which take about
+// as long.
 #ifndef TIGON_PART
 #define TIGON_PART 0  // the whole file
 #endif
