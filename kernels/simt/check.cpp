@@ -203,10 +203,7 @@ bool can_check() { return true; }
 bool can_check() { return false; }
 #endif
 
-void set_checked() {
-  shadow::reserve_arena();
-  check::enabled = true;
-}
+void set_checked() { check::enabled = true; }
 
 std::vector<Writer> writers(const std::vector<const void*>& addresses) {
   if (!check::enabled) return std::vector<Writer>(addresses.size());

@@ -41,6 +41,14 @@ std::map<size_t, size_t>& free_list() {
   return free_ranges;
 }
 
+// The caller holds the mutex.
+void reserve_arena() {
+  if (arena.data != nullptr) return;
+  arena.state = static_cast<uint8_t*>(reserve(kArenaBytes));
+  arena.cells = static_cast<Cell*>(reserve(kArenaBytes / kCellBytes * sizeof(Cell)));
+  arena.data = static_cast<char*>(reserve(kArenaBytes));
+}
+
 void drop_pages(void* p, size_t bytes) {
   constexpr uintptr_t kPage = 4096;
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(p) + kPage - 1) & ~(kPage - 1);
@@ -52,16 +60,11 @@ void drop_pages(void* p, size_t bytes) {
 
 constinit Arena arena;
 
-void reserve_arena() {
-  if (arena.data != nullptr) return;
-  arena = {static_cast<char*>(reserve(kArenaBytes)), static_cast<uint8_t*>(reserve(kArenaBytes)),
-           static_cast<Cell*>(reserve(kArenaBytes / kCellBytes * sizeof(Cell)))};
-}
-
 char* allocate(size_t bytes) {
   if (bytes > kArenaBytes) return nullptr;
   const size_t need = footprint(bytes);
   const std::lock_guard lock(maps_mutex);
+  reserve_arena();
   auto& ranges = free_list();
   for (auto it = ranges.begin(); it != ranges.end(); ++it) {
     if (it->second < need) continue;

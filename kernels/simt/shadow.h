@@ -40,9 +40,9 @@ struct Arena {
   uint8_t* state = nullptr;
   Cell* cells = nullptr;
 };
+// Reserved by the first allocation, since a process that only loads kernels may be short of address
+// space. Until then no memory is in it.
 extern constinit Arena arena;
-// Before the first allocation. Until then no memory is in the arena.
-void reserve_arena();
 
 // Offset in the arena; kArenaBytes or more for memory that is not in it.
 inline size_t offset_of(const void* p) {
