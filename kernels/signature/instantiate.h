@@ -23,8 +23,8 @@
   template Status tune<F16>(const Args<F16>&)
 // clang-format on
 
-// The host executor's build compiles a file of many kernels in two parts at once, which take about
-// as long.
+// The host executor's build compiles a file of many kernels in two parts at once: a pass of an
+// element type is in one.
 #ifndef TIGON_PART
 #define TIGON_PART 0  // the whole file
 #endif

@@ -169,7 +169,7 @@ bool check_memory(const void* p, size_t bytes, bool write, bool atomic, const vo
 }
 
 void check_access(const void* p, size_t bytes, bool write, bool atomic, const void* pc) {
-  if (is_on_own_stack(p)) return;  // every other access
+  if (is_on_own_stack(p)) return;  // first: it asks for no shadow
   const size_t offset = shadow::offset_of(p);
   if (offset >= shadow::kArenaBytes) return check_host_memory(p, bytes, write, pc);
   const bool shared = check_memory(p, bytes, write, atomic, pc);

@@ -41,11 +41,12 @@ struct Arena {
   Cell* cells = nullptr;
 };
 // Reserved by the first allocation, since a process that only loads kernels may be short of address
-// space. Until then no memory is in it.
+// space.
 extern constinit Arena arena;
 
 // Offset in the arena; kArenaBytes or more for memory that is not in it.
 inline size_t offset_of(const void* p) {
+  if (arena.data == nullptr) return kArenaBytes;
   return static_cast<size_t>(static_cast<const char*>(p) - arena.data);
 }
 

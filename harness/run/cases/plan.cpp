@@ -111,6 +111,7 @@ class Plan {
   }
 
   void add_further() {
+    // What only one type meets comes last.
     const std::vector<Shape> shapes = further_shapes(op_, dtype());
     for (size_t i = 0; i < shapes.size(); ++i)
       if (i >= op_.further_shapes.size() || is_met_by_type(i)) list_.push(shapes[i]);
