@@ -15,7 +15,8 @@ ALLOWED = {
     "kernels/signature": set(),
     "kernels/device": {"kernels/signature", "kernels/simt"},  # device's host side is implemented by simt
     "kernels/simt": {"kernels/signature"},
-    "kernels/family": {"kernels/signature", "kernels/device"},
+    "kernels/collective": {"kernels/signature", "kernels/device"},
+    "kernels/family": {"kernels/signature", "kernels/device", "kernels/collective"},
     "kernels/op": {"kernels/signature", "kernels/device", "kernels/family"},
     "kernels/call": {"kernels/signature", "kernels/device", "kernels/op"},
     "kernels/python": {"kernels/call"},
@@ -65,7 +66,7 @@ def layer(path):
     if parts[0] == "kernels":
         if parts[1] in FAMILIES:
             return "kernels/family"
-        return "kernels/" + (parts[1] if parts[1] in ("signature", "call", "device", "simt", "python") else "op")
+        return "kernels/" + (parts[1] if parts[1] in ("signature", "call", "collective", "device", "simt", "python") else "op")
     if parts[0] == "reference":
         return "/".join(parts[:2]) if parts[1] in ("naive", "cudnn") else "reference"
     return "/".join(parts[:2]) if parts[0] == "harness" else parts[0]
