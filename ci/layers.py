@@ -16,8 +16,8 @@ ALLOWED = {
     "kernels/device": {"kernels/signature", "kernels/simt"},  # device's host side is implemented by simt
     "kernels/simt": {"kernels/signature"},
     "kernels/collective": {"kernels/signature", "kernels/device"},
-    "kernels/family": {"kernels/signature", "kernels/device", "kernels/collective"},
-    "kernels/op": {"kernels/signature", "kernels/device", "kernels/family"},
+    "kernels/family": {"kernels/signature", "kernels/device"},
+    "kernels/op": {"kernels/signature", "kernels/device", "kernels/collective", "kernels/family"},
     "kernels/call": {"kernels/signature", "kernels/device", "kernels/op"},
     "kernels/python": {"kernels/call"},
     "reference": {"kernels/signature", "kernels/family", "kernels/op"},

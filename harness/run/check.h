@@ -36,6 +36,7 @@ struct CheckRequest {
   double timeout_s = 0;  // wall limit of one case; 0: 60 s on the host executor, 30 s on a GPU
   std::string executor;  // "fast", "checked" or "cuda"; empty: default_executor()
   Tier tier = Tier::kCheck;
+  int ranks = 0;            // only passes over ranks, with so many; 0: all passes, as planned
   bool quick = false;       // wide rows in one element type each, which take turns
   int jobs = 0;             // children at a time; 0: one per core, one on a GPU
   std::string plugin;       // library that the children load kernels from (harness/plugin)

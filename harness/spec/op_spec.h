@@ -82,6 +82,8 @@ struct Implementation {
   bool is_differentiated = false;
   // Runs on a stream of its own and returns when the work is done, e.g. in another process.
   bool on_own_stream = false;
+  // Calls several ops one after the other: a later one may refuse when an earlier one has run.
+  bool in_steps = false;
   // Why this program does not have it and the cure, and what `run` says then; empty where it has.
   // Absent ones are left out of a selection that does not name them.
   std::string absent = {};
@@ -208,6 +210,9 @@ struct Pass {
 // Whether rows of some tensor may lie apart; whether some output may be in an input's memory.
 bool has_strided(const Pass& pass);
 bool has_alias(const Pass& pass);
+
+// The option by which a call is cut over ranks, of an op that several have a part of.
+inline constexpr char kRanksOption[] = "ranks";
 
 // ---- test plan ----------------------------------------------------------------------------------
 

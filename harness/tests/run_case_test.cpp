@@ -110,6 +110,20 @@ TEST(Select, unknown_names_are_usage_errors) {
   EXPECT_THROW(select_cases(r), UsageError);
 }
 
+TEST(Select, a_number_of_ranks_takes_the_passes_over_ranks_each_case_once) {
+  CheckRequest request;
+  request.tier = Tier::kTiny;
+  request.ranks = 4;
+  std::set<std::string> ids;
+  for (const Case& c : select_cases(request)) {
+    EXPECT_EQ(c.options.at(kRanksOption), "4") << case_id(c);
+    EXPECT_TRUE(ids.insert(case_id(c)).second) << case_id(c);
+  }
+  EXPECT_GT(ids.size(), 100u);
+  request.ops = {"rope"};
+  EXPECT_THROW(select_cases(request), UsageError);
+}
+
 // In a host build, and in one without its headers, cudnn is such a one.
 TEST(Select, what_this_program_lacks_is_selected_by_name_alone_and_says_why) {
   const Pass& pass = find_op("rms_norm")->passes.front();

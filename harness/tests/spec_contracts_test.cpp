@@ -156,7 +156,10 @@ TEST_P(Contract, number_of_cases_is_bounded) {
 // The wide rows of a quick check, with their element types.
 std::multimap<std::map<std::string, int64_t>, DType> wide_rows(const OpSpec& op,
                                                                const std::vector<DType>& types) {
-  CheckRequest request{.ops = {op.name}, .implementations = {"fused"}, .dtypes = types};
+  CheckRequest request;
+  request.ops = {op.name};
+  request.implementations = {"fused"};
+  request.dtypes = types;
   request.tier = Tier::kTiny;
   request.quick = true;
   std::multimap<std::map<std::string, int64_t>, DType> rows;

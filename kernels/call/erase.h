@@ -87,7 +87,7 @@ bool fill_args(const tigon_call& call, Args* args) {
 
 // Launchers of a pass: run(args, scratch, stream) and, where there is something to do,
 // workspace_bytes(args) and prepare(args). These are those that the namespace of Args declares:
-// forward, backward or forward_backward, workspace and tune.
+// forward, backward, forward_backward, statistics or join, workspace and tune.
 struct OwnLaunchers {
   template <class Args>
   Status run(const Args& args, const Scratch&, Stream stream) const {
@@ -95,8 +95,12 @@ struct OwnLaunchers {
       return forward(args, stream);
     else if constexpr (requires { backward(args, stream); })
       return backward(args, stream);
-    else
+    else if constexpr (requires { forward_backward(args, stream); })
       return forward_backward(args, stream);
+    else if constexpr (requires { statistics(args, stream); })
+      return statistics(args, stream);
+    else
+      return join(args, stream);
   }
   template <class Args>
   requires requires(const Args& args) { workspace(args); }

@@ -154,6 +154,10 @@ void add_selection(Command command, Selection* s) {
                    "k, Ki, M, Mi");
   command.option("--model", &s->model,
                  "a model's ops and sizes, e.g. llama3-8b (./tigon list models)");
+  command
+      .option("--ranks", &s->ranks,
+              "only ops that several ranks have a part of, with so many; all ranks on this device")
+      .not_negative();
   command.option("--budget", &s->budget,
                  "time for a pairwise covering of dtypes, sizes, options, inputs and layouts "
                  "instead of all cases, e.g. 60s or 5m");
@@ -213,6 +217,7 @@ CheckRequest request_of(const Selection& given) {
   request.shard_index = shard.index;
   request.shard_count = shard.count;
   request.seed = s.seed;
+  request.ranks = s.ranks;
   if (!(s.timeout_s >= 0))
     throw UsageError(fmt::format("--timeout {}: seconds, 0 or more", s.timeout_s));
   request.timeout_s = s.timeout_s;

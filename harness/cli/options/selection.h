@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options that choose cases, shared by check and bench: --op, --pass, --impl, --dtype, -a,
-// --filter, --exclude, --case, --shard, --model, --budget.
+// --filter, --exclude, --case, --shard, --model, --ranks, --budget.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,6 +17,7 @@ struct Selection {
   std::string model;   // of models.h: its ops, unless some are named, and its sizes
   std::string budget;  // time for a pairwise covering instead of all cases
   uint64_t seed = 42;
+  int ranks = 0;  // 0: as each op plans it
   double timeout_s = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "harness/run/cases/chosen.h"
 #include "harness/run/cases/plan.h"
@@ -84,10 +85,33 @@ std::vector<Case> enumerate_apart(const CheckRequest& request) {
   }
 }
 
+bool is_over_ranks(const Pass& pass) {
+  return std::any_of(pass.options.begin(), pass.options.end(),
+                     [](const OptionInfo& o) { return o.name == kRanksOption; });
+}
+
+// The cases of passes over ranks with so many ranks, each once.
+std::vector<Case> over_ranks(const std::vector<Case>& cases, int ranks) {
+  std::vector<Case> found;
+  std::set<std::string> ids;
+  for (Case c : cases) {
+    if (!is_over_ranks(*find_pass(*find_op(c.op), c.pass))) continue;
+    c.options[kRanksOption] = std::to_string(ranks);
+    if (ids.insert(case_id(c)).second) found.push_back(std::move(c));
+  }
+  if (!found.empty()) return found;
+  std::string ops;
+  for (const OpSpec& op : all_ops())
+    if (is_over_ranks(op.passes.front())) ops += " " + op.name;
+  throw UsageError("--ranks: several ranks have a part of none of these ops, but of" + ops);
+}
+
 std::vector<Case> planned(const CheckRequest& request) {
   const bool small = request.tier == Tier::kCheck || request.tier == Tier::kTiny;
   const bool launches = small && request.axes.empty();
-  return launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
+  std::vector<Case> cases =
+      launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
+  return request.ranks > 0 ? over_ranks(cases, request.ranks) : cases;
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ class Signatures(unittest.TestCase):
     def test_every_op_has_launchers(self):
         build = compiler.Build(ROOT, os.environ.get("TIGON_TRY_BUILD") or ROOT / "build/host")
         known = signature.all_of(build.program)
-        self.assertEqual(sorted(known), sorted(path.stem for path in ROOT.glob("kernels/*/*.cu") if path.stem == path.parent.name))
+        ops = {path.stem for path in ROOT.glob("kernels/*/*.cu") if path.stem == path.parent.name}
+        self.assertEqual(set(known), {op for op in ops if not op.startswith("vocab_parallel_")})
         for of_op in known.values():
             header = (ROOT / of_op.header).read_text()
             for name in of_op.passes:

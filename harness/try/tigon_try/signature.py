@@ -26,9 +26,10 @@ class Signature:
 
 
 def all_of(program):
-    """{op: its signature}"""
+    """{op: its signature}; without those that several ranks have a part of: their contract is that of all ranks together."""
     text = subprocess.run([program, "describe", "--all", "--json"], capture_output=True, text=True, check=True).stdout
-    return {op["name"]: Signature(op["name"], {one["name"]: one for one in op["passes"]}) for op in json.loads(text)["ops"]}
+    return {op["name"]: Signature(op["name"], {one["name"]: one for one in op["passes"]}) for op in json.loads(text)["ops"]
+            if not any(option["name"] == "ranks" for one in op["passes"] for option in one["options"])}
 
 
 def models_of(program):

@@ -43,8 +43,12 @@ TEST(Call, finds_every_pass_in_every_dtype) {
     EXPECT_EQ(op->abi, uint32_t{TIGON_ABI});
   }
   for (const char* op : {TIGON_TESTED_OPS})
-    for (const int32_t dtype : {TIGON_F32, TIGON_BF16, TIGON_F16})
-      EXPECT_NE(tigon_find((std::string(op) + ".forward").c_str(), dtype), nullptr) << op;
+    for (const int32_t dtype : {TIGON_F32, TIGON_BF16, TIGON_F16}) {
+      // What several ranks do together has no forward pass of its own.
+      const bool joins = tigon_find((std::string(op) + ".join").c_str(), dtype) != nullptr;
+      const std::string first = std::string(op) + (joins ? ".statistics" : ".forward");
+      EXPECT_NE(tigon_find(first.c_str(), dtype), nullptr) << op;
+    }
   EXPECT_EQ(tigon_find("rms_norm.forward", TIGON_F64), nullptr);
   EXPECT_EQ(tigon_find("rms_norm", TIGON_F32), nullptr);
   EXPECT_EQ(tigon_op_at(-1), nullptr);
@@ -304,13 +308,10 @@ std::vector<Drawn> draw(unsigned seed) {
     for (int i = 0; i < 8; ++i) {
       const int32_t dtypes[] = {TIGON_F32, TIGON_BF16, TIGON_F16};
       const double rows = below(4) == 0 ? below(2) : 1 + below(70);
-      const Binding sizes = {{"T", rows},
-                             {"H", length()},
-                             {"V", length()},
-                             {"F", length()},
-                             {"Q", 1 + below(5)},
-                             {"K", 1 + below(3)},
-                             {"D", 2 * (1 + below(40))},
+      const double classes = length();  // all of them on one rank of those that joined
+      const Binding sizes = {{"T", rows},          {"H", length()},     {"V", classes},
+                             {"classes", classes}, {"R", 1 + below(5)}, {"F", length()},
+                             {"Q", 1 + below(5)},  {"K", 1 + below(3)}, {"D", 2 * (1 + below(40))},
                              {"G", length()}};
       all.push_back({tigon_find(first->name, dtypes[below(3)]), sizes, seed + below(1000)});
     }

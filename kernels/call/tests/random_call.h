@@ -19,8 +19,10 @@ struct RandomTensor {
   bool is_output = false;
 };
 
-inline const Binding kUsualSizes = {{"T", 37}, {"H", 72}, {"V", 130}, {"F", 48},
-                                    {"Q", 4},  {"K", 2},  {"D", 16},  {"G", 40}};
+inline const Binding kUsualSizes = {{"T", 37}, {"H", 72},       {"V", 130}, {"F", 48},
+                                    {"Q", 4},  {"K", 2},        {"D", 16},  {"G", 40},
+                                    {"R", 2},  {"classes", 130}};  // an option without which
+                                                                   // there is no call
 
 // Optional tensors are left out, but for gradients that a call may write together.
 class RandomCall {
@@ -28,14 +30,23 @@ class RandomCall {
   explicit RandomCall(const tigon_op* op, Binding values = kUsualSizes, unsigned seed = 1)
       : op_(op), info_(static_cast<const OpState*>(op->state)->info), random_(seed) {
     classes_ = static_cast<int>(values.at("V"));
-    for (const OptionInfo& option : info_.options) values[option.name] = option.default_value;
+    for (size_t i = 0; i < info_.options.size(); ++i) {
+      const OptionInfo& option = info_.options[i];
+      if (values.emplace(option.name, option.default_value).second) continue;
+      options_.push_back({static_cast<int32_t>(i), 0, values.at(option.name)});
+    }
     for (const TensorInfo& t : info_.tensors) {
       made_.push_back(make(t, values));
       const RandomTensor& m = made_.back();
       tensors_.push_back({m.memory.data(), is_given(t) ? m.sizes.data() : nullptr, nullptr,
                           static_cast<int32_t>(t.dtype), static_cast<int32_t>(m.sizes.size())});
     }
-    call_ = {tensors_.data(), nullptr, nullptr, 0, static_cast<int32_t>(tensors_.size()), 0};
+    call_ = {tensors_.data(),
+             options_.data(),
+             nullptr,
+             0,
+             static_cast<int32_t>(tensors_.size()),
+             static_cast<int32_t>(options_.size())};
     scratch_ = DeviceBuffer(tigon_workspace(op, &call_));
     call_.scratch = scratch_.data();
     call_.scratch_bytes = scratch_.bytes();
@@ -98,6 +109,7 @@ class RandomCall {
   int classes_ = 0;  // that whole numbers are drawn from: targets
   std::vector<RandomTensor> made_;
   std::vector<tigon_tensor> tensors_;
+  std::vector<tigon_option> options_;
   DeviceBuffer scratch_;
   tigon_call call_{};
 };

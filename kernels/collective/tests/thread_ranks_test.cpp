@@ -156,8 +156,8 @@ TEST(ThreadRanks, say_what_they_call_where_that_differs) {
 TEST(ThreadRanks, refuse_what_is_no_sum) {
   float value = 0;
   const auto refused = [&](void* values, int64_t count, DType type) {
-    return run_ranks(
-        1, kLong, [&](Communicator& c) { return c.all_reduce(values, count, type, nullptr); });
+    return run_ranks(1, kLong,
+                     [&](Communicator& c) { return c.all_reduce(values, count, type, nullptr); });
   };
   EXPECT_THAT(refused(&value, 1, DType::kI64).reason, HasSubstr("f32, bf16 or f16"));
   EXPECT_THAT(refused(&value, -1, DType::kF32).reason, HasSubstr("negative"));
