@@ -21,8 +21,9 @@ def passes() -> list[str]:
 
 
 def options_of(said: Pass) -> Iterator[tuple[float, ...]]:
-    """The defaults, and every combination of choices."""
-    values = [range(len(o.choices)) if o.choices else [o.number(o.default)] for o in said.options]
+    """The defaults, and every combination of choices; of an option that is a tensor's size one that has room for any of LEAD and SIZE."""
+    sizes = {text for t in said.tensors for text in t.shape}
+    values = [range(len(o.choices)) if o.choices else [64 if o.name in sizes else o.number(o.default)] for o in said.options]
     yield from itertools.product(*values)
 
 

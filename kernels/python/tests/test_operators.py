@@ -35,7 +35,9 @@ class OperatorsTest(unittest.TestCase):
                 self.assertEqual([r.name for r in schema.returns], [r.name for r in said.results])
 
     def test_every_op_with_a_pass_for_gradients_has_gradients(self):
-        self.assertEqual(len(ops_with_gradients()), len({name.split(".")[0] for name in _native.host().names}))
+        names = _native.host().names
+        ranks = {name.split(".")[0] for name in names if name.endswith(".join")}  # their forward is several passes: tigon.ops has it
+        self.assertEqual(set(ops_with_gradients()), {name.split(".")[0] for name in names} - ranks)
 
     def test_a_result_that_is_not_wanted_is_empty(self):
         given = random_calls.arguments("cross_entropy.forward", "f32", (-100, 0.0, 0.0, 0.0, 0), False)

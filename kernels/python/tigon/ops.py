@@ -196,6 +196,33 @@ def linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, *, bias: Tensor |
     return _losses(results, reduction, target)
 
 
+def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = None, *, first_class: int | None = None,
+                                 classes: int | None = None, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
+                                 ignore_index: int = -100, label_smoothing: float = 0.0,
+                                 smoothing_formula: Literal["pytorch", "megatron"] = "pytorch", z_loss: float = 0.0,
+                                 softcap: float = 0.0, reduction: Reduction = "mean", extras: Sequence[str] = ()) -> Any:
+    """cross_entropy of logits whose classes lie in shards, one on each rank of a process group: the same loss on every rank.
+
+    logits [..., V]: the classes [first_class, first_class + V) of `classes` in all, in the order of ranks. Where neither is
+    given, every rank has as many. target [...] and class_weight [classes] are of all classes. group: of torch.distributed,
+    None for all processes; every rank of it must call. smoothing_formula: "megatron" smooths as Megatron-LM does, by
+    label_smoothing * classes / (classes - 1). The other arguments are those of cross_entropy.
+
+    Forward tells the other ranks three numbers of each target, and four more with smoothing, class weights or extras; backward
+    tells nothing. In a group of one rank it is cross_entropy, with the same bits. RuntimeError: there is no process group.
+    """
+    from . import _vocab_parallel as ranks
+
+    first_class, classes = ranks.place_of(logits.shape[-1], group, first_class, classes)
+    smoothing = ranks.smoothing_of(label_smoothing, smoothing_formula, classes)
+    if ranks.is_alone(group) and classes == logits.shape[-1]:
+        return cross_entropy(logits, target, class_weight=class_weight, normaliser=normaliser, ignore_index=ignore_index,
+                             label_smoothing=smoothing, z_loss=z_loss, softcap=softcap, reduction=reduction, extras=extras)
+    options = {"ignore_index": ignore_index, "label_smoothing": smoothing, "z_loss": z_loss, "softcap": softcap, "reduction": reduction,
+               "first_class": first_class, "classes": classes}
+    return _losses(ranks.loss_of_shard(logits, target, class_weight, normaliser, group, options, extras), reduction, target)
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
     """An op that has no function above, as the library describes it."""
     try:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tigon.ops.vocab_parallel_cross_entropy: processes on the CPU, each with some classes, against torch's loss of all classes."""
+import functools
+import pathlib
+import random
+import tempfile
+import unittest
+
+import tigon.ops
+import torch
+import torch.distributed as dist
+from torch.nn import functional
+
+
+def draw(seed, ranks):
+    """Sizes, shards and options of a call; the same on each rank."""
+    chosen = random.Random(seed)
+    classes = chosen.choice((ranks, 7, 130, 1001))
+    inner = sorted(chosen.randrange(classes + 1) for _ in range(ranks - 1))
+    options = {"label_smoothing": chosen.choice((0.0, 0.1)), "reduction": chosen.choice(("mean", "sum", "none")),
+               "ignore_index": chosen.choice((-100, 1))}
+    return classes, [0, *inner, classes], options, chosen.random() < 0.5
+
+
+def problem(seed, classes, weighted):
+    """Logits [2, 3, classes], targets of which some are ignored, and class weights or None; exact in bfloat16."""
+    maker = torch.Generator().manual_seed(seed)
+    logits = torch.randn(2, 3, classes, generator=maker).bfloat16().float()
+    target = torch.randint(0, classes, (2, 3), generator=maker)
+    target[0, 1] = -100
+    return logits, target, torch.rand(classes, generator=maker) + 0.5 if weighted else None
+
+
+def wanted(logits, target, weight, options):
+    """torch's loss and gradient, in double; an upstream gradient that differs by row."""
+    x = logits.double().requires_grad_()
+    target = torch.where(target == -100, options["ignore_index"], target)
+    loss = functional.cross_entropy(x.flatten(0, 1), target.flatten(), weight=None if weight is None else weight.double(), **options)
+    loss = loss.reshape(target.shape) if options["reduction"] == "none" else loss
+    upstream = torch.linspace(0.5, 2, loss.numel(), dtype=torch.float64).reshape(loss.shape)
+    return loss.detach(), torch.autograd.grad(loss, x, upstream)[0], upstream, target
+
+
+def check_draw(seed, dtype, bound):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    classes, bounds, options, weighted = draw(seed, ranks)
+    logits, target, weight = problem(seed, classes, weighted)
+    loss, gradient, upstream, target = wanted(logits, target, weight, options)
+    first, end = bounds[rank], bounds[rank + 1]
+    own = logits[..., first:end].to(dtype).requires_grad_()
+    got = tigon.ops.vocab_parallel_cross_entropy(own, target, first_class=first, classes=classes, class_weight=weight, **options)
+    got.backward(upstream.float())
+    torch.testing.assert_close(got.double(), loss, rtol=1e-5, atol=1e-5)
+    largest = gradient.abs().max()
+    assert (own.grad.double() - gradient[..., first:end]).abs().sum() == 0 or \
+        (own.grad.double() - gradient[..., first:end]).abs().max() <= bound * largest, (seed, bounds, options)
+
+
+def check_equal_shards_and_extras():
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    logits, target, _ = problem(3, 8 * ranks, False)
+    extras = ("z_part", "accuracy", "entropy")
+    whole = tigon.ops.cross_entropy(logits, target, z_loss=0.01, softcap=5.0, extras=extras)
+    parts = tigon.ops.vocab_parallel_cross_entropy(logits[..., 8 * rank:8 * rank + 8], target, z_loss=0.01, softcap=5.0, extras=extras)
+    for want, got in zip(whole, parts):
+        torch.testing.assert_close(got, want)
+    told = [torch.empty_like(parts[0]) for _ in range(ranks)]
+    dist.all_gather(told, parts[0])
+    assert all(torch.equal(t, parts[0]) for t in told)
+
+
+def check_megatron():
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    classes = 4 * ranks
+    logits, target, _ = problem(4, classes, False)
+    got = tigon.ops.vocab_parallel_cross_entropy(logits[..., 4 * rank:4 * rank + 4], target, label_smoothing=0.1,
+                                                 smoothing_formula="megatron", reduction="none")
+    log_p = logits.log_softmax(-1)  # Megatron: (1 - a - a/(K-1)) on the target and a/(K-1) on every class
+    each = 0.1 / (classes - 1)
+    y = target.clamp(min=0)
+    want = -(1 - 0.1 - each) * log_p.gather(-1, y[..., None])[..., 0] - each * log_p.sum(-1)
+    torch.testing.assert_close(got, torch.where(target == -100, 0, want))
+
+
+def check_group_of_one():
+    """The same bits as cross_entropy."""
+    groups = [dist.new_group([r]) for r in range(dist.get_world_size())]
+    logits, target, weight = problem(5, 33, True)
+    got, want = ([x, x.requires_grad_()][1] for x in (logits.clone(), logits.clone()))
+    ours = tigon.ops.vocab_parallel_cross_entropy(got, target, groups[dist.get_rank()], class_weight=weight, label_smoothing=0.1)
+    theirs = tigon.ops.cross_entropy(want, target, class_weight=weight, label_smoothing=0.1)
+    ours.backward()
+    theirs.backward()
+    assert torch.equal(ours, theirs)
+    assert torch.equal(got.grad, want.grad)
+
+
+def check_errors():
+    x, y = torch.zeros(2, 4), torch.zeros(2, dtype=torch.long)
+    loss = tigon.ops.vocab_parallel_cross_entropy
+    case = unittest.TestCase()
+    case.assertRaisesRegex(TypeError, "first_class and classes go together", loss, x, y, first_class=0)
+    case.assertRaisesRegex(ValueError, "must be pytorch or megatron", loss, x, y, smoothing_formula="keras")
+    case.assertRaisesRegex(TypeError, "has no extra perplexity; it has z_part", loss, x, y, extras=("perplexity",))
+    case.assertRaisesRegex(RuntimeError, "first_class \\+ V at most classes", loss, x, y, first_class=6, classes=8)
+    twice = loss(x.requires_grad_(), y)
+    case.assertRaisesRegex(RuntimeError, "no second derivative", torch.autograd.grad, twice, x, create_graph=True)
+
+
+def work(rank, ranks, folder, functions):
+    """One of the processes."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks)
+    try:
+        for function in functions:
+            function()
+    finally:
+        dist.destroy_process_group()
+
+
+class Alone(unittest.TestCase):
+    def test_says_that_there_is_no_group(self):
+        with self.assertRaisesRegex(RuntimeError, "init_process_group"):
+            tigon.ops.vocab_parallel_cross_entropy(torch.zeros(2, 4), torch.zeros(2, dtype=torch.long))
+
+
+@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "gloo is not there")
+class VocabParallelTest(unittest.TestCase):
+    def run_in_all(self, ranks, *functions):
+        """Fails with the traceback of the process that failed."""
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(work, (ranks, pathlib.Path(folder), functions), nprocs=ranks)
+
+    def test_drawn_shards_of_two_and_four_ranks(self):
+        checks = [functools.partial(check_draw, seed, dtype, bound)
+                  for seed in range(12) for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-3))]
+        for ranks in (2, 4):
+            self.run_in_all(ranks, *checks)
+
+    def test_options_groups_and_errors(self):
+        self.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
