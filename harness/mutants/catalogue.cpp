@@ -46,7 +46,7 @@ const std::vector<CatalogueEntry>& fault_catalogue() {
       {34, "rope: sign of sin, pairing, sign of backward, stride of the angles 0", ""},
       {35, "last partial chunk skipped", ""},
       {36, "sum over chunks in bf16", ""},
-      {37, "JSD: beta swapped, temperature^2 missing, ignore_index unused", "no op is a JSD"},
+      {37, "JSD: beta swapped, temperature^2 missing, ignore_index unused", ""},
       {38, "DPO: sign of the reference term, average for sum, beta missing", "no op is a DPO loss"},
       {39, "int32 row offset", ""},
       {40, "barrier missing, warp mask wrong", ""},
