@@ -33,11 +33,14 @@ int32_t index_of(const Items& items, const char* name) {
   return -1;
 }
 
+constexpr tigon_status kNoOp = {TIGON_INVALID,
+                                "the op is NULL: tigon_find() knows no op of that name and dtype"};
+
 // Whether a call can be made at all: there is an op, and a launch table that was asked for is
 // right.
 bool is_ready(const tigon_op* op, tigon_status* status) {
   if (op == nullptr) {
-    *status = {TIGON_INVALID, "the op is NULL: tigon_find() knows no op of that name and dtype"};
+    *status = kNoOp;
     return false;
   }
   const std::string& error = tigon::call::default_launch_table_error();
@@ -73,19 +76,20 @@ tigon_status tigon_run(const tigon_op* op, const tigon_call* call, void* stream)
 }
 
 const char* tigon_describe(const tigon_op* op) {
-  return op->describe != nullptr ? op->describe(op) : "";
+  return op != nullptr && op->describe != nullptr ? op->describe(op) : "";
 }
 
 int32_t tigon_tensor_index(const tigon_op* op, const char* name) {
-  return index_of(info_of(op).tensors, name);
+  return op != nullptr ? index_of(info_of(op).tensors, name) : -1;
 }
 
 int32_t tigon_option_index(const tigon_op* op, const char* name) {
-  return index_of(info_of(op).options, name);
+  return op != nullptr ? index_of(info_of(op).options, name) : -1;
 }
 
 tigon_status tigon_shape(const tigon_op* op, const tigon_call* call, int32_t tensor,
                          int64_t sizes[TIGON_MAX_RANK], int32_t* rank) {
+  if (op == nullptr) return kNoOp;
   const PassInfo& info = info_of(op);
   if (tensor < 0 || tensor >= static_cast<int32_t>(info.tensors.size()))
     return tigon::call::failed(op, TIGON_INVALID, "there is no tensor " + std::to_string(tensor));

@@ -143,23 +143,23 @@ TIGON_API tigon_status tigon_prepare(const tigon_op* op, const tigon_call* call)
  * has no memory left. */
 TIGON_API tigon_status tigon_run(const tigon_op* op, const tigon_call* call, void* stream);
 
-/* Of an op of this library; "" for one that has no description. JSON: {"name", "dtype",
- * "implementation", "abi", "formula", "axes": {symbol: meaning}, "tensors": [{"name", "role": "in",
- * "out", "inout" or "saved", "dtype", "shape": [text, ...], "optional", "gradient_of",
- * "same_gradient_as", "strided", "may_alias": [input, ...]}], "options": [{"name", "type": "float",
- * "int" or "choice", "default", "choices"}]}. A saved tensor is an output that backward takes. An
- * input with the gradient of another input names that one, and backward writes it once. All strides
- * of a strided tensor but the last are free; the others are contiguous. An output may be in the
- * memory of any one input that it may alias, element on element; no other output may overlap a
- * tensor. */
+/* Of an op of this library; "" for NULL and for an op without a description. JSON: {"name",
+ * "dtype", "implementation", "abi", "formula", "axes": {symbol: meaning}, "tensors": [{"name",
+ * "role": "in", "out", "inout" or "saved", "dtype", "shape": [text, ...], "optional",
+ * "gradient_of", "same_gradient_as", "strided", "may_alias": [input, ...]}], "options": [{"name",
+ * "type": "float", "int" or "choice", "default", "choices"}]}. A saved tensor is an output that
+ * backward takes. An input with the gradient of another input names that one, and backward writes
+ * it once. All strides of a strided tensor but the last are free; the others are contiguous. An
+ * output may be in the memory of any one input that it may alias, element on element; no other
+ * output may overlap a tensor. */
 TIGON_API const char* tigon_describe(const tigon_op* op);
 
-/* Where a tensor or an option stands in a call; -1 if the op has none of this name. */
+/* Where a tensor or an option stands in a call; -1 if the op is NULL or has none of this name. */
 TIGON_API int32_t tigon_tensor_index(const tigon_op* op, const char* name);
 TIGON_API int32_t tigon_option_index(const tigon_op* op, const char* name);
 
 /* The sizes that tensor number `tensor` must have beside the other tensors and the options of this
- * call, and its rank. TIGON_INVALID if they do not say. */
+ * call, and its rank. TIGON_INVALID if they do not say, or the op is NULL. */
 TIGON_API tigon_status tigon_shape(const tigon_op* op, const tigon_call* call, int32_t tensor,
                                    int64_t sizes[TIGON_MAX_RANK], int32_t* rank);
 

@@ -230,6 +230,18 @@ TEST(Call, of_no_op_is_refused) {
   EXPECT_NE(std::string(status.message).find("tigon_find"), std::string::npos);
 }
 
+TEST(Call, asks_no_op_without_harm) {
+  EXPECT_STREQ(tigon_describe(nullptr), "");
+  EXPECT_EQ(tigon_tensor_index(nullptr, "x"), -1);
+  EXPECT_EQ(tigon_option_index(nullptr, "eps"), -1);
+  const tigon_call call = {};
+  int64_t sizes[TIGON_MAX_RANK] = {};
+  int32_t rank = 0;
+  const tigon_status status = tigon_shape(nullptr, &call, 0, sizes, &rank);
+  EXPECT_EQ(status.code, TIGON_INVALID);
+  EXPECT_STREQ(status.message, tigon_run(nullptr, &call, nullptr).message);
+}
+
 // Sizes that no op takes together, or at all: what an op says of them is its own, but it says it.
 TEST(Call, of_any_sizes_is_answered) {
   const unsigned seed = seed_of_run();
