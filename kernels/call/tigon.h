@@ -6,8 +6,9 @@
  *   tigon_status status = tigon_run(op, &call, stream);
  *   if (status.code != TIGON_OK) puts(status.message);
  *
- * tigon_describe(op) says what an op takes: its formula, its tensors in the order of a call, with
- * symbolic shapes and dtypes, and its options with their defaults. kernels/README.md has examples.
+ * tigon_describe(op) says what an op takes: the formula of forward, its tensors in the order of a
+ * call, with symbolic shapes and dtypes, and its options with their defaults. kernels/README.md has
+ * examples.
  *
  * Nothing here allocates device memory, waits for a device or keeps a pointer of a call; only
  * tigon_prepare() may do the first two. All functions may be called from several threads at once. A
@@ -147,11 +148,11 @@ TIGON_API tigon_status tigon_run(const tigon_op* op, const tigon_call* call, voi
  * "dtype", "implementation", "abi", "formula", "axes": {symbol: meaning}, "tensors": [{"name",
  * "role": "in", "out", "inout" or "saved", "dtype", "shape": [text, ...], "optional",
  * "gradient_of", "same_gradient_as", "strided", "may_alias": [input, ...]}], "options": [{"name",
- * "type": "float", "int" or "choice", "default", "choices"}]}. A saved tensor is an output that
- * backward takes. An input with the gradient of another input names that one, and backward writes
- * it once. All strides of a strided tensor but the last are free; the others are contiguous. An
- * output may be in the memory of any one input that it may alias, element on element; no other
- * output may overlap a tensor. */
+ * "type": "float", "int" or "choice", "default", "choices"}]}. The formula is that of
+ * forward, for the backward pass as well. A saved tensor is an output that backward takes. An input
+ * with the gradient of another input names that one, and backward writes it once. All strides of a
+ * strided tensor but the last are free; the others are contiguous. An output may be in the memory
+ * of any one input that it may alias, element on element; no other output may overlap a tensor. */
 TIGON_API const char* tigon_describe(const tigon_op* op);
 
 /* Where a tensor or an option stands in a call; -1 if the op is NULL or has none of this name. */
