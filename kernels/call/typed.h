@@ -74,7 +74,7 @@ inline Status status_of(const tigon_status& status) {
 }
 
 // Enqueues an op on `stream`; see tigon_run(). The reason of a Status lives until the thread's next
-// call.
+// call. To the errors in the op's header this adds kOutOfMemory: the host has no memory left.
 template <Signature Args>
 Status run(const tigon_op* op, const Args& args, Stream stream) {
   return status_of(tigon_run(op, Call(args).get(), stream));
