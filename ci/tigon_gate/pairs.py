@@ -13,7 +13,7 @@ import numpy
 from tigon_report import records
 from tigon_report.errors import DataError
 
-SAMPLES = 25  # per cell and process: graph replays of 2 ms, whose median is good to 0.05 %
+SAMPLES = 25  # per cell and process: graph replays, each of many calls, whose median is taken
 PROCESS_TIMEOUT_S = 300
 PROBE = "rms_norm/forward/fused/bf16/T=1,H=8,inputs=normal,seed=42"  # what any build can time at once
 

@@ -28,8 +28,8 @@ TIGON_DEVICE void dependency_launch() {
 namespace device {
 
 // CUDA allows 48 KB of shared memory, static and dynamic, unless a kernel is told otherwise on each
-// device; this remembers what it was told, so that a repeated launch costs a look-up. 24 KB leave
-// room for the static arrays of any kernel here: at most 17 KB.
+// device; this remembers what it was told, so that a repeated launch costs a look-up. Up to 24 KB
+// need no question: they leave as much for a kernel's static arrays.
 inline cudaError_t raise_shared_limit(const void* kernel, size_t bytes) {
   constexpr size_t kDefault = 24 * 1024;
   if (bytes <= kDefault) return cudaSuccess;
