@@ -16,8 +16,8 @@ namespace tigon {
 template <size_t kCount>
 using RowTable = ShapeTable<kCount>;
 
-// Lanes that are a power of two share a row as they are. Other numbers, more than a warp, are the
-// most: a block is fitted to its row, with as few warps as hold it, so that no width leaves more
+// A power of two: so many lanes share a row. Another number, more than a warp, is the largest
+// block: a block is fitted to its row and has as few warps as hold it, so that no width leaves more
 // than part of a warp without work.
 TIGON_HOST_DEVICE constexpr bool is_fitted(int lanes) { return (lanes & (lanes - 1)) != 0; }
 
@@ -34,8 +34,8 @@ struct RowBlock {
   int rows;
   int per_sm;  // that fit on a multiprocessor at once
 };
-// Of rows of `pieces` pieces. A multiprocessor runs as many more blocks of fewer warps as have
-// registers.
+// The block of rows that are `pieces` pieces long. A block of fewer warps needs fewer registers, so
+// that more of them run on a multiprocessor.
 constexpr RowBlock row_block(const LaunchShape& shape, int64_t pieces) {
   constexpr int kMaxPerSm = 16;  // of the least device
   const int most = row_threads(shape.lanes);
@@ -113,9 +113,9 @@ auto with_row_shape(int64_t pieces, const Run& run) {
   return run_row_shape<kTable>(row_shape<kTable>(pieces), run);
 }
 
-// Returns join.operator()<lanes>(what warp w has left in `warps`), w the place in a group of so
-// many lanes, and T{} where a fitted block has no such warp; at most kWarps. Few warps take fewer
-// shuffles.
+// Returns join.operator()<lanes>(value): lane w of a group has the value of warp w in `warps`, or
+// T{} where a fitted block has no such warp. The group is as small as the block's warps allow, at
+// most kWarps: few warps take fewer shuffles.
 template <int kWarps, int kGroup = 2, class T, class Join>
 TIGON_DEVICE auto join_fitted(const T* warps, const Join& join) {
   const auto count = static_cast<int>(blockDim.x / 32);

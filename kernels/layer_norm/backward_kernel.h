@@ -273,7 +273,7 @@ class BackwardWalk {
   }
   // The thread has its p-th piece of a row on chip if p * kPieceStride < mine_of(row).
   TIGON_DEVICE int mine_of(int64_t row) const { return row < rows_ ? resident_ : 0; }
-  // Those of the row at hand; reads those of row `after`.
+  // Returns the statistics of the row at hand, and reads those of row `after`.
   TIGON_DEVICE RowStatistics next_statistics(int64_t after) {
     const RowStatistics statistics = {next_mean_, next_rstd_, -next_mean_ * next_rstd_};
     next_mean_ = load_statistic(args_.mean, after);

@@ -13,7 +13,7 @@ namespace tigon::linear_head {
 template <class Args, class State>
 struct Call {
   using T = typename Args::Elem;
-  Args args;  // by places where there are valid rows
+  Args args;  // with valid rows, those of the gathered rows
   Head<T> head;
   std::optional<ValidRows<T>> valid = {};
   State state = {};
@@ -21,7 +21,7 @@ struct Call {
   size_t bytes = 0;  // of scratch
 };
 
-// Of sizes that are refused nothing is planned, and no scratch is asked for.
+// False for sizes that are refused: nothing is planned of them, and they need no scratch.
 template <class T>
 bool can_be_planned(const Head<T>& a) {
   return a.x.shape[0] >= 0 && a.x.shape[1] >= 1 && a.w.shape[0] >= 1;

@@ -20,8 +20,8 @@ inline constexpr int64_t kColumnTile = 256;  // of the GEMM
 // Where segments start in the memory of dw: sweeps over logits take 16 bytes at a time.
 inline constexpr int64_t kSegmentAlignment = 16;
 // The last segment of a round can have the columns whose rows of dw are free: the more columns lie
-// in dw's memory, the fewer. It gets a 16th of the columns, lest its products be narrow; columns
-// that then find no room go to the next round.
+// in dw's memory, the fewer. It gets a 16th of the columns, because narrow products are slow;
+// columns that then find no room go to the next round.
 inline constexpr int64_t kLastSegmentPart = 16;
 
 inline int64_t round_up(int64_t n, int64_t multiple) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows, and which pieces of each, a thread of a kernel has that walks over rows.
+// Kernels that walk over rows: a thread's rows, and its pieces of each.
 #pragma once
 #include <type_traits>
 

@@ -74,11 +74,11 @@ Status launch_forward(const Args& args, bool vectors, Stream stream, const Kerne
 }
 
 // Bytes of rows on their way to shared memory that keep a multiprocessor's part of memory busy.
-// With more, rows from many places of memory are in turn, and memory is slower.
+// More would read rows from many places of memory by turns, which is slower.
 inline constexpr size_t kEnoughInFlight = 60 * 1024;
 
 // The blocks in which a fixed grid walks over rows of h elements, and the bytes of shared memory of
-// each. Of fitted blocks, as few as have enough in flight, and no more than run at once.
+// each. Fitted blocks are as few as have enough in flight, and no more than run at once.
 struct Walk {
   RowBlock block;
   size_t shared_bytes;
