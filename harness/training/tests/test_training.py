@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import pathlib
+import signal
 import tempfile
 import unittest
 
@@ -82,6 +83,16 @@ class ProgramTest(unittest.TestCase):
         process._process.wait()
         found = list(turns.in_turns([process], [case.parse("tiny,batch=1,length=8")], 2, {"warmup": 0, "steps": 1}))
         self.assertEqual([(number, answer["verdict"]) for _, _, number, answer in found], [(0, "crashed")])
+        process.close()
+
+    def test_a_process_that_hangs_is_ended(self):
+        process = turns.Process("eager", 1, limit_s=60)
+        process.hello()
+        process._limit_s = 1
+        process._process.send_signal(signal.SIGSTOP)
+        found = list(turns.in_turns([process], [case.parse("tiny,batch=1,length=8")], 2, {"warmup": 0, "steps": 1}))
+        self.assertEqual([(number, answer["verdict"]) for _, _, number, answer in found], [(0, "timeout")])
+        self.assertEqual(found[0][3]["reason"], "no answer within 1 s; its process was ended")
         process.close()
 
     def test_what_is_out_of_memory_is_asked_for_nothing_longer(self):

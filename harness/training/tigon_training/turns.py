@@ -7,13 +7,18 @@ import math
 import os
 import subprocess
 import sys
+import threading
+
+
+LIMIT_S = 1800  # for an answer; the longest steps are those that compile
 
 
 class Process:
-    """A worker's process."""
+    """A worker's process; one that does not answer in time is ended."""
 
-    def __init__(self, variant, seed):
-        self.variant = variant
+    def __init__(self, variant, seed, limit_s=LIMIT_S):
+        self.variant, self._limit_s = variant, limit_s
+        self._is_late = False
         # Segments that grow: else what is reserved says more of the allocator than of the variant.
         environment = {"PYTORCH_ALLOC_CONF": "expandable_segments:True", **os.environ}
         self._process = subprocess.Popen([sys.executable, "-m", "tigon_training.worker", variant, str(seed)], stdin=subprocess.PIPE,
@@ -21,22 +26,34 @@ class Process:
         self.facts = None
 
     def hello(self):
-        """What it runs on, when it is ready."""
+        """What it runs on, when it is ready. ValueError: it ended before."""
         self.facts = self.facts or self._read()
         return self.facts
 
     def turn(self, request):
-        """Its answer, or that it ended."""
-        self.hello()
+        """Its answer, or that it ended, or was ended."""
         try:
+            self.hello()
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             return self._read()
         except (OSError, ValueError):
-            return {"verdict": "crashed", "reason": f"its process ended with code {self._process.wait()}"}
+            code = self._process.wait()
+            if self._is_late:
+                return {"verdict": "timeout", "reason": f"no answer within {self._limit_s} s; its process was ended"}
+            return {"verdict": "crashed", "reason": f"its process ended with code {code}"}
 
     def _read(self):
-        return json.loads(self._process.stdout.readline())
+        timer = threading.Timer(self._limit_s, self._end_late)
+        timer.start()
+        try:
+            return json.loads(self._process.stdout.readline())
+        finally:
+            timer.cancel()
+
+    def _end_late(self):
+        self._is_late = True
+        self._process.kill()
 
     def close(self):
         """Ends it."""
