@@ -55,7 +55,7 @@ class GridTest(unittest.TestCase):
 
     def test_quantiles(self):
         values = list(range(1, 21))
-        self.assertEqual([grid.quantile(values, part) for part in (0, 0.05, 0.5, 1)], [1, 1, 10, 20])
+        self.assertEqual([grid.nearest_rank(values, part) for part in (0, 0.05, 0.5, 1)], [1, 1, 10, 20])
 
 
 if __name__ == "__main__":

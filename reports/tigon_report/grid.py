@@ -10,7 +10,7 @@ SHOWN_BYTES = 32e6  # cells that move less are a matter of latency
 OF_COPY, OF_PEER = "share of a copy of its bytes", "time of the fastest peer over ours"
 
 
-def quantile(values, part):
+def nearest_rank(values, part):
     """The value that `part` of the sorted values are below or at: the least for 0, the median for 0.5."""
     values = sorted(values)
     return values[max(0, math.ceil(part * len(values)) - 1)]
@@ -64,8 +64,8 @@ def _row(measure, points):
     if not large:
         return None
     worst, _ = min((point for point in points if (point[0].get("bytes_min_bytes") or 0) >= SHOWN_BYTES), key=lambda point: point[1])
-    return {"measure": measure, "cells": len(large), "least": quantile(large, 0), "low": quantile(large, 0.05),
-            "median": quantile(large, 0.5), "where": worst["axes"]}
+    return {"measure": measure, "cells": len(large), "least": nearest_rank(large, 0), "low": nearest_rank(large, 0.05),
+            "median": nearest_rank(large, 0.5), "where": worst["axes"]}
 
 
 def figure(figures, key, maps):

@@ -14,7 +14,7 @@ namespace tigon {
 namespace {
 
 // The smallest value that a share of all does not exceed.
-double quantile(const std::vector<double>& sorted, double share) {
+double nearest_rank(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[std::max<size_t>(rank, 1) - 1];
 }
@@ -59,8 +59,8 @@ std::vector<Headroom::Row> Headroom::rows() const {
     std::sort(sorted.begin(), sorted.end());
     Row row = group.row;
     row.cases = static_cast<int>(sorted.size());
-    row.p50 = quantile(sorted, 0.5);
-    row.p99 = quantile(sorted, 0.99);
+    row.p50 = nearest_rank(sorted, 0.5);
+    row.p99 = nearest_rank(sorted, 0.99);
     rows.push_back(std::move(row));
   }
   return rows;
