@@ -51,8 +51,8 @@ std::optional<LaunchTable::Question> launch_of(Case c, const Shape& shape) {
 // What one path meets, each in one element type: the same in every dtype's list.
 class Path {
  public:
-  Path(const Shape& shape, bool keeps, size_t turn, CaseList* list)
-      : shape_(shape), keeps_(keeps), turn_(turn), list_(*list) {}
+  Path(const Shape& shape, bool keeps, size_t number, CaseList* list)
+      : shape_(shape), keeps_(keeps), number_(number), list_(*list) {}
 
   void add_options() {
     for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets))
@@ -78,7 +78,7 @@ class Path {
     for (const Property& property : properties_of(list_.pass)) {
       if (property.of_launcher) continue;
       const auto& policies = property.policies.empty() ? list_.op.policies : property.policies;
-      const size_t type = in_turn ? turn_++ % policies.size() : 0;
+      const size_t type = in_turn ? number_++ % policies.size() : 0;
       if (policies[type] == list_.base.dtype) list_.push(property, {shape_});
     }
   }
@@ -86,13 +86,13 @@ class Path {
  private:
   // One layout after the other.
   void add_in_turn(const OptionSet& options, const std::string& inputs) {
-    const size_t layout = turn_ / list_.op.policies.size() % 4;
+    const size_t layout = number_ / list_.op.policies.size() % 4;
     add(options, inputs, layout == 1 ? 1 : 0, layout == 2 ? 3 : layout == 3 ? kVectors : 0);
   }
 
   // A path that is left off its alignment keeps it with rows that lie whole vectors apart.
   void add(const OptionSet& options, const std::string& inputs, int shift, int64_t gap) {
-    if (list_.op.policies[turn_++ % list_.op.policies.size()] != list_.base.dtype) return;
+    if (list_.op.policies[number_++ % list_.op.policies.size()] != list_.base.dtype) return;
     const OtherBase restored(&list_);
     if (!keeps_) gap = gap > 0 ? kVectors : 0;
     list_.base.shift = keeps_ ? shift : 0;
@@ -102,7 +102,7 @@ class Path {
 
   const Shape shape_;
   const bool keeps_;
-  size_t turn_;
+  size_t number_;
   CaseList& list_;
 };
 
@@ -128,11 +128,11 @@ class LaunchPaths {
     const OtherBase restored(&list_);
     list_.base.skew = aligned ? 0 : 1;
     const std::vector<DType>& types = list_.op.policies;
-    size_t turn = 0;
+    size_t number = 0;
     for (const ShapeRange& range :
          launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned).ranges) {
       if (!is_short(range.first) || !is_new({}, range.table, range.shape)) continue;
-      if (types[turn++ % types.size()] == list_.base.dtype)
+      if (types[number++ % types.size()] == list_.base.dtype)
         list_.push(row_of(is_short(last_of(range)) ? last_of(range) : first_of(range)));
     }
   }
@@ -167,23 +167,23 @@ class LaunchPaths {
     list_.push(row_of(last));
     add_many_rows(range);
     if (!is_new({}, range.table, range.shape) && !is_short(range.first)) return;
-    const auto turn = static_cast<size_t>(range.shape.lanes + range.shape.vectors);
-    if (!is_short(range.first)) return path_of(row_of(first), turn).add_properties(false);
+    const auto number = static_cast<size_t>(range.shape.lanes + range.shape.vectors);
+    if (!is_short(range.first)) return path_of(row_of(first), number).add_properties(false);
     const Shape longest = row_of(last), shorter = row_of(shorter_of(range));
     const Shape& of_sets = list_.base.skew == 0 ? longest : shorter;
     const std::vector<OptionSet> forms = new_forms(of_sets);
-    path_of(of_sets, turn).add_sets(forms);
-    path_of(shorter, turn).add_properties();
+    path_of(of_sets, number).add_sets(forms);
+    path_of(shorter, number).add_properties();
     if (const Shape tail = row_of(last - kTail); takes(range, tail))
-      path_of(tail, turn + 1).add_sets(forms);
+      path_of(tail, number + 1).add_sets(forms);
   }
 
-  Path path_of(const Shape& shape, size_t turn) const {
-    return {shape, keeps(shape), turn, &list_};
+  Path path_of(const Shape& shape, size_t number) const {
+    return {shape, keeps(shape), number, &list_};
   }
 
-  void add_all(const Shape& shape, size_t turn) {
-    Path path = path_of(shape, turn);
+  void add_all(const Shape& shape, size_t number) {
+    Path path = path_of(shape, number);
     path.add_sets(new_forms(shape));
     path.add_properties();
   }
@@ -212,7 +212,7 @@ class LaunchPaths {
     Shape shape = row_of(first_of(range));
     shape[list_.op.axes.front().axis.symbol] = rows;
     list_.push(shape);
-    if (list_.op.policies[turn_++ % list_.op.policies.size()] == list_.base.dtype)
+    if (list_.op.policies[number_++ % list_.op.policies.size()] == list_.base.dtype)
       add_far_steps(shape, resident);
   }
 
@@ -247,9 +247,9 @@ class LaunchPaths {
     if (!add_new(length, {})) return;  // there is nothing new with others, too
     for (const OptionSet& form : sets_of(list_.pass, list_.op.further_options))
       add_new(length, form);
-    size_t turn = 0;
+    size_t number = 0;
     for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets))
-      if (list_.op.policies[turn++ % list_.op.policies.size()] == list_.base.dtype)
+      if (list_.op.policies[number++ % list_.op.policies.size()] == list_.base.dtype)
         add_new(length, set);
   }
 
@@ -295,7 +295,7 @@ class LaunchPaths {
   }
 
   CaseList& list_;
-  size_t turn_ = 0;
+  size_t number_ = 0;
   Tuned tuned_;
   std::map<std::pair<OptionSet, std::string>, std::vector<LaunchShape>> known_;
 };

@@ -116,15 +116,15 @@ class Plan {
     for (size_t i = 0; i < shapes.size(); ++i)
       if (i >= op_.further_shapes.size() || is_met_by_type(i)) list_.push(shapes[i]);
     if (is_library(impl_)) return;
-    size_t turn = 0;
+    size_t number = 0;
     for (const auto& [shape, inputs] : op_.further_inputs)
-      if (is_met_by_type(turn++)) list_.push(shape, {}, inputs);
+      if (is_met_by_type(number++)) list_.push(shape, {}, inputs);
   }
 
   // Whether this element type meets a wide row: in a quick check the chosen types take turns.
-  bool is_met_by_type(size_t turn) const {
+  bool is_met_by_type(size_t number) const {
     const std::vector<DType> types = chosen_dtypes(impl_.policies, request_);
-    return !request_.quick || types[turn % types.size()] == dtype();
+    return !request_.quick || types[number % types.size()] == dtype();
   }
 
   // Of the tiny shapes, the largest, and in the full tier two of the checked ones as well.
@@ -146,13 +146,13 @@ class Plan {
   // baseline.
   void add_sets(const std::vector<Shape>& small) {
     const bool library = is_library(impl_);
-    size_t turn = 0;
+    size_t number = 0;
     for (const OptionSet& set : op_.option_sets)
-      if (const bool in_turn = is_of_type(turn++); in_turn || !library)
+      if (const bool in_turn = is_of_type(number++); in_turn || !library)
         for (const Shape& shape : small) add_options(shape, set);
     for (const InputSet& set : op_.inputs) {
       if (!input_set_applies(pass_, set, op_.inputs.front()) || !is_judged_on(impl_, set)) continue;
-      const bool in_turn = is_of_type(turn++);
+      const bool in_turn = is_of_type(number++);
       for (const Shape& shape : small)
         if (in_turn || (!library && &shape == &small.front())) list_.push(shape, {}, set.name);
     }
@@ -160,8 +160,10 @@ class Plan {
 
   DType dtype() const { return list_.base.dtype; }
 
-  // Whether this element type's turn has come.
-  bool is_of_type(size_t turn) const { return op_.policies[turn % op_.policies.size()] == dtype(); }
+  // What is met in one element type alone is numbered: number i is met in type i modulo the types.
+  bool is_of_type(size_t number) const {
+    return op_.policies[number % op_.policies.size()] == dtype();
+  }
 
   // The sizes of the sweep, or the huge ones: tensors are tiled, and on a GPU only rows of them
   // meet the oracle.
@@ -192,10 +194,10 @@ class Plan {
     const OtherBase restored(&list_);
     list_.base.gap = executor() == "cuda" ? kFarGapOnGpu : kFarGap;
     list_.push(shape);
-    size_t turn = 0;
+    size_t number = 0;
     if (list_.gaps_are_free())
       for (const OptionSet& set : op_.option_sets)
-        if (is_of_type(turn++)) add_options(shape, set);
+        if (is_of_type(number++)) add_options(shape, set);
   }
 
   bool has_memory_for(const Property& property) const {
@@ -224,9 +226,9 @@ class Plan {
     int64_t& columns = shape.at(op_.axes.back().axis.symbol);
     if (columns % kPitch == 0) columns += 2;
     list_.base.gap = static_cast<int>(kPitch - columns % kPitch);
-    size_t turn = 0;
+    size_t number = 0;
     for (const OptionSet& set : op_.option_sets)
-      if (is_of_type(turn++) && pass_.products.empty()) add_options(shape, set);
+      if (is_of_type(number++) && pass_.products.empty()) add_options(shape, set);
     list_.push(shape);
     shape[op_.axes.front().axis.symbol] = 1;  // the start of a second row cannot be off
     list_.push(shape);
