@@ -217,9 +217,8 @@ void use_grid(BenchOptions* options) {
   if (options->seconds_per_cell == 0) options->seconds_per_cell = kGridCellS;
 }
 
-}  // namespace
-
-int bench_stage(Session& session, const BenchOptions& options) {
+// What the options say, but for which cells.
+BenchRequest bench_request(const BenchOptions& options) {
   BenchRequest request;
   request.select = request_of(options.select);
   request.size = options.size;
@@ -239,28 +238,48 @@ int bench_stage(Session& session, const BenchOptions& options) {
   request.ceilings = options.ceilings;
   request.budget_s = budget_of(options.select);
   if (request.budget_s > 0) request.size = SweepSize::kPairwise;
+  return request;
+}
+
+// Puts the cases to measure into the request and returns their cells; `large` gets those that are
+// left to a GPU.
+std::vector<Cell> choose_cells(const BenchOptions& options, BenchRequest* request,
+                               std::vector<Case>* large) {
   const Exclusion excluded(options.select.exclude);
   const bool host = default_executor() != "cuda";
-  if (options.grid) request.select.cases = grid_cases(request.select, request.select.seed, host);
-  std::vector<Case> chosen, large;
-  for (const Cell& cell : sweep_cells(request.select, request.size, host))
+  if (options.grid) request->select.cases = grid_cases(request->select, request->select.seed, host);
+  std::vector<Case> chosen;
+  for (const Cell& cell : sweep_cells(request->select, request->size, host))
     for (const std::string& name : cell.implementations) {
       Case c = cell.c;
       c.impl = name;
       if (excluded(case_id(c))) continue;
-      (too_large(c, options.select).empty() ? chosen : large).push_back(c);
+      (too_large(c, options.select).empty() ? chosen : *large).push_back(c);
     }
-  std::vector<Cell> cells;
-  request.select.cases = chosen;
-  if (!chosen.empty()) cells = sweep_cells(request.select, request.size, host);
-  BenchRecords records(&session);
+  request->select.cases = chosen;
+  if (chosen.empty()) return {};
+  return sweep_cells(request->select, request->size, host);
+}
+
+void record_large(const std::vector<Case>& large, const BenchOptions& options, Session* session,
+                  BenchRecords* records) {
   for (const Case& c : large) {
     const Json record = bench_without_samples(c, main_basis(), name_of(Verdict::kSkipped),
                                               too_large(c, options.select));
-    session.record("bench", record);
-    records.count(record);
+    session->record("bench", record);
+    records->count(record);
     fmt::print("{}\n", bench_line(without_nonfinite(record)));
   }
+}
+
+}  // namespace
+
+int bench_stage(Session& session, const BenchOptions& options) {
+  BenchRequest request = bench_request(options);
+  std::vector<Case> large;
+  const std::vector<Cell> cells = choose_cells(options, &request, &large);
+  BenchRecords records(&session);
+  record_large(large, options, &session, &records);
   if (cells.empty()) {
     fmt::print("nothing to measure: no case is selected\n");
     return kExitNothing;
