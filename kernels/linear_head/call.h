@@ -13,7 +13,7 @@ namespace tigon::linear_head {
 template <class Args, class State>
 struct Call {
   using T = typename Args::Elem;
-  Args args;  // with valid rows, those of the gathered rows
+  Args args;  // by places where there are valid rows
   Head<T> head;
   std::optional<ValidRows<T>> valid = {};
   State state = {};
