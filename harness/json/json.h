@@ -96,7 +96,6 @@ class Json {
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::kNull; }
-  bool is_boolean() const { return kind_ == Kind::kBoolean; }
   bool is_number() const { return is_number_integer() || is_number_float(); }
   bool is_number_integer() const { return kind_ == Kind::kInteger || kind_ == Kind::kUnsigned; }
   bool is_number_float() const { return kind_ == Kind::kFloat; }
