@@ -99,6 +99,7 @@ std::vector<BadInput> command_lines() {
       {{"converge", "--parts", "--memory", "much"}, 2, "--memory"},
       {{"converge", "--parts", "--plan", "--confirm"}, 2, "--plan"},
       {{"converge", "--json", "/dev/null", "--tokenizer", "/no/such.json"}, 2, "/no/such.json"},
+      {{"soak", "--most-elements", "0"}, 2, "--most-elements"},
       {{"run", "--stages", "check,cook"}, 2, "stage"},
       {{"run", "--steps", "x"}, 2, "--steps"},
       {{"report", "no_such_run"}, 4, "no_such_run"},
@@ -207,6 +208,9 @@ std::vector<BadInput> corpora(const BadFiles& file) {
       {data("/dev/null"), 2, "no such text"},
       {{"run", "--data", file("empty.txt")}, 2, "empty or not text"},
       {{"converge", "--json", "/dev/null", "--data", file("short.txt")}, 2, "short.txt"},
+      {{"converge", "--json", "/dev/null", "--data", file("short.txt"), "--pad"},
+       2,
+       "has no examples to pad"},
   };
 }
 

@@ -89,6 +89,10 @@ TEST(TigonProgram, maxlen_plans_both_sides_and_says_what_it_cannot) {
   EXPECT_NE(run.out.find("planned, not measured"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("naive "), std::string::npos);
   EXPECT_NE(run.out.find("fused "), std::string::npos);
+  const ProgramRun chosen =
+      run_tigon({"maxlen", "--model", "llama3-8b", "--layers", "2", "--devices", "4"});
+  EXPECT_EQ(chosen.out.rfind("llama3-8b, 2 layers, bf16: 80GiB on each of 4 devices;", 0), 0u)
+      << chosen.out << chosen.err;
   for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--model", "gpt2"}, "RMSNorm"},
            {{"--model", "deepseek-v3"}, "experts"},
