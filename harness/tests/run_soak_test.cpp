@@ -59,6 +59,16 @@ TEST(Soak, takes_what_was_asked_for) {
   EXPECT_THROW(soak_cases(request, 0, 1), UsageError);
 }
 
+TEST(Soak, refuses_sizes_that_leave_no_room_for_the_others) {
+  SoakRequest request;
+  request.op = "rms_norm";
+  request.choice.axes = {{"H", {16384}}};
+  request.most_elements = 16383;
+  EXPECT_THROW(soak_cases(request, 1, 1), UsageError);
+  request.most_elements = 16384;
+  EXPECT_EQ(soak_cases(request, 1, 1).front().axes.at("H"), 16384);
+}
+
 TEST(VerdictDiff, counts_verdicts_that_change) {
   VerdictDiff diff;
   CheckResult r;

@@ -36,15 +36,44 @@ class Dice {
   uint64_t key_, next_ = 0;
 };
 
-// A size from 1 to the largest of the contract, small ones as often as large ones, with the factor
-// that all its sizes share (an even head size).
-int64_t random_size(const AxisPlan& plan, Dice* dice) {
+std::vector<int64_t> sizes_of(const AxisPlan& plan) {
   std::vector<int64_t> sizes = plan.tiny;
   sizes.insert(sizes.end(), plan.check.begin(), plan.check.end());
+  return sizes;
+}
+
+// What all sizes of the contract share, e.g. 2 for a head size; the least that is drawn.
+int64_t factor_of(const AxisPlan& plan) {
   int64_t factor = 0;
-  for (const int64_t s : sizes) factor = std::gcd(factor, s);
+  for (const int64_t s : sizes_of(plan)) factor = std::gcd(factor, s);
+  return factor;
+}
+
+// A size up to the largest of the contract, small ones as often as large ones.
+int64_t random_size(const AxisPlan& plan, Dice* dice) {
+  const std::vector<int64_t> sizes = sizes_of(plan);
+  const int64_t factor = factor_of(plan);
   const auto most = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()) / factor);
   return factor * static_cast<int64_t>(std::exp(dice->uniform() * std::log(most + 0.999)));
+}
+
+// Throws UsageError where the given sizes leave no room for the others.
+void require_room(const OpSpec& op, const SoakRequest& r, int64_t most) {
+  const auto& axes = r.choice.axes;
+  if (axes.size() == op.axes.size()) return;
+  int64_t least = 1;
+  for (const AxisPlan& plan : op.axes) {
+    const auto given = axes.find(plan.axis.symbol);
+    const int64_t size = given == axes.end()
+                             ? factor_of(plan)
+                             : *std::min_element(given->second.begin(), given->second.end());
+    least *= std::max<int64_t>(size, 1);
+  }
+  if (least > most)
+    throw UsageError(
+        fmt::format("{}: these sizes make {} elements at least, and a case may have {}; give "
+                    "--most-elements {} or more",
+                    op.name, least, most, least));
 }
 
 std::map<std::string, int64_t> random_shape(const OpSpec& op, const SoakRequest& r, int64_t most,
@@ -104,6 +133,7 @@ std::vector<Case> soak_cases(const SoakRequest& request, uint64_t first, int cou
   const int64_t most = request.most_elements > 0      ? request.most_elements
                        : default_executor() == "cuda" ? kGpuElements
                                                       : kHostElements;
+  require_room(*op, request, most);
   std::vector<Case> cases;
   for (int i = 0; i < count; ++i)
     cases.push_back(random_case(*op, passes, request, most, first + static_cast<uint64_t>(i)));
