@@ -37,6 +37,16 @@ TEST(Sweep, of_a_training_step_is_the_pass_that_makes_gradients_too) {
   EXPECT_EQ(passes_of("swiglu"), (std::vector<std::string>{"forward", "backward"}));
 }
 
+TEST(Sweep, a_number_of_ranks_takes_the_passes_over_ranks) {
+  CheckRequest request;
+  request.ranks = 2;
+  const auto cells = sweep_cells(request, SweepSize::kQuick, true);
+  EXPECT_FALSE(cells.empty());
+  for (const Cell& cell : cells) EXPECT_EQ(cell.c.options.at(kRanksOption), "2") << case_id(cell.c);
+  request.ops = {"swiglu"};
+  EXPECT_THROW(sweep_cells(request, SweepSize::kQuick, true), UsageError);
+}
+
 TEST(Sweep, values_that_are_given_replace_the_contracts) {
   CheckRequest request = request_for("swiglu");
   request.axes = {{"T", {5, 6}}, {"F", {7}}};

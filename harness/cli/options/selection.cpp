@@ -198,6 +198,7 @@ DType dtype_named(const std::string& name) {
 std::vector<const OpSpec*> selected_ops(const Selection& s) {
   CheckRequest request;
   request.ops = s.ops;
+  request.ranks = s.ranks;
   require_possible(request);
   return chosen_ops(request);
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/run/cases/known_names.h"
 #include "harness/run/judging/properties.h"
 
@@ -30,12 +32,31 @@ void require_size(const CheckRequest& request, const std::string& axis, int64_t 
     throw UsageError(fmt::format("axis {}={}: {}", axis, size, kSizesAre));
 }
 
+bool is_over_ranks(const OpSpec& op) {
+  return std::any_of(op.passes.begin(), op.passes.end(),
+                     [](const Pass& pass) { return tigon::is_over_ranks(pass); });
+}
+
+void require_op_over_ranks(const CheckRequest& request) {
+  if (request.ranks == 0 || !chosen_ops(request).empty()) return;
+  std::string ops;
+  for (const OpSpec& op : all_ops())
+    if (is_over_ranks(op)) ops += " " + op.name;
+  throw UsageError("--ranks: several ranks have a part of none of these ops, but of" + ops);
+}
+
 }  // namespace
+
+bool is_over_ranks(const Pass& pass) {
+  return std::any_of(pass.options.begin(), pass.options.end(),
+                     [](const OptionInfo& o) { return o.name == kRanksOption; });
+}
 
 void require_possible(const CheckRequest& request) {
   std::vector<std::string> ops, passes, implementations, axes;
   for (const OpSpec& op : all_ops()) ops.push_back(op.name);
   require_known("op", request.ops, ops);
+  require_op_over_ranks(request);
   for (const OpSpec* op : chosen_ops(request)) {
     for (const AxisPlan& a : op->axes) add_name(&axes, a.axis.symbol);
     for (const Pass& pass : op->passes) {
@@ -63,7 +84,8 @@ void require_possible(const CheckRequest& request) {
 std::vector<const OpSpec*> chosen_ops(const CheckRequest& request) {
   std::vector<const OpSpec*> ops;
   for (const OpSpec& op : all_ops())
-    if (is_chosen(request.ops, op.name)) ops.push_back(&op);
+    if (is_chosen(request.ops, op.name) && (request.ranks == 0 || is_over_ranks(op)))
+      ops.push_back(&op);
   return ops;
 }
 

@@ -30,7 +30,10 @@ struct ChosenPass {
   const Pass* pass;
 };
 
-// In the manifest's order.
+// Whether a call of the pass is cut over ranks (kRanksOption).
+bool is_over_ranks(const Pass& pass);
+
+// In the manifest's order; of a request with ranks only ops over ranks.
 std::vector<const OpSpec*> chosen_ops(const CheckRequest& request);
 std::vector<ChosenPass> chosen_passes(const CheckRequest& request);
 

@@ -85,12 +85,7 @@ std::vector<Case> enumerate_apart(const CheckRequest& request) {
   }
 }
 
-bool is_over_ranks(const Pass& pass) {
-  return std::any_of(pass.options.begin(), pass.options.end(),
-                     [](const OptionInfo& o) { return o.name == kRanksOption; });
-}
-
-// The cases of passes over ranks with so many ranks, each once.
+// The cases of passes over ranks, each with so many ranks and once.
 std::vector<Case> over_ranks(const std::vector<Case>& cases, int ranks) {
   std::vector<Case> found;
   std::set<std::string> ids;
@@ -99,19 +94,13 @@ std::vector<Case> over_ranks(const std::vector<Case>& cases, int ranks) {
     c.options[kRanksOption] = std::to_string(ranks);
     if (ids.insert(case_id(c)).second) found.push_back(std::move(c));
   }
-  if (!found.empty()) return found;
-  std::string ops;
-  for (const OpSpec& op : all_ops())
-    if (is_over_ranks(op.passes.front())) ops += " " + op.name;
-  throw UsageError("--ranks: several ranks have a part of none of these ops, but of" + ops);
+  return found;
 }
 
 std::vector<Case> planned(const CheckRequest& request) {
   const bool small = request.tier == Tier::kCheck || request.tier == Tier::kTiny;
   const bool launches = small && request.axes.empty();
-  std::vector<Case> cases =
-      launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
-  return request.ranks > 0 ? over_ranks(cases, request.ranks) : cases;
+  return launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
 }
 
 }  // namespace
@@ -120,6 +109,7 @@ std::vector<Case> select_cases(const CheckRequest& request) {
   require_possible(request);
   const Filter filter(request.filter);
   std::vector<Case> cases = request.cases.empty() ? planned(request) : request.cases;
+  if (request.ranks > 0) cases = over_ranks(cases, request.ranks);
   std::erase_if(cases, [&](const Case& c) {
     const std::string id = case_id(c);
     const auto& properties = request.properties;
