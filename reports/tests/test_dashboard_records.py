@@ -54,7 +54,7 @@ class Recorded(unittest.TestCase):
         pages = self.site(self.write())
         self.assertIn("every run is recorded", pages["index.html"])
         self.assertIn("too few runs to see steps", pages["index.html"])
-        for text in ("swiglu forward", ">µs</text>", ">T</text>", ">% of measured copy bandwidth</text>"):
+        for text in ("swiglu forward", ">µs</text>", ">T (tokens)</text>", ">% of measured copy bandwidth</text>"):
             self.assertTrue(text in pages["speed.html"], text)
         self.assertEqual(site_check.broken_links(self.folder / "site"), [])
 

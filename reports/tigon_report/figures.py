@@ -112,6 +112,10 @@ def sweep_axes(records):
     return [axis for count, axis in sorted(ranked, key=lambda pair: -pair[0]) if count > 1]
 
 
+AXES = {"T": "tokens", "H": "hidden size", "F": "intermediate size", "V": "vocabulary size", "Q": "query heads",
+        "K": "key heads", "D": "head size"}
+
+
 def log_axis(ax, axis, records):
     """Labels the sizes that were measured, without those that would run into the one before."""
     values = sorted({record["axes"][axis] for record in records})
@@ -126,7 +130,7 @@ def log_axis(ax, axis, records):
     ax.set_xticks(ticks)
     ax.minorticks_off()
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_xlabel(axis)
+    ax.set_xlabel(f"{axis} ({AXES[axis]})" if axis in AXES else axis)
 
 
 def preferred(records):
