@@ -127,6 +127,7 @@ class NcclRank final : public Communicator {
   }
 
   Status wait(Stream stream, std::chrono::milliseconds limit) override {
+    if (comm_ == nullptr) return given_up();
     const auto end = std::chrono::steady_clock::now() + limit;
     while (true) {
       const cudaError_t done = cudaStreamQuery(stream);
@@ -145,11 +146,13 @@ class NcclRank final : public Communicator {
  private:
   template <class F>
   Status enqueue(const char* name, const F& call) {
-    if (comm_ == nullptr) return collective_failed("the group was given up after an error");
+    if (comm_ == nullptr) return given_up();
     return status_of(call(comm_), name, comm_);
   }
 
-  // Ends what is enqueued, which would wait for ever.
+  static Status given_up() { return collective_failed("the group was given up after an error"); }
+
+  // Ends what is enqueued, which would wait for ever, unless the group is somebody else's.
   Status give_up(const std::string& why) {
     if (owns_) {
       nccl().abort(comm_);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // vocab_parallel_cross_entropy: cross_entropy of logits whose classes lie in shards, one on each
 // rank of a group: classes [first_class, first_class + V) of `classes` in all. Widths may differ
-// and may be 0. LossOptions has the formula, over all classes. What ranks tell each other is one
-// all-gather:
+// and may be 0. LossOptions has the formula, over all classes. Ranks tell each other their
+// statistics, in one all-gather, or in two where further ones are needed:
 //   statistics   of a rank's logits, of its own columns alone
-//   all-gather   [R, T, 3], in the order of first_class
+//   all-gather   [R, T, 3], and [R, T, 4] of the further ones, in the order of first_class
 //   join         loss and lse of all classes, the same on every rank
 //   backward     the gradient of a rank's logits; nothing is told
 // As Megatron-LM's vocabulary-parallel loss (Shoeybi et al. 2019), with the maximum and the sum
@@ -134,12 +134,13 @@ using Passes = std::tuple<Statistics<P>, Join<P>, Backward<P>>;
 
 // All enqueue on `stream` and wait for nothing.
 // Shapes: as in fields(), T >= 0, V >= 0, R >= 1, first_class + V <= classes < 2^31. The columns of
-// logits lie side by side; rows may be apart and must not overlap. Types: logits are f32, bf16 or
-// f16; target int64; all else float. Alignment: any. Memory: the gradient takes the place of the
-// logits; no other tensor overlaps another. Errors: kInvalidArgument for a shape, a stride, an
-// option, a missing tensor or too little scratch; kUnsupported for 2^31 classes or tokens and more;
-// kLaunchFailed for what the device says. A target that is no class is no error: LossOptions says
-// what becomes of its row.
+// logits lie side by side; rows may be apart and must not overlap.
+// Types: logits are f32, bf16 or f16; target int64; all else float.
+// Alignment: any.
+// Memory: the gradient takes the place of the logits; no other tensor overlaps another.
+// Errors: kInvalidArgument for a shape, a stride, an option, a missing tensor or too little
+// scratch; kUnsupported for 2^31 classes or tokens and more; kLaunchFailed for what the device
+// says. A target that is no class is no error: LossOptions says what becomes of its row.
 template <class P>
 Status statistics(const Statistics<P>& args, Stream stream);
 template <class P>
