@@ -17,7 +17,7 @@ namespace tigon::plugin {
 namespace {
 
 constexpr int kShapesPerKernel = 3;
-constexpr int64_t kLongestAxis = 4096;  // lest the oracle take long
+constexpr int64_t kLongestAxis = 4096;  // so that the oracle is quick
 
 // A value of the axis that its contract does not list.
 int64_t unlisted(const AxisPlan& plan, std::mt19937_64* random) {

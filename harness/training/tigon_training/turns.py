@@ -10,7 +10,7 @@ import sys
 import threading
 
 
-LIMIT_S = 1800  # for an answer; the longest steps are those that compile
+LIMIT_S = 1800  # for an answer: a step may compile first
 
 
 class Process:
