@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -48,16 +49,9 @@ std::vector<Finding> executor_findings();
 std::vector<KernelTrace> executor_counters();
 std::vector<KernelTrace> executor_line_counters();  // by source line, the most bytes first
 
-// Whether launches of this thread run; else they are noted alone, and tensors need no memory. On
-// the host; on a GPU they always run.
-void executor_set_run(bool run);
-class NotRun {  // they do not while one lives
- public:
-  NotRun() { executor_set_run(false); }
-  ~NotRun() { executor_set_run(true); }
-  NotRun(const NotRun&) = delete;
-  NotRun& operator=(const NotRun&) = delete;
-};
+// Calls work(stream), whose launches into that stream do not run, so that tensors need no memory.
+// On the host they are noted, on a GPU captured and dropped.
+void executor_without_running(const std::function<void(Stream)>& work);
 // Kernels that were launched since the last call, each once; none is known on a GPU.
 std::vector<std::string> executor_take_launched();
 // All that this program has, by name: file, e.g. "kernels/rope/rope.cu". None is known on a GPU.

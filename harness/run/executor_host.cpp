@@ -118,7 +118,13 @@ std::vector<KernelTrace> executor_line_counters() {
   return lines;
 }
 
-void executor_set_run(bool run) { simt::set_runs(run); }
+void executor_without_running(const std::function<void(Stream)>& work) {
+  struct NotRun {
+    NotRun() { simt::set_runs(false); }
+    ~NotRun() { simt::set_runs(true); }
+  } const not_run;
+  work(nullptr);
+}
 int executor_multiprocessors() { return simt::kMultiprocessors; }
 
 std::vector<std::string> executor_take_launched() { return simt::take_launched(); }

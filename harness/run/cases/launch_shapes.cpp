@@ -35,11 +35,11 @@ class Asker {
     const size_t scratch =
         implementation_.workspace ? implementation_.workspace(case_.dtype, bound) : 0;
     bound.scratch = {memory_of("", scratch), scratch};
-    const NotRun not_run;  // of no rows, a reduction over them still takes a block
     launch_table().listen();
-    const Status status = implementation_.run(case_.dtype, bound, nullptr);
+    Status status;  // of no rows, a reduction over them still takes a block
+    executor_without_running(
+        [&](Stream stream) { status = implementation_.run(case_.dtype, bound, stream); });
     LaunchTable::Question asked = launch_table().heard();
-    device_synchronize();
     if (status.code == Status::kUnsupported || asked.key.first.empty()) return std::nullopt;
     if (!status.ok()) throw DeviceError(case_id(case_) + ": " + status.reason);
     return asked;

@@ -122,9 +122,10 @@ Bound CaseExperiment::placed(const Call& call) const {
 }
 
 Status CaseExperiment::ask(const Call& call, const Bound& bound) const {
-  const NotRun not_run;
   executor_take_launched();
-  const Status status = problem_.implementation->run(call.dtype, bound, nullptr);
+  Status status;
+  executor_without_running(
+      [&](Stream stream) { status = problem_.implementation->run(call.dtype, bound, stream); });
   device_synchronize();  // a fault of this call is this case's
   const std::vector<std::string> launched = executor_take_launched();
   if (!status.ok() && !launched.empty() && !problem_.implementation->in_steps)

@@ -16,11 +16,10 @@ std::vector<std::string> launches_of(const Case& c) {
   if (!options_fit(op, pass, c)) return {};
   try {
     const ChosenLaunch launch(c);
-    const NotRun not_run;
     Bound bound = placed(c, op, pass);
     if (fused.workspace) bound.scratch.bytes = fused.workspace(c.dtype, bound);
     executor_take_launched();
-    fused.run(c.dtype, bound, nullptr);
+    executor_without_running([&](Stream stream) { fused.run(c.dtype, bound, stream); });
     return executor_take_launched();
   } catch (const Stop&) {
     return {};  // it has no such launch shape
