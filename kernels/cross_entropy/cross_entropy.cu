@@ -12,18 +12,13 @@
 
 #include <climits>
 
-#include "kernels/device/scratch_parts.h"
-#include "kernels/loss/rows.h"
+#include "kernels/loss/scratch.h"
 #include "kernels/signature/checks.h"
 #include "kernels/signature/instantiate.h"
 
 namespace tigon::cross_entropy {
 namespace {
 
-template <class Args>
-concept WritesLoss = requires(const Args& a) {
-  a.loss.data;
-};
 template <class Args>
 concept ReadsUpstream = requires(const Args& a) {
   a.dloss.data;
@@ -65,30 +60,15 @@ Status check(const Args& a) {
 }
 
 struct Layout {
-  LossTotals* totals = nullptr;  // [1]
-  // [T] each, where they are reduced.
-  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
-  size_t bytes = 0;
+  LossScratch loss;
+  size_t bytes;
 };
 
 template <class Args>
 Layout layout(const Args& a, void* data) {
   ScratchParts parts(data);
-  Layout l;
-  if (needs_totals(a, static_cast<bool>(a.class_weight))) l.totals = parts.take<LossTotals>(1);
-  if constexpr (WritesLoss<Args>) {
-    const auto take = [&](bool wanted) {
-      return wanted ? parts.take<float>(a.logits.shape[0]) : nullptr;
-    };
-    if (a.reduction != Reduction::kNone) {
-      l.loss = take(true);
-      l.z_part = take(static_cast<bool>(a.z_part));
-      l.accuracy = take(static_cast<bool>(a.accuracy));
-      l.entropy = take(static_cast<bool>(a.entropy));
-    }
-  }
-  l.bytes = parts.bytes();
-  return l;
+  const LossScratch loss = take_loss_scratch(a, a.logits.shape[0], &parts);
+  return {loss, parts.bytes()};
 }
 
 template <class Args>
@@ -109,23 +89,13 @@ Status run(LossPass pass, const Args& a, Stream stream) {
       .stride = a.logits.stride[0],
       .target = a.target.data,
       .class_weight = a.class_weight.data,
-      .totals = l.totals,
+      .totals = l.loss.totals,
       .lse = const_cast<float*>(a.lse.data),  // likewise backward's lse
   };
   if constexpr (ReadsUpstream<Args>) rows.dloss = a.dloss.data;
-  if constexpr (WritesLoss<Args>) {
-    const bool none = a.reduction == Reduction::kNone;
-    rows.loss = none ? a.loss.data : l.loss;
-    rows.z_part = none ? a.z_part.data : l.z_part;
-    rows.accuracy = none ? a.accuracy.data : l.accuracy;
-    rows.entropy = none ? a.entropy.data : l.entropy;
-  }
-  if (l.totals != nullptr) {
-    const Status s = count_rows(a.target.data, rows.rows, a, a.class_weight.data, rows.columns,
-                                a.normaliser.data, l.totals, stream);
-    if (!s.ok()) return s;
-    rows.after_count = true;
-  }
+  if constexpr (WritesLoss<Args>) write_results_to(a, l.loss, 0, &rows);
+  if (const Status s = count_rows(a, rows.classes, l.loss, stream); !s.ok()) return s;
+  rows.after_count = l.loss.totals != nullptr;
   if (const Status s = loss_rows(rows, stream); !s.ok()) return s;
   if constexpr (WritesLoss<Args>) {
     if (a.reduction != Reduction::kNone) return reduce_results(a, rows, stream);

@@ -10,6 +10,7 @@
 
 #include "kernels/linear_head/call.h"
 #include "kernels/loss/columns.h"
+#include "kernels/loss/scratch.h"
 #include "kernels/signature/instantiate.h"
 
 namespace tigon::linear_cross_entropy {
@@ -54,27 +55,15 @@ Status check(const Args& a) {
   return {};
 }
 
-// The scratch of the loss.
-struct LossScratch {
-  LossTotals* totals = nullptr;  // [1], where needs_totals()
-  // [T] each, where they are reduced.
-  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;
-  LossState* columns = nullptr;  // [T], where the vocabulary is cut
+struct State {
+  LossScratch loss;
+  LossState* columns;  // [T], where the vocabulary is cut
 };
 
 template <class Args>
-LossScratch take_losses(const Args& a, int64_t rows, ScratchParts* parts) {
-  LossScratch s;
-  if (needs_totals(a, static_cast<bool>(a.class_weight))) s.totals = parts->take<LossTotals>(1);
-  if (a.reduction != Reduction::kNone) {
-    const auto take = [&](bool wanted) { return wanted ? parts->take<float>(rows) : nullptr; };
-    s.loss = take(true);
-    s.z_part = take(static_cast<bool>(a.z_part));
-    s.accuracy = take(static_cast<bool>(a.accuracy));
-    s.entropy = take(static_cast<bool>(a.entropy));
-  }
-  if (a.split == Split::kVocabulary) s.columns = parts->take<LossState>(rows);
-  return s;
+State take_state(const Args& a, int64_t rows, ScratchParts* parts) {
+  const LossScratch loss = take_loss_scratch(a, rows, parts);
+  return {loss, a.split == Split::kVocabulary ? parts->take<LossState>(rows) : nullptr};
 }
 
 template <class Args>
@@ -88,11 +77,11 @@ void take_rows(Args* a, ValidRows<typename Args::Elem>* rows, ScratchParts* part
 }
 
 template <class Args>
-using Call = linear_head::Call<Args, LossScratch>;
+using Call = linear_head::Call<Args, State>;
 
 template <class Args>
 Call<Args> call_of(const Args& a, void* scratch) {
-  return linear_head::make_call<LossScratch>(a, false, scratch, take_rows<Args>, take_losses<Args>);
+  return linear_head::make_call<State>(a, false, scratch, take_rows<Args>, take_state<Args>);
 }
 
 template <class Args>
@@ -120,11 +109,6 @@ class CrossEntropyPass final : public linear_head::Pass<typename Args::Elem> {
   // What a sweep over the chunk works on.
   LossRows<T> rows_of(const Chunk<T>& c) const {
     const Args& a = call_.args;
-    const bool none = a.reduction == Reduction::kNone;
-    const auto at = [&](float* reduced, const View<float, 1>& out) {
-      float* const first = none ? out.data : reduced;
-      return first != nullptr ? first + c.row : nullptr;
-    };
     LossRows<T> rows{
         .pass = call_.head.has_gradients() ? LossPass::kForwardBackward : LossPass::kForward,
         .options = a,
@@ -136,15 +120,14 @@ class CrossEntropyPass final : public linear_head::Pass<typename Args::Elem> {
         .stride = c.stride,
         .target = a.target.data + c.row,
         .class_weight = a.class_weight.data,
-        .totals = call_.state.totals,
-        .loss = at(call_.state.loss, a.loss),
+        .totals = call_.state.loss.totals,
         .lse = a.lse.data + c.row,
-        .z_part = at(call_.state.z_part, a.z_part),
-        .accuracy = at(call_.state.accuracy, a.accuracy),
-        .entropy = at(call_.state.entropy, a.entropy),
     };
-    if constexpr (WritesGradients<Args>)
+    write_results_to(a, call_.state.loss, c.row, &rows);
+    if constexpr (WritesGradients<Args>) {
+      const bool none = a.reduction == Reduction::kNone;
       if (a.dloss) rows.dloss = a.dloss.data + (none ? c.row : 0);
+    }
     return rows;
   }
 
@@ -154,11 +137,7 @@ class CrossEntropyPass final : public linear_head::Pass<typename Args::Elem> {
 template <class Args>
 Status run_loss(const Call<Args>& call, Stream stream) {
   const Args& a = call.args;
-  if (call.state.totals != nullptr) {
-    const Status s = count_rows(a.target.data, call.head.x.shape[0], a, a.class_weight.data,
-                                a.w.shape[0], a.normaliser.data, call.state.totals, stream);
-    if (!s.ok()) return s;
-  }
+  if (const Status s = count_rows(a, a.w.shape[0], call.state.loss, stream); !s.ok()) return s;
   const CrossEntropyPass<Args> pass(call);
   if (const Status s = linear_head::run(call.head, call.plan, pass, stream); !s.ok()) return s;
   if (a.reduction == Reduction::kNone) return {};

@@ -14,6 +14,8 @@ inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabular
 
 using linear_head::chunk_options;
 using linear_head::ChunkOptions;
+using linear_head::head_gradients;
+using linear_head::HeadGradients;
 using linear_head::Split;
 
 template <class P>
@@ -50,7 +52,7 @@ struct Forward : LossOptions, ChunkOptions {
 // dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, which is fast
 // in long chunks only.
 template <class P>
-struct ForwardBackward : LossOptions, ChunkOptions {
+struct ForwardBackward : LossOptions, ChunkOptions, HeadGradients<P> {
   static constexpr char kName[] = "linear_cross_entropy.forward_backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
@@ -59,10 +61,6 @@ struct ForwardBackward : LossOptions, ChunkOptions {
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
   View<Accum, 1> loss;         // [1], or [T] with reduction none
   View<Accum, 1> lse;
-  View<Elem, 2> dx;         // left out: not computed
-  View<Elem, 2> dw;         // left out: not computed
-  View<Accum, 2> dw_fp32;   // gets dw unrounded
-  View<Accum, 2> dw_accum;  // dw is added to it
   View<const Elem, 1> bias;
   View<Accum, 1> dbias;  // left out: not computed
   View<const Accum, 1> class_weight;
@@ -76,10 +74,7 @@ struct ForwardBackward : LossOptions, ChunkOptions {
     f(optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))));
     f(out(&ForwardBackward::loss, "loss", {loss_length(T)}));
     f(out(&ForwardBackward::lse, "lse", {T}));
-    f(optional(strided(gradient("x", out(&ForwardBackward::dx, "dx", {T, H})))));
-    f(optional(strided(gradient("w", out(&ForwardBackward::dw, "dw", {V, H})))));
-    f(on_request(strided(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})))));
-    f(on_request(strided(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})))));
+    head_gradients<ForwardBackward>(f, T, H, V);
     f(on_request(in(&ForwardBackward::bias, "bias", {V})));
     f(on_request(gradient("bias", out(&ForwardBackward::dbias, "dbias", {V}))));
     loss_inputs<ForwardBackward>(f, V);

@@ -24,6 +24,8 @@ using divergence::Options;
 using divergence::options;
 using linear_head::chunk_options;
 using linear_head::ChunkOptions;
+using linear_head::head_gradients;
+using linear_head::HeadGradients;
 using linear_head::Split;
 
 // The layer of the teacher, of any pass.
@@ -78,7 +80,7 @@ struct Forward : Options, ChunkOptions, Teacher<P> {
 // then dx and dw; what is summed over chunks is summed in fp32 and rounded once. At most one of dw,
 // dw_fp32 and dw_accum says where dw goes.
 template <class P>
-struct Backward : Options, ChunkOptions, Teacher<P> {
+struct Backward : Options, ChunkOptions, Teacher<P>, HeadGradients<P> {
   static constexpr char kName[] = "linear_divergence.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
@@ -87,10 +89,6 @@ struct Backward : Options, ChunkOptions, Teacher<P> {
   View<const Elem, 1> bias;
   View<const Accum, 1> lse, teacher_lse, slope;  // from forward
   View<const Accum, 1> dloss;                    // upstream gradient
-  View<Elem, 2> dx;                              // left out: not computed
-  View<Elem, 2> dw;                              // left out: not computed
-  View<Accum, 2> dw_fp32;                        // gets dw unrounded
-  View<Accum, 2> dw_accum;                       // dw is added to it
   View<Accum, 1> dbias;                          // left out: not computed
   Scratch scratch;
   static constexpr void fields(auto&& f) {
@@ -104,10 +102,7 @@ struct Backward : Options, ChunkOptions, Teacher<P> {
     f(in(&Backward::teacher_lse, "teacher_lse", {T}));
     f(in(&Backward::slope, "slope", {T}));
     f(gradient("loss", in(&Backward::dloss, "dloss", {T})));
-    f(optional(strided(gradient("x", out(&Backward::dx, "dx", {T, H})))));
-    f(optional(strided(gradient("w", out(&Backward::dw, "dw", {V, H})))));
-    f(on_request(strided(gradient("w", out(&Backward::dw_fp32, "dw_fp32", {V, H})))));
-    f(on_request(strided(gradient("w", inout(&Backward::dw_accum, "dw_accum", {V, H})))));
+    head_gradients<Backward>(f, T, H, V);
     f(on_request(gradient("bias", out(&Backward::dbias, "dbias", {V}))));
     options(f);
     chunk_options(f);

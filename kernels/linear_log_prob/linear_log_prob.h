@@ -21,6 +21,8 @@ inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabular
 
 using linear_head::chunk_options;
 using linear_head::ChunkOptions;
+using linear_head::head_gradients;
+using linear_head::HeadGradients;
 using linear_head::Split;
 using log_prob::Options;
 using log_prob::options;
@@ -55,7 +57,7 @@ struct Forward : Options, ChunkOptions {
 // and dw; what is summed over chunks is summed in fp32 and rounded once. At most one of dw, dw_fp32
 // and dw_accum says where dw goes.
 template <class P>
-struct Backward : Options, ChunkOptions {
+struct Backward : Options, ChunkOptions, HeadGradients<P> {
   static constexpr char kName[] = "linear_log_prob.backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
@@ -66,10 +68,6 @@ struct Backward : Options, ChunkOptions {
   View<const Accum, 1> dlogp;     // upstream gradients
   View<const Accum, 1> dentropy;  // left out: 0
   View<const Accum, 1> entropy;   // from forward, where there is dentropy
-  View<Elem, 2> dx;               // left out: not computed
-  View<Elem, 2> dw;               // left out: not computed
-  View<Accum, 2> dw_fp32;         // gets dw unrounded
-  View<Accum, 2> dw_accum;        // dw is added to it
   View<Accum, 1> dbias;           // left out: not computed
   Scratch scratch;
   static constexpr void fields(auto&& f) {
@@ -81,10 +79,7 @@ struct Backward : Options, ChunkOptions {
     f(gradient("logp", in(&Backward::dlogp, "dlogp", {T})));
     f(on_request(gradient("entropy", in(&Backward::dentropy, "dentropy", {T}))));
     f(on_request(in(&Backward::entropy, "entropy", {T})));
-    f(optional(strided(gradient("x", out(&Backward::dx, "dx", {T, H})))));
-    f(optional(strided(gradient("w", out(&Backward::dw, "dw", {V, H})))));
-    f(on_request(strided(gradient("w", out(&Backward::dw_fp32, "dw_fp32", {V, H})))));
-    f(on_request(strided(gradient("w", inout(&Backward::dw_accum, "dw_accum", {V, H})))));
+    head_gradients<Backward>(f, T, H, V);
     f(on_request(gradient("bias", out(&Backward::dbias, "dbias", {V}))));
     options(f);
     chunk_options(f);

@@ -31,6 +31,8 @@ inline constexpr Axis T{"T", "tokens"}, H{"H", "hidden size"}, V{"V", "vocabular
 
 using linear_head::chunk_options;
 using linear_head::ChunkOptions;
+using linear_head::head_gradients;
+using linear_head::HeadGradients;
 using linear_head::Split;
 
 enum class Objective : int { kClip, kCispo, kSapo };
@@ -121,7 +123,7 @@ struct Forward : Options, ChunkOptions, Tokens<P> {
 // Loss and gradients in one sweep over the chunks, as linear_cross_entropy has them: three products
 // and no logits written. At most one of dw, dw_fp32 and dw_accum says where dw goes.
 template <class P>
-struct ForwardBackward : Options, ChunkOptions, Tokens<P> {
+struct ForwardBackward : Options, ChunkOptions, Tokens<P>, HeadGradients<P> {
   static constexpr char kName[] = "linear_policy.forward_backward";
   using Elem = typename P::Elem;
   using Accum = typename P::Accum;
@@ -130,10 +132,6 @@ struct ForwardBackward : Options, ChunkOptions, Tokens<P> {
   View<const Elem, 1> bias;
   View<const Accum, 1> dloss;  // upstream gradient, [1] or [T]; left out: 1
   View<Accum, 1> loss;         // [1], or [T] with reduction none
-  View<Elem, 2> dx;            // left out: not computed
-  View<Elem, 2> dw;            // left out: not computed
-  View<Accum, 2> dw_fp32;      // gets dw unrounded
-  View<Accum, 2> dw_accum;     // dw is added to it
   View<Accum, 1> dbias;        // left out: not computed
   Scratch scratch;
   static constexpr void fields(auto&& f) {
@@ -145,10 +143,7 @@ struct ForwardBackward : Options, ChunkOptions, Tokens<P> {
     f(optional(gradient("loss", in(&ForwardBackward::dloss, "dloss", {loss_length(T)}))));
     f(out(&ForwardBackward::loss, "loss", {loss_length(T)}));
     token_results<ForwardBackward>(f);
-    f(optional(strided(gradient("x", out(&ForwardBackward::dx, "dx", {T, H})))));
-    f(optional(strided(gradient("w", out(&ForwardBackward::dw, "dw", {V, H})))));
-    f(on_request(strided(gradient("w", out(&ForwardBackward::dw_fp32, "dw_fp32", {V, H})))));
-    f(on_request(strided(gradient("w", inout(&ForwardBackward::dw_accum, "dw_accum", {V, H})))));
+    head_gradients<ForwardBackward>(f, T, H, V);
     f(on_request(gradient("bias", out(&ForwardBackward::dbias, "dbias", {V}))));
     options(f);
     chunk_options(f);

@@ -12,9 +12,9 @@
 #include <climits>
 
 #include "kernels/device/launch_table.h"
-#include "kernels/device/scratch_parts.h"
 #include "kernels/loss/columns.h"
 #include "kernels/loss/row.h"
+#include "kernels/loss/scratch.h"
 #include "kernels/loss/sweep.h"
 #include "kernels/signature/checks.h"
 #include "kernels/signature/instantiate.h"
@@ -31,9 +31,10 @@ namespace {
 
 // Of a row's statistics: a warp where that is one batch of its loads, else a block, whose threads
 // have a few vectors each.
-constexpr ShapeTable<2> kShapes = {
-    "vocab_parallel_statistics",
-    {{.lanes = 32, .blocks_per_sm = 32}, {.lanes = 256, .blocks_per_sm = 4}}};
+constexpr ShapeTable<3> kShapes = {"vocab_parallel_statistics",
+                                   {{.lanes = 32, .blocks_per_sm = 32},
+                                    {.lanes = 256, .blocks_per_sm = 4},
+                                    {.lanes = 128, .blocks_per_sm = 8}}};
 constexpr int kThreads = 256;  // a row each
 
 template <class Float>
@@ -240,30 +241,16 @@ Status check(const Backward<P>& a) {
   return {};
 }
 
-// The scratch: totals, and of join the results that are reduced.
 struct Layout {
-  LossTotals* totals = nullptr;                                                       // [1]
-  float *loss = nullptr, *z_part = nullptr, *accuracy = nullptr, *entropy = nullptr;  // [T]
-  size_t bytes = 0;
+  LossScratch loss;
+  size_t bytes;
 };
 
 template <class Args>
 Layout layout(const Args& a, void* data) {
   ScratchParts parts(data);
-  Layout l;
-  if (needs_totals(a, static_cast<bool>(a.class_weight))) l.totals = parts.take<LossTotals>(1);
-  if constexpr (requires { a.entropy; }) {
-    const auto take = [&](bool wanted) {
-      return wanted && a.reduction != Reduction::kNone ? parts.take<float>(a.target.shape[0])
-                                                       : nullptr;
-    };
-    l.loss = take(true);
-    l.z_part = take(static_cast<bool>(a.z_part));
-    l.accuracy = take(static_cast<bool>(a.accuracy));
-    l.entropy = take(static_cast<bool>(a.entropy));
-  }
-  l.bytes = parts.bytes();
-  return l;
+  const LossScratch loss = take_loss_scratch(a, a.target.shape[0], &parts);
+  return {loss, parts.bytes()};
 }
 
 template <class Args>
@@ -271,13 +258,6 @@ Status check_scratch(const Args& a, const Layout& l) {
   if (a.scratch.bytes < l.bytes || (l.bytes > 0 && a.scratch.data == nullptr))
     return invalid("vocab_parallel_cross_entropy: scratch is smaller than workspace()");
   return {};
-}
-
-template <class Args>
-Status count(const Args& a, const Layout& l, Stream stream) {
-  if (l.totals == nullptr) return {};
-  return count_rows(a.target.data, a.target.shape[0], a, a.class_weight.data, a.classes,
-                    a.normaliser.data, l.totals, stream);
 }
 
 // A rank's logits.
@@ -332,21 +312,15 @@ Status join(const Join<P>& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
   const Layout l = layout(a, a.scratch.data);
   if (const Status s = check_scratch(a, l); !s.ok()) return s;
-  if (const Status s = count(a, l, stream); !s.ok()) return s;
-  const auto out = [](float* reduced, const View<float, 1>& given) {
-    return reduced != nullptr ? reduced : given.data;
-  };
-  const LossRows<float> rows{.options = a,
-                             .rows = a.target.shape[0],
-                             .classes = a.classes,
-                             .target = a.target.data,
-                             .class_weight = a.class_weight.data,
-                             .totals = l.totals,
-                             .loss = out(l.loss, a.loss),
-                             .lse = a.lse.data,
-                             .z_part = out(l.z_part, a.z_part),
-                             .accuracy = out(l.accuracy, a.accuracy),
-                             .entropy = out(l.entropy, a.entropy)};
+  if (const Status s = count_rows(a, a.classes, l.loss, stream); !s.ok()) return s;
+  LossRows<float> rows{.options = a,
+                       .rows = a.target.shape[0],
+                       .classes = a.classes,
+                       .target = a.target.data,
+                       .class_weight = a.class_weight.data,
+                       .totals = l.loss.totals,
+                       .lse = a.lse.data};
+  write_results_to(a, l.loss, 0, &rows);
   const auto blocks = static_cast<unsigned>(ceil_div(rows.rows, int64_t{kThreads}));
   const auto ranks = static_cast<int>(a.statistics.shape[0]);
   const RowStatistics<const float> from = {a.statistics.data, a.further.data};
@@ -364,10 +338,10 @@ Status backward(const Backward<P>& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
   const Layout l = layout(a, a.scratch.data);
   if (const Status s = check_scratch(a, l); !s.ok()) return s;
-  if (const Status s = count(a, l, stream); !s.ok()) return s;
+  if (const Status s = count_rows(a, a.classes, l.loss, stream); !s.ok()) return s;
   auto rows = rows_of(a, a);
   rows.pass = LossPass::kBackward;
-  rows.totals = l.totals;
+  rows.totals = l.loss.totals;
   rows.dloss = a.dloss.data;
   rows.lse = const_cast<float*>(a.lse.data);  // not written
   return rows.columns > 0 ? loss_columns_gradient(rows, stream) : Status{};
