@@ -245,7 +245,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     const Row<S> stored = (g[t] * of.gradient).abs();
     moved.stored.row(t) = stored;
     const Dependence<S> logits_depend(finite.row(t));
-    if (a.dx) {
+    if (linear_head::has_dx(a)) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
       const Rows<S> hessian_w =
           (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];

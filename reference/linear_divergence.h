@@ -298,7 +298,7 @@ void backward_intermediate(const Backward<P>& a) {
       const Rows<S> all = w.colwise() * factors.transpose();
       return squared_norms<S>(all, of);
     };
-    if (a.dx) moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored));
+    if (linear_head::has_dx(a)) moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored));
     const auto add = [&](const Stored<S>& layer, const Row<S>& by) {
       const Dependence<S> depend = layer.dependence(t);
       // With one delta for all logits of a row, a mean over the columns of dw averages nothing:
@@ -306,7 +306,7 @@ void backward_intermediate(const Backward<P>& a) {
       const Row<S> by_logit = S(depend.alike ? 2 : 1) * by * layer.sizes.row(t);
       moved.d_squares.row(t) += by_logit.square();
       moved.d_sums.row(t) += by_logit;
-      if (a.dx) moved.dx_squares.row(t) += to_dx(by_logit, depend);
+      if (linear_head::has_dx(a)) moved.dx_squares.row(t) += to_dx(by_logit, depend);
     };
     const auto by = gradient_slope(a, divergence::saved_pair(call, t), t);
     add(student, by.x);

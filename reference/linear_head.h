@@ -18,16 +18,20 @@ struct Layer {
 };
 template <class S>
 struct Gradients {
-  View<S, 2> dx, dw, dw_fp32, dw_accum;
+  View<S, 2> dx, dx_fp32, dw, dw_fp32, dw_accum;
   View<S, 1> dbias;
 };
+template <class Args>
+bool has_dx(const Args& a) {
+  return a.dx || a.dx_fp32;
+}
 template <class Args>
 Layer<typename Args::Elem> layer_of(const Args& a) {
   return {a.x, a.w, a.bias};
 }
 template <class Args>
 Gradients<typename Args::Elem> gradients_of(const Args& a) {
-  return {a.dx, a.dw, a.dw_fp32, a.dw_accum, a.dbias};
+  return {a.dx, a.dx_fp32, a.dw, a.dw_fp32, a.dw_accum, a.dbias};
 }
 
 // z = x w^T + bias [T, V]
@@ -51,7 +55,12 @@ bool breaks_promise(const Args& a) {
          last - first > a.max_valid_rows + std::count(first, last, a.ignore_index);
 }
 
-// Calls f(tensor) for where dw goes.
+// Calls f(tensor) for where dx goes, and where dw goes.
+template <class S, class F>
+void for_dx(const Gradients<S>& a, const F& f) {
+  for (const auto& to : {a.dx, a.dx_fp32})
+    if (to) f(to);
+}
 template <class S, class F>
 void for_dw(const Gradients<S>& a, const F& f) {
   for (const auto& to : {a.dw, a.dw_fp32, a.dw_accum})
@@ -61,7 +70,7 @@ void for_dw(const Gradients<S>& a, const F& f) {
 // dx, dw and dbias of dlogits d [T, V].
 template <class S>
 void write_gradients(const Layer<S>& a, const Gradients<S>& to, const Rows<S>& d) {
-  if (to.dx) array(to.dx) = times<S>(d, array(a.w));
+  for_dx(to, [&](const auto& dx) { array(dx) = times<S>(d, array(a.w)); });
   if (to.dw_accum) array(to.dw_accum) += transpose_times<S>(d, array(a.x));
   if (to.dw_fp32) array(to.dw_fp32) = transpose_times<S>(d, array(a.x));
   if (to.dw) array(to.dw) = transpose_times<S>(d, array(a.x));
@@ -75,7 +84,7 @@ void write_gradients(const Args& a, const Rows<S>& d) {
 // S of them, of dlogits' S.
 template <class S>
 void write_gradients_scale(const Layer<S>& a, const Gradients<S>& to, const Rows<S>& d) {
-  if (to.dx) array(to.dx) = times<S>(d, array(a.w).abs());
+  for_dx(to, [&](const auto& dx) { array(dx) = times<S>(d, array(a.w).abs()); });
   const Rows<S> held = to.dw_accum ? Rows<S>(array(to.dw_accum).abs()) : Rows<S>();
   for_dw(to, [&](const auto& dw) { array(dw) = transpose_times<S>(d, array(a.x).abs()); });
   if (to.dw_accum) array(to.dw_accum) += held;
@@ -84,7 +93,7 @@ void write_gradients_scale(const Layer<S>& a, const Gradients<S>& to, const Rows
 
 template <class S>
 void fill_gradients(const Gradients<S>& a, const S& value) {
-  for (const auto& out : {a.dx, a.dw, a.dw_fp32, a.dw_accum})
+  for (const auto& out : {a.dx, a.dx_fp32, a.dw, a.dw_fp32, a.dw_accum})
     if (out) array(out).setConstant(value);
   if (a.dbias) array(a.dbias).setConstant(value);
 }
@@ -177,7 +186,7 @@ struct Moved {
 template <class S>
 void write_gradients_intermediate(const Layer<S>& a, const Gradients<S>& to, const Moved<S>& moved,
                                   const Rows<S>& finite) {
-  if (to.dx) array(to.dx) = moved.dx_squares.sqrt();
+  for_dx(to, [&](const auto& dx) { array(dx) = moved.dx_squares.sqrt(); });
   const RowGroups groups = row_groups(finite);
   const Rows<S> x = array(a.x), one = Rows<S>::Ones(finite.rows(), 1);
   const auto of = [&](const Rows<S>& factors) {

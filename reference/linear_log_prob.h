@@ -195,7 +195,7 @@ void backward_intermediate(const Backward<P>& a) {
     const Row<S> by_logit = bound * gradient_slope<P, S>(a, t, z.row(t)) * sizes.row(t);
     moved.d_squares.row(t) = stored.square() + by_logit.square();
     moved.d_sums.row(t) = stored + by_logit;
-    if (!a.dx) continue;
+    if (!linear_head::has_dx(a)) continue;
     const auto to_dx = [&](const Row<S>& factors, const Dependence<S>& of) {
       const Rows<S> all = w.colwise() * factors.transpose();
       return squared_norms<S>(all, of);

@@ -186,7 +186,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
     moved.d_squares.row(t) = stored.square() + by_logits.square();
     moved.d_sums.row(t) = stored + abs(c) * p * (size / S(a.temperature) + (p * size).sum()) +
                           abs(moves) * e.abs() * (e.abs() * size).sum();
-    if (!a.dx) continue;
+    if (!linear_head::has_dx(a)) continue;
     // Apart, too: with two classes they can cancel, and then the second order shows.
     const Rows<S> curvature = times<S>(c * p.transpose(), times<S>(p, w)) -
                               w.colwise() * (c * p / S(a.temperature)).transpose();

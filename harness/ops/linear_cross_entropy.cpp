@@ -74,6 +74,8 @@ std::vector<OptionSet> option_sets() {
   sets.push_back(kWithBias);
   sets.push_back(together(kWithBias, together(kInChunks, {{"softcap", "5"}})));
   sets.push_back(together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}}));
+  for (const OptionSet& cut : {OptionSet{}, kInChunks, kByColumns, kValidRows})
+    sets.push_back(together(kFp32Dx, cut));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     sets.push_back({{"dw", "absent"}, {to, "given"}});
     sets.push_back({{"dw", "absent"}, {to, "given"}, {"logits_bytes", "2600"}});
@@ -130,7 +132,8 @@ Pass forward_backward_pass() {
   pass.underflow = oracle<ForwardBackward>([](auto& a) { underflow(a); });
   pass.implementations = {fused<ForwardBackward>(), naive_loss(naive_chain<ForwardBackward>())};
   pass.budget.merge(result_budgets());
-  pass.budget["dx"].reduction = pass.budget["dx"].reduction + weight_terms(T, V);
+  for (const char* of_rows : {"dx", "dx_fp32"})
+    pass.budget[of_rows].reduction = pass.budget[of_rows].reduction + weight_terms(T, V);
   pass.upstream = "dloss";
   pass.refused = joined({refused_smoothing(), refused_gradients()});
   pass.edges = {{{"label_smoothing", "1"}}};

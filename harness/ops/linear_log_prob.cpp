@@ -52,6 +52,8 @@ std::vector<OptionSet> option_sets() {
       kWithBias,
       with_entropy(together(kWithBias, kInChunks)),
       together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}})};
+  for (const OptionSet& cut : {OptionSet{}, kInChunks, kByColumns, kValidRows})
+    sets.push_back(together(kFp32Dx, cut));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     const OptionSet there = {{"dw", "absent"}, {to, "given"}};
     sets.push_back(there);

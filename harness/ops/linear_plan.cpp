@@ -156,7 +156,8 @@ Pass linear_logits_pass() {
 }
 
 std::vector<OptionSet> refused_gradients() {
-  return {{{"dw_fp32", "given"}},
+  return {{{"dx_fp32", "given"}},
+          {{"dw_fp32", "given"}},
           {{"dw_accum", "given"}},
           {{"dw", "absent"}, {"dw_fp32", "given"}, {"dw_accum", "given"}}};
 }
@@ -165,11 +166,11 @@ Pass linear_gradient_pass() {
   Pass pass = linear_logits_pass();
   pass.flops = 6 * Expr(T) * H * V;
   pass.bytes = 2 * logits_bytes();
-  pass.products.push_back({.m = T, .n = H, .k = V, .outputs = {"dx"}});
+  pass.products.push_back({.m = T, .n = H, .k = V, .outputs = {"dx", "dx_fp32"}});
   pass.products.push_back(
       {.m = V, .n = H, .k = T, .transpose_a = true, .outputs = {"dw", "dw_fp32", "dw_accum"}});
-  pass.budget["dx"] = of_row();
-  pass.rows_apart = {"x", "w", "dx", "dw", "dw_fp32", "dw_accum"};
+  for (const char* of_rows : {"dx", "dx_fp32"}) pass.budget[of_rows] = of_row();
+  pass.rows_apart = {"x", "w", "dx", "dx_fp32", "dw", "dw_fp32", "dw_accum"};
   for (const char* sum : {"dw", "dw_fp32", "dw_accum", "dbias"}) pass.budget[sum] = of_all_rows();
   pass.invisible["dw_accum"] = "where dw goes; its cases compare it";
   return pass;
@@ -190,7 +191,8 @@ reference::Row<double> column_norms(const reference::Rows<double>& a) {
 void gradients_underflow(const reference::linear_head::Layer<double>& layer,
                          const reference::linear_head::Gradients<double>& gradients) {
   using reference::array;
-  if (gradients.dx) array(gradients.dx).rowwise() = column_norms(array(layer.w));
+  reference::linear_head::for_dx(
+      gradients, [&](const auto& dx) { array(dx).rowwise() = column_norms(array(layer.w)); });
   reference::linear_head::for_dw(
       gradients, [&](const auto& dw) { array(dw).rowwise() = column_norms(array(layer.x)); });
   if (gradients.dbias) {

@@ -29,6 +29,7 @@ const OptionSet kByColumns = {{"split", "vocabulary"}, {"logits_bytes", "200"}};
 const OptionSet kByWideColumns = {{"split", "vocabulary"}, {"logits_bytes", "3200"}};
 const OptionSet kInChunks = {{"logits_bytes", "2600"}};
 const OptionSet kWithBias = {{"bias", "given"}, {"dbias", "given"}};
+const OptionSet kFp32Dx = {{"dx", "absent"}, {"dx_fp32", "given"}};
 // A bound above the valid rows of most shapes.
 const OptionSet kValidRows = {{"max_valid_rows", "1000"}, {"logits_bytes", "2600"}};
 

@@ -71,6 +71,9 @@ std::vector<OptionSet> option_sets() {
       together(kWithBias, kInChunks),
       together(kWithBias, kByColumns),
       {{"dw", "absent"}, {"dw_fp32", "given"}},
+      kFp32Dx,
+      together(kFp32Dx, kByColumns),
+      together(kFp32Dx, together(kInChunks, kValidRows)),
       together(kInChunks, {{"dx", "absent"}, {"dw", "absent"}, {"dw_accum", "given"}}),
   };
 }

@@ -48,9 +48,8 @@ struct Forward : LossOptions, ChunkOptions {
 
 // Loss and both gradients in one sweep over the chunks: logits (rounded to the element type), their
 // gradient over them, then dx and dw; what is summed over chunks is summed in fp32 and rounded
-// once. dx = dlogits w, dw = dlogits^T x, dbias = sum_T dlogits. At most one of dw, dw_fp32 and
-// dw_accum says where dw goes; into dw_fp32 or dw_accum it is summed without scratch, which is fast
-// in long chunks only.
+// once. dbias = sum_T dlogits; HeadGradients has the others. Into dw_fp32 or dw_accum dw is summed
+// without scratch, which is fast in long chunks only.
 template <class P>
 struct ForwardBackward : LossOptions, ChunkOptions, HeadGradients<P> {
   static constexpr char kName[] = "linear_cross_entropy.forward_backward";

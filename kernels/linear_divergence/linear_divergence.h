@@ -77,8 +77,7 @@ struct Forward : Options, ChunkOptions, Teacher<P> {
 };
 
 // Computes the logits again (rounded to the element type) and, over the student's, their gradient,
-// then dx and dw; what is summed over chunks is summed in fp32 and rounded once. At most one of dw,
-// dw_fp32 and dw_accum says where dw goes.
+// then dx and dw; what is summed over chunks is summed in fp32 and rounded once: HeadGradients.
 template <class P>
 struct Backward : Options, ChunkOptions, Teacher<P>, HeadGradients<P> {
   static constexpr char kName[] = "linear_divergence.backward";

@@ -11,18 +11,20 @@ namespace tigon::linear_head {
 // logits = x w^T + bias, dx = dlogits w, dw = dlogits^T x, dbias = sum of dlogits over rows.
 template <class T>
 struct Head : ChunkOptions {
-  View<const T, 2> x, w;             // [T, H], [V, H]
-  View<const T, 1> bias;             // [V]; left out: none
-  View<T, 2> dx, dw;                 // left out: not computed
-  View<float, 2> dw_fp32, dw_accum;  // gets dw unrounded; dw is added to it
-  View<float, 1> dbias;              // left out: not computed
+  View<const T, 2> x, w;            // [T, H], [V, H]
+  View<const T, 1> bias;            // [V]; left out: none
+  View<T, 2> dx, dw;                // left out: not computed
+  View<float, 2> dx_fp32, dw_fp32;  // get dx and dw unrounded
+  View<float, 2> dw_accum;          // dw is added to it
+  View<float, 1> dbias;             // left out: not computed
   // The gradient of a logit follows from what the caller gives. False: from statistics of its whole
   // row, which come first.
   bool knows_rows = false;
 
-  // At most one of these is given.
+  // At most one of each is given.
+  bool has_dx() const { return dx || dx_fp32; }
   bool has_dw() const { return dw || dw_fp32 || dw_accum; }
-  bool has_gradients() const { return dx || has_dw() || dbias; }
+  bool has_gradients() const { return has_dx() || has_dw() || dbias; }
 };
 
 template <class Args>
@@ -47,6 +49,7 @@ Head<typename Args::Elem> head_of(const Args& a) {
   head.bias = a.bias;
   if constexpr (WritesGradients<Args>) {
     head.dx = with_usual_stride(a.dx);
+    head.dx_fp32 = with_usual_stride(a.dx_fp32);
     head.dw = with_usual_stride(a.dw);
     head.dw_fp32 = with_usual_stride(a.dw_fp32);
     head.dw_accum = with_usual_stride(a.dw_accum);
@@ -64,8 +67,10 @@ template <class T>
 Status check_gradients(const Head<T>& a) {
   const int64_t rows = a.x.shape[0], hidden = a.x.shape[1], columns = a.w.shape[0];
   if (a.dbias && !has_shape(a.dbias, columns)) return invalid("linear head: dbias must be [V]");
-  if (a.dx && !is_matrix(a.dx, rows, hidden))
-    return invalid("linear head: dx must be shaped like x");
+  if ((a.dx && !is_matrix(a.dx, rows, hidden)) ||
+      (a.dx_fp32 && !is_matrix(a.dx_fp32, rows, hidden)))
+    return invalid("linear head: dx and dx_fp32 must be shaped like x");
+  if (a.dx && a.dx_fp32) return invalid("linear head: at most one of dx and dx_fp32");
   if ((a.dw && !is_matrix(a.dw, columns, hidden)) ||
       (a.dw_fp32 && !is_matrix(a.dw_fp32, columns, hidden)) ||
       (a.dw_accum && !is_matrix(a.dw_accum, columns, hidden)))

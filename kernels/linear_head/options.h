@@ -32,10 +32,12 @@ constexpr void chunk_options(auto&& f) {
   f(option(&ChunkOptions::max_valid_rows, "max_valid_rows"));
 }
 
-// Where dx = dlogits w and dw = dlogits^T x go. At most one of dw, dw_fp32 and dw_accum is given.
+// Where dx = dlogits w and dw = dlogits^T x go. At most one of dx and dx_fp32 is given, and one of
+// dw, dw_fp32 and dw_accum.
 template <class P>
 struct HeadGradients {
   View<typename P::Elem, 2> dx;         // left out: not computed
+  View<typename P::Accum, 2> dx_fp32;   // gets dx unrounded
   View<typename P::Elem, 2> dw;         // left out: not computed
   View<typename P::Accum, 2> dw_fp32;   // gets dw unrounded
   View<typename P::Accum, 2> dw_accum;  // dw is added to it
@@ -44,8 +46,10 @@ template <class Args>
 constexpr void head_gradients(auto&& f, Axis tokens, Axis hidden, Axis vocabulary) {
   using Rounded = View<typename Args::Elem, 2> Args::*;
   using Sum = View<typename Args::Accum, 2> Args::*;
+  const auto of_x = [&](auto tensor) { return strided(gradient("x", tensor)); };
   const auto of_w = [&](auto tensor) { return strided(gradient("w", tensor)); };
-  f(optional(strided(gradient("x", out(Rounded(&Args::dx), "dx", {tokens, hidden})))));
+  f(optional(of_x(out(Rounded(&Args::dx), "dx", {tokens, hidden}))));
+  f(on_request(of_x(out(Sum(&Args::dx_fp32), "dx_fp32", {tokens, hidden}))));
   f(optional(of_w(out(Rounded(&Args::dw), "dw", {vocabulary, hidden}))));
   f(on_request(of_w(out(Sum(&Args::dw_fp32), "dw_fp32", {vocabulary, hidden}))));
   f(on_request(of_w(inout(Sum(&Args::dw_accum), "dw_accum", {vocabulary, hidden}))));

@@ -62,12 +62,18 @@ Gemm gradient_gemm(const Head<T>& a, Chunk<T> c, bool transpose, const T* b, int
 }
 
 template <class T>
+Target dx_target(const Head<T>& a, const Plan<T>& p, int64_t row) {
+  if (a.dx_fp32) return target_of(a.dx_fp32, row);
+  if (p.sums_dx) return {DType::kF32, p.dx_sum, a.x.shape[1]};
+  return target_of(a.dx, row);
+}
+
+template <class T>
 Gemm dx_gemm(const Head<T>& a, const Plan<T>& p, Chunk<T> c) {
-  const Target to =
-      p.sums_dx ? Target{DType::kF32, p.dx_sum, a.x.shape[1]} : target_of(a.dx, c.row);
   // The last columns come first.
   const bool adds = c.column + c.columns != a.w.shape[0];
-  return gradient_gemm(a, c, false, row_of(a.w, c.column), a.w.stride[0], to, adds);
+  return gradient_gemm(a, c, false, row_of(a.w, c.column), a.w.stride[0], dx_target(a, p, c.row),
+                       adds);
 }
 
 template <class T>
@@ -88,7 +94,7 @@ Gemm dw_gemm(const Head<T>& a, const Plan<T>& p, Chunk<T> c) {
 // Calls f(gemm) for the gradients' GEMMs of a chunk until one fails. The row sweep comes before.
 template <class T, class F>
 Status for_gradient_gemms(const Head<T>& a, const Plan<T>& p, Chunk<T> c, F f) {
-  if (a.dx) {
+  if (a.has_dx()) {
     if (const Status s = f(dx_gemm(a, p, c)); !s.ok()) return s;
   }
   return a.has_dw() ? f(dw_gemm(a, p, c)) : Status{};

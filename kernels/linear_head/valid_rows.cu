@@ -99,19 +99,20 @@ gather_values_kernel(RowValues values, RowList list) {
   store(values.to + place, row >= 0 ? load(values.from + row) : 0.0f);
 }
 
-template <class T>
+// D: what dx is.
+template <class D>
 struct SpreadRows {
-  const T* dx = nullptr;  // [places, columns]
-  T* to_dx = nullptr;     // nullptr: not wanted
+  const D* dx = nullptr;  // [places, columns]
+  D* to_dx = nullptr;     // nullptr: not wanted
   int64_t stride = 0;
   int columns = 0, vectors = 0;
   RowValues results[kRowResults] = {};
   float* reduced[kReducedResults] = {};  // [1] each, that become NaN with too many rows
 };
 
-template <class T>
+template <class D>
 TIGON_KERNEL(kMoveThreads)
-spread_rows_kernel(SpreadRows<T> s, RowList list) {
+spread_rows_kernel(SpreadRows<D> s, RowList list) {
   const int64_t row = blockIdx.x;
   int64_t place = load(list.place + row);
   const bool failed = too_many(list), has = !failed && place >= 0 && place < list.most;
@@ -138,6 +139,13 @@ float* take_places(const RowList& list, float* rows, ScratchParts* scratch) {
   float* const places = scratch->take<float>(list.most);
   return places != nullptr ? places : rows;
 }
+template <class D>
+void take_places(const RowList& list, View<D, 2>* rows, ScratchParts* scratch) {
+  if (!*rows) return;
+  const int64_t columns = rows->shape[1];
+  D* const places = scratch->take<D>(list.most * columns);
+  *rows = view(places != nullptr ? places : rows->data, list.most, columns);
+}
 
 }  // namespace
 
@@ -154,9 +162,8 @@ ValidRows<T>::ValidRows(const Head<T>& by_rows, const View<const int64_t, 1>& ta
   head_.max_valid_rows = -1;
   head_.x = view(static_cast<const T*>(scratch->take<T>(most * hidden)), most, hidden);
   target_ = view(static_cast<const int64_t*>(scratch->take<int64_t>(most)), most);
-  if (!by_rows.dx) return;
-  T* const dx = scratch->take<T>(most * hidden);
-  head_.dx = view(dx != nullptr ? dx : by_rows.dx.data, most, hidden);
+  take_places(list_, &head_.dx, scratch);
+  take_places(list_, &head_.dx_fp32, scratch);
 }
 
 template <class T>
@@ -211,17 +218,25 @@ Status ValidRows<T>::gather(int64_t ignore_index, Stream stream) const {
 
 template <class T>
 Status ValidRows<T>::spread(Stream stream) const {
-  SpreadRows<T> rows{.dx = head_.dx.data,
-                     .to_dx = given_.dx.data,
-                     .stride = given_.dx.stride[0],
-                     .columns = static_cast<int>(given_.x.shape[1]),
-                     .vectors = given_.dx ? vectors_of(given_.dx) : 0};
-  std::copy(std::begin(results_), std::end(results_), rows.results);
-  std::copy(std::begin(reduced_), std::end(reduced_), rows.reduced);
+  return given_.dx_fp32 ? spread_to(head_.dx_fp32, given_.dx_fp32, stream)
+                        : spread_to(head_.dx, given_.dx, stream);
+}
+
+template <class T>
+template <class D>
+Status ValidRows<T>::spread_to(const View<D, 2>& places, const View<D, 2>& rows,
+                               Stream stream) const {
+  SpreadRows<D> spread{.dx = places.data,
+                       .to_dx = rows.data,
+                       .stride = rows.stride[0],
+                       .columns = static_cast<int>(given_.x.shape[1]),
+                       .vectors = rows ? vectors_of(rows) : 0};
+  std::copy(std::begin(results_), std::end(results_), spread.results);
+  std::copy(std::begin(reduced_), std::end(reduced_), spread.reduced);
   return launch({.grid = dim3(static_cast<unsigned>(given_.x.shape[0])),
                  .block = dim3(kMoveThreads),
                  .stream = stream},
-                spread_rows_kernel<T>, rows, list_);
+                spread_rows_kernel<D>, spread, list_);
 }
 
 template class ValidRows<float>;

@@ -47,6 +47,10 @@ class ValidRows {
   Status spread(Stream stream) const;
 
  private:
+  // Of dx, or of dx_fp32.
+  template <class D>
+  Status spread_to(const View<D, 2>& places, const View<D, 2>& rows, Stream stream) const;
+
   Head<T> given_, head_;
   View<const int64_t, 1> given_target_, target_;
   RowList list_;

@@ -54,8 +54,7 @@ struct Forward : Options, ChunkOptions {
 };
 
 // Computes the logits again (rounded to the element type) and, over them, their gradient, then dx
-// and dw; what is summed over chunks is summed in fp32 and rounded once. At most one of dw, dw_fp32
-// and dw_accum says where dw goes.
+// and dw; what is summed over chunks is summed in fp32 and rounded once: HeadGradients.
 template <class P>
 struct Backward : Options, ChunkOptions, HeadGradients<P> {
   static constexpr char kName[] = "linear_log_prob.backward";

@@ -121,7 +121,7 @@ struct Forward : Options, ChunkOptions, Tokens<P> {
 };
 
 // Loss and gradients in one sweep over the chunks, as linear_cross_entropy has them: three products
-// and no logits written. At most one of dw, dw_fp32 and dw_accum says where dw goes.
+// and no logits written. HeadGradients says where they go.
 template <class P>
 struct ForwardBackward : Options, ChunkOptions, Tokens<P>, HeadGradients<P> {
   static constexpr char kName[] = "linear_policy.forward_backward";

@@ -31,7 +31,18 @@ inline void check(const Status& status) {
   if (!status.ok()) fail(status.code, status.reason);
 }
 
-// dw in the storage type, as autograd gives it, then cast or added.
+// dx and dw in the storage type, as autograd gives them, then cast or added.
+template <class Args>
+void write_dx(const Eager& e, const Args& a, const Tensor& dlogits) {
+  const auto product = [&](const Tensor& to) {
+    e.matmul(dlogits, false, as_matrix(a.w), false, to);
+    return to;
+  };
+  if (a.dx) product(as_matrix(a.dx));
+  if (a.dx_fp32)
+    e.unary(Unary::kCopy, product(e.empty(dlogits.type, {1, a.x.shape[0], a.x.shape[1]})),
+            as_matrix(a.dx_fp32));
+}
 template <class Args>
 void write_dw(const Eager& e, const Args& a, const Tensor& dlogits) {
   const auto product = [&](const Tensor& to) {
@@ -53,7 +64,7 @@ inline void write_dbias(const Eager& e, const Tensor& dlogits, const Tensor& dbi
 // dx, dw and dbias.
 template <class Args>
 void write_gradients(const Eager& e, const Args& a, const Tensor& dlogits) {
-  if (a.dx) e.matmul(dlogits, false, as_matrix(a.w), false, as_matrix(a.dx));
+  write_dx(e, a, dlogits);
   write_dw(e, a, dlogits);
   if (a.dbias) write_dbias(e, dlogits, as_row(a.dbias));
 }
