@@ -102,12 +102,15 @@ TIGON_DEVICE Piece<T, kWidth> larger_elements(const Piece<T, kWidth>& so_far,
 
 // For pieces that are read only where they have been loaded. g++ cannot see that and needs a value;
 // on a GPU a zero in every register would cost time.
-template <class T, int kWidth, size_t kPieces>
-TIGON_DEVICE void leave_unset(Piece<T, kWidth> (&pieces)[kPieces]) {
+template <class... Pieces>
+TIGON_DEVICE void leave_unset(Pieces&... arrays) {
 #if TIGON_GPU
-  static_cast<void>(pieces);
+  (static_cast<void>(arrays), ...);
 #else
-  for (Piece<T, kWidth>& piece : pieces) piece = {};
+  const auto clear = [](auto& pieces) {
+    for (auto& piece : pieces) piece = {};
+  };
+  (clear(arrays), ...);
 #endif
 }
 

@@ -96,11 +96,11 @@ kl_kernel(Forward<P> a, float slope) {
             reverse ? other_lse : lse);
 }
 
-// kWidth and slope as above. kept: vectors of each row that a block has room for. ahead: the row
-// that many rows later is asked to be in L2, while blocks compute and load nothing.
+// kWidth and slope as above. resident: vectors of each row that a block has room for. ahead: the
+// row that many rows later is asked to be in L2, while blocks compute and load nothing.
 template <class P, int kWidth, int kThreads, int kBlocks>
 TIGON_KERNEL(kThreads, kBlocks)
-jsd_kernel(Forward<P> a, float slope, int kept, int64_t ahead) {
+jsd_kernel(Forward<P> a, float slope, int resident, int64_t ahead) {
   using T = typename P::Elem;
   using RowPiece = Piece<T, kWidth>;
   using SumScratch = ExchangeScratch<PairSums, kThreads>;
@@ -121,7 +121,7 @@ jsd_kernel(Forward<P> a, float slope, int kept, int64_t ahead) {
   const T* const x = a.logits.data + row * a.logits.stride[0];    // [V]
   const T* const y = a.teacher.data + row * a.teacher.stride[0];  // [V]
   const Slice slice = slice_of<kWidth>(x, columns, rank, blocks);
-  const OnChip<T, kWidth> on_chip = {pieces, kept};
+  const OnChip<T, kWidth> on_chip = {pieces, resident};
   begin_exchange(of_sums[0], of_terms[0]);
 
   PairSums s;
@@ -224,7 +224,7 @@ LaunchConfig config_of(const LaunchShape& shape, int64_t rows, Stream stream) {
 
 // Pieces of each row that a block of this shape keeps.
 template <class RowPiece>
-size_t kept_pieces(const LaunchShape& shape, int64_t pieces) {
+size_t resident_pieces(const LaunchShape& shape, int64_t pieces) {
   const size_t room = shared_room(shape.blocks_per_sm, kStaticShared);
   const auto part = static_cast<size_t>(ceil_div(pieces, int64_t{shape.cluster}));
   return std::min(part, room / (2 * sizeof(RowPiece)));
@@ -239,9 +239,10 @@ Status launch_forward(const Forward<P>& a, Stream stream) {
   if (a.kind != Kind::kJsd)
     return launch(config, kl_kernel<P, kWidth, kThreads, kBlocks>, a, slope);
   using RowPiece = Piece<typename P::Elem, kWidth>;
-  const size_t kept = kept_pieces<RowPiece>(kShape, ceil_div(a.logits.shape[1], kWidth));
-  config.shared_bytes = 2 * kept * sizeof(RowPiece);
-  return launch(config, jsd_kernel<P, kWidth, kThreads, kBlocks>, a, slope, static_cast<int>(kept),
+  const size_t resident = resident_pieces<RowPiece>(kShape, ceil_div(a.logits.shape[1], kWidth));
+  config.shared_bytes = 2 * resident * sizeof(RowPiece);
+  return launch(config, jsd_kernel<P, kWidth, kThreads, kBlocks>, a, slope,
+                static_cast<int>(resident),
                 std::max<int64_t>(kBytesAhead / (2 * row_bytes(a.logits)), 1));
 }
 

@@ -19,22 +19,21 @@ struct OnChip {
     pieces[count + i] = y;
   }
 };
-struct Nowhere {
+struct Discard {
   template <class Piece>
   TIGON_DEVICE void put(int, const Piece&, const Piece&) const {}
 };
 
 // Calls f(x, y, column) for the thread's part of the slice from its vector `from` on. kBatch: loads
 // in flight per thread, of each of the two rows.
-template <int kWidth, int kThreads, int kBatch, class T, class Keep, class F>
+template <int kWidth, int kThreads, int kBatch, class T, class Sink, class F>
 TIGON_DEVICE void for_each_vector(const T* x, const T* y, const Slice& s, int from,
-                                  const Keep& keep, const F& f) {
+                                  const Sink& sink, const F& f) {
   const int count = s.last - s.first;
   for (int i = from + static_cast<int>(threadIdx.x); i < count; i += kBatch * kThreads) {
     const int column = s.head + (s.first + i) * kWidth;
     Piece<T, kWidth> xs[kBatch], ys[kBatch];
-    leave_unset(xs);
-    leave_unset(ys);
+    leave_unset(xs, ys);
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b) {
       if (i + b * kThreads >= count) break;
@@ -44,7 +43,7 @@ TIGON_DEVICE void for_each_vector(const T* x, const T* y, const Slice& s, int fr
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b) {
       if (i + b * kThreads >= count) break;
-      keep.put(i + b * kThreads, xs[b], ys[b]);
+      sink.put(i + b * kThreads, xs[b], ys[b]);
       float of_x[kWidth], of_y[kWidth];
       unpack_piece(xs[b], of_x);
       unpack_piece(ys[b], of_y);
@@ -65,7 +64,7 @@ TIGON_DEVICE void for_each_end(const T* x, const T* y, const Slice& s, int colum
 template <int kWidth, int kThreads, int kBatch, class T, class F>
 TIGON_DEVICE void for_each(const T* x, const T* y, const Slice& s, int columns, unsigned rank,
                            const F& f) {
-  for_each_vector<kWidth, kThreads, kBatch>(x, y, s, 0, Nowhere{}, f);
+  for_each_vector<kWidth, kThreads, kBatch>(x, y, s, 0, Discard{}, f);
   for_each_end<kThreads>(x, y, s, columns, rank, f);
 }
 
@@ -81,14 +80,14 @@ TIGON_DEVICE void first_of_two(const T* x, const T* y, const Slice& s, int colum
 template <int kWidth, int kThreads, class T, class F>
 TIGON_DEVICE void second_of_two(const T* x, const T* y, const Slice& s, int columns, unsigned rank,
                                 const OnChip<T, kWidth>& on_chip, const F& f) {
-  const int kept = min(on_chip.count, s.last - s.first);
-  for (int i = static_cast<int>(threadIdx.x); i < kept; i += kThreads) {
+  const int resident = min(on_chip.count, s.last - s.first);
+  for (int i = static_cast<int>(threadIdx.x); i < resident; i += kThreads) {
     float of_x[kWidth], of_y[kWidth];
     unpack_piece(on_chip.pieces[i], of_x);
     unpack_piece(on_chip.pieces[on_chip.count + i], of_y);
     f(of_x, of_y, s.head + (s.first + i) * kWidth);
   }
-  for_each_vector<kWidth, kThreads, kBatchOfTwo>(x, y, s, kept, Nowhere{}, f);
+  for_each_vector<kWidth, kThreads, kBatchOfTwo>(x, y, s, resident, Discard{}, f);
   for_each_end<kThreads>(x, y, s, columns, rank, f);
 }
 

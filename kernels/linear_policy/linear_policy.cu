@@ -154,11 +154,12 @@ Weighted<P> call_of(ForwardBackward<P> a, void* scratch) {
   const bool weighs = weighs_rows(a);
   float* const dloss = take(weighs, &a.dloss, a.weight.data);
   if (weighs) a.weight = {};
-  void* const rest = parts.take<float>(0);
+  void* const engine_scratch = parts.take<float>(0);
   const size_t before = parts.bytes();
-  a.scratch = {rest, a.scratch.bytes - std::min(before, a.scratch.bytes)};
-  Weighted<P> w{linear_head::make_call<State>(a, false, rest, take_rows<P>, take_state<P>),
-                advantage, dloss};
+  a.scratch = {engine_scratch, a.scratch.bytes - std::min(before, a.scratch.bytes)};
+  Weighted<P> w{
+      linear_head::make_call<State>(a, false, engine_scratch, take_rows<P>, take_state<P>),
+      advantage, dloss};
   w.bytes = before + w.call.bytes;
   return w;
 }

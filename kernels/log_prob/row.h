@@ -82,8 +82,8 @@ TIGON_DEVICE void write_piece(T* dx, int column, float (&f)[kWidth],
 template <int kWidth, int kThreads, class T>
 TIGON_DEVICE void write_zeros(T* dx, const Slice& s, int columns, unsigned rank, int thread) {
   float zeros[kWidth] = {};
-  for (int left = s.last - s.first - thread; left > 0; left -= kThreads)
-    store_piece(dx + s.head + (s.last - left) * kWidth, zeros);
+  for (int remaining = s.last - s.first - thread; remaining > 0; remaining -= kThreads)
+    store_piece(dx + s.head + (s.last - remaining) * kWidth, zeros);
   for_each_end<kThreads>(s, columns, rank, thread,
                          [&](int column) { store(dx + column, from_float<T>(0.0f)); });
 }
@@ -92,17 +92,17 @@ TIGON_DEVICE void write_zeros(T* dx, const Slice& s, int columns, unsigned rank,
 template <int kWidth, int kThreads, bool kEntropy, class T>
 TIGON_DEVICE void write_gradient(const T* x, T* dx, const Slice& s, int columns, unsigned rank,
                                  int thread, const RowGradient<kEntropy>& gradient, int y) {
-  for (int left = s.last - s.first - thread; left > 0; left -= kBatch * kThreads) {
-    const int first = s.head + (s.last - left) * kWidth;
+  for (int remaining = s.last - s.first - thread; remaining > 0; remaining -= kBatch * kThreads) {
+    const int first = s.head + (s.last - remaining) * kWidth;
     Piece<T, kWidth> batch[kBatch];
     leave_unset(batch);
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b)
-      if (b * kThreads < left)
+      if (b * kThreads < remaining)
         batch[b] = load_piece_stream<kWidth>(x + first + b * kThreads * kWidth);
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      if (b * kThreads >= left) break;
+      if (b * kThreads >= remaining) break;
       float f[kWidth];
       unpack_piece(batch[b], f);
       write_piece(dx, first + b * kThreads * kWidth, f, gradient, y);

@@ -64,15 +64,15 @@ TIGON_DEVICE RowSums sweep(const T* x, const Slice& s, int columns, unsigned ran
   constexpr int kWidth = kVec<T>;
   const int thread = static_cast<int>(threadIdx.x);
   RowSums sums;
-  for (int left = s.last - s.first - thread; left > 0; left -= kBatch * kThreads) {
-    const T* const from = x + s.head + (s.last - left) * kWidth;
+  for (int remaining = s.last - s.first - thread; remaining > 0; remaining -= kBatch * kThreads) {
+    const T* const from = x + s.head + (s.last - remaining) * kWidth;
     Vec<T> batch[kBatch];
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b)
-      if (b * kThreads < left) batch[b] = load16(from + b * kThreads * kWidth);
+      if (b * kThreads < remaining) batch[b] = load16(from + b * kThreads * kWidth);
     TIGON_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      if (b * kThreads >= left) break;
+      if (b * kThreads >= remaining) break;
       float f[kWidth];
       unpack(batch[b], f);
       add<kEntropy>(sums, f, slope);

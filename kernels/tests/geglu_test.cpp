@@ -28,8 +28,8 @@ Normal normal(double x, Approximate form) {
   if (form == Approximate::kNone)
     return {0.5 * std::erfc(-x / std::sqrt(2.0)), std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI)};
   const double slope = 2 * std::sqrt(2 / M_PI), z = slope * (x + 0.044715 * x * x * x);
-  const double s = 1 / (1 + std::exp(-z)), rest = 1 / (1 + std::exp(z));
-  return {s, s * rest * slope * (1 + 3 * 0.044715 * x * x)};
+  const double s = 1 / (1 + std::exp(-z)), complement = 1 / (1 + std::exp(z));
+  return {s, s * complement * slope * (1 + 3 * 0.044715 * x * x)};
 }
 
 TYPED_TEST(Geglu, Forward) {
