@@ -20,6 +20,42 @@ TIGON_DEVICE int target_holder(int y, const Slice& s) {
   return y < s.head ? y : s.head + y - s.tail;
 }
 
+// An ignored row is not read: its gradient is zeros, and so are its results.
+template <LossForm kForm, int kThreads, class T>
+TIGON_DEVICE void ignore_row(const LossRows<T>& a, int64_t row, T* x, const Slice& slice,
+                             int columns, unsigned rank) {
+  fill_zero<T, kThreads>(x, slice, columns, rank);
+  if (rank == 0 && threadIdx.x == 0) write_ignored_row<kForm>(a, row);
+  dependency_wait();
+}
+
+// The statistics of all that the thread holds, and of `end` where it has one beside them.
+template <class Row>
+TIGON_DEVICE Statistics<LossForm::kPlain> held_statistics(Row& held, bool has_end, float end,
+                                                          bool smooth) {
+  Statistics<LossForm::kPlain> s;
+  s.exp = held_exp_sum(held, has_end, end);
+  if (smooth) {
+    s.sum = end;
+    held.for_each([&](auto& f, int) {
+      for (const float v : f) s.sum += v;
+    });
+  }
+  return s;
+}
+
+// The gradient of all that the thread holds, as if none of it were the target.
+template <class Row, class T>
+TIGON_DEVICE void store_held_gradient(Row& held, T* x, const ExpSum& exp,
+                                      const LossGradient<LossForm::kPlain>& gradient) {
+  const ShiftedExp e(exp.max);
+  const float scale = gradient.scale * e.fix * fast_div(1.0f, exp.sum);
+  const float offset = gradient.offset;
+  held.store_each(x, [&](auto& f) {
+    for (float& v : f) v = scale * e.part(v) - offset;
+  });
+}
+
 template <class T, int kThreads, int kPieces, int kBlocksPerSm>
 TIGON_KERNEL(kThreads, kBlocksPerSm)
 loss_held_kernel(LossRows<T> a, int64_t ahead) {
@@ -43,12 +79,8 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
     prefetch_held(x + ahead * a.stride, columns);
 
   const Slice slice = slice_of<kVec<T>>(x, columns, rank, cluster_size());
-  if (is_ignored(target, a.options)) {
-    fill_zero<T, kThreads>(x, slice, columns, rank);
-    if (rank == 0 && threadIdx.x == 0) write_ignored_row<kForm>(a, row);
-    dependency_wait();
-    return;
-  }
+  if (is_ignored(target, a.options))
+    return ignore_row<kForm, kThreads>(a, row, x, slice, columns, rank);
   Row held(x, slice, slots);
   const int y = target >= 0 && target < columns ? static_cast<int>(target) : -1;
   const int holder = target_holder<Row>(y, slice), thread = static_cast<int>(threadIdx.x);
@@ -62,25 +94,13 @@ loss_held_kernel(LossRows<T> a, int64_t ahead) {
   begin_exchange(scratch[0]);
 
   const bool smooth = a.options.label_smoothing != 0.0f;
-  Sums s;
-  s.exp = held_exp_sum(held, end >= 0, x_end[0]);
-  if (smooth) {
-    s.sum = x_end[0];
-    held.for_each([&](auto& f, int) {
-      for (const float v : f) s.sum += v;
-    });
-  }
+  Sums s = held_statistics(held, end >= 0, x_end[0], smooth);
   s = cluster_exchange<kThreads>(s, JoinPlain{smooth}, scratch[0]);
   const RowFactors of_row = factors[0];
   const float lse =
       has_target || of_row.z_loss != 0.0f || end >= 0 ? s.exp.max + logf(s.exp.sum) : 0.0f;
   const RowGradient<kForm> g = row_gradient<kForm>(a, of_row, lse);
-  const ShiftedExp e(s.exp.max);
-  const float scale = g.of_column.scale * e.fix * fast_div(1.0f, s.exp.sum);
-  const float offset = g.of_column.offset;
-  held.store_each(x, [&](auto& f) {
-    for (float& v : f) v = scale * e.part(v) - offset;
-  });
+  store_held_gradient(held, x, s.exp, g.of_column);
   if (end >= 0) write_vector(x, end, x_end, g.of_column, y, g.at_target);
   if (!has_target) return;
   write_row<kForm>(a, row, s, lse, y, x_y[0]);
