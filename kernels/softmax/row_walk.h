@@ -5,9 +5,9 @@
 // reduction has the only barrier. What registers cannot hold of a row is read again, mostly from
 // L2.
 #pragma once
-#include "kernels/device/cluster_reduce.h"
 #include "kernels/device/row_lanes.h"
 #include "kernels/device/row_slice.h"
+#include "kernels/device/cluster_reduce.h"
 
 namespace tigon::softmax {
 
@@ -63,7 +63,7 @@ struct RowWalk {
 // that are on their way to its slots, one every kRowThreads. Single elements are loaded when they
 // are needed.
 template <class T, int kWidth, int kLanes, int kPieces>
-struct RowInbox {
+struct RowBuffer {
   static constexpr int kPitch = kRowThreads<kLanes>;
   static_assert(kLanes >= 2 * kVec<T>);  // a lane has at most one end
 
@@ -71,7 +71,7 @@ struct RowInbox {
   Piece<T, kWidth> resident[kPieces];
   T end, next_end;
 
-  TIGON_DEVICE explicit RowInbox(Vec<T>* all) : slots(all + threadIdx.x) {}
+  TIGON_DEVICE explicit RowBuffer(Vec<T>* all) : slots(all + threadIdx.x) {}
 
   TIGON_DEVICE void request(int p, const T* row, const LanePart& part) const {
     if constexpr (kWidth > 1)
@@ -98,57 +98,59 @@ TIGON_DEVICE void await_request() {
   if constexpr (kWidth > 1) async_wait<kPieces - 1>();
 }
 
-// A tensor in a walk: its inbox, its row, and the row after that.
+// A tensor in a walk: its buffer, its row, and the row after that.
 template <class T, int kWidth, int kLanes, int kPieces>
-struct RowFeed {
-  RowInbox<T, kWidth, kLanes, kPieces>& inbox;
+struct RowSource {
+  RowBuffer<T, kWidth, kLanes, kPieces>& buffer;
   const T *row, *next_row;  // [V]
 };
 
-// Requests the first row of each feed, at `next_row`.
-template <class T, int kWidth, int kLanes, int kPieces, class... Feeds>
-TIGON_DEVICE void request_first(const LanePart& part, const RowFeed<T, kWidth, kLanes, kPieces>& a,
-                                const Feeds&... more) {
+// Requests the first row of each source, at `next_row`.
+template <class T, int kWidth, int kLanes, int kPieces, class... Sources>
+TIGON_DEVICE void request_first(const LanePart& part,
+                                const RowSource<T, kWidth, kLanes, kPieces>& a,
+                                const Sources&... more) {
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p) {
-    a.inbox.request(p, a.next_row, part);
-    (more.inbox.request(p, more.next_row, part), ...);
+    a.buffer.request(p, a.next_row, part);
+    (more.buffer.request(p, more.next_row, part), ...);
     close_request<kWidth>();
   }
 }
 
-// f(a piece of each feed) for all pieces of a row that the thread has. Those that arrive come
+// f(a piece of each source) for all pieces of a row that the thread has. Those that arrive come
 // first, and the next row's are requested to their slots. In long rows those that registers cannot
 // hold follow.
-template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Feeds>
+template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Sources>
 TIGON_DEVICE void receive_row(const LanePart& part, const LanePart& next, const F& f,
-                              const RowFeed<T, kWidth, kLanes, kPieces>& a, const Feeds&... more) {
+                              const RowSource<T, kWidth, kLanes, kPieces>& a,
+                              const Sources&... more) {
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p) {
     await_request<kWidth, kPieces>();
-    a.inbox.receive(p, a.row, part);
-    (more.inbox.receive(p, more.row, part), ...);
-    a.inbox.request(p, a.next_row, next);
-    (more.inbox.request(p, more.next_row, next), ...);
+    a.buffer.receive(p, a.row, part);
+    (more.buffer.receive(p, more.row, part), ...);
+    a.buffer.request(p, a.next_row, next);
+    (more.buffer.request(p, more.next_row, next), ...);
     close_request<kWidth>();
-    if (p * kLanes < part.remaining) f(a.inbox.resident[p], more.inbox.resident[p]...);
+    if (p * kLanes < part.remaining) f(a.buffer.resident[p], more.buffer.resident[p]...);
   }
   for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
     f(load_piece<kWidth>(a.row + part.column + i * kWidth),
       load_piece<kWidth>(more.row + part.column + i * kWidth)...);
 }
 
-// f(piece number, a piece of each feed) for the same pieces, a second time.
-template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Feeds>
+// f(piece number, a piece of each source) for the same pieces, a second time.
+template <bool kLongRows, class F, class T, int kWidth, int kLanes, int kPieces, class... Sources>
 TIGON_DEVICE void for_each_piece(const LanePart& part, const F& f,
-                                 const RowFeed<T, kWidth, kLanes, kPieces>& a,
-                                 const Feeds&... more) {
+                                 const RowSource<T, kWidth, kLanes, kPieces>& a,
+                                 const Sources&... more) {
   TIGON_UNROLL
   for (int p = 0; p < kPieces; ++p)
     if (p * kLanes < part.remaining) {
-      keep_packed(a.inbox.resident[p]);
-      (keep_packed(more.inbox.resident[p]), ...);
-      f(p * kLanes, a.inbox.resident[p], more.inbox.resident[p]...);
+      keep_packed(a.buffer.resident[p]);
+      (keep_packed(more.buffer.resident[p]), ...);
+      f(p * kLanes, a.buffer.resident[p], more.buffer.resident[p]...);
     }
   for (int i = kPieces * kLanes; kLongRows && i < part.remaining; i += kLanes)
     f(i, load_piece<kWidth>(a.row + part.column + i * kWidth),

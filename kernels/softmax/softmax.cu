@@ -127,15 +127,15 @@ template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool k
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args) {
   using T = typename P::Elem;
-  using Feed = RowFeed<T, kWidth, kLanes, kPieces>;
+  using Source = RowSource<T, kWidth, kLanes, kPieces>;
   using RowPiece = Piece<T, kWidth>;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
   RowWalk<kWidth, kLanes> walk(args.x.shape[0], args.x.shape[1]);
-  RowInbox<T, kWidth, kLanes, kPieces> x(slots);
+  RowBuffer<T, kWidth, kLanes, kPieces> x(slots);
 
   const T* next_row = row_of(args.x, walk.row);
   LanePart next = walk.part(next_row);
-  request_first(next, Feed{x, nullptr, next_row});
+  request_first(next, Source{x, nullptr, next_row});
   if (next.end >= 0) x.next_end = load(next_row + next.end);
 
   for (int parity = 0; walk.row < walk.rows; parity ^= 1) {
@@ -146,11 +146,11 @@ forward_kernel(Forward<P> args) {
     walk.row += walk.step;
     next_row = row_of(args.x, walk.row);
     next = walk.part(next_row);
-    const Feed feed = {x, x_row, next_row};
+    const Source source = {x, x_row, next_row};
 
     ExpSum total;
     receive_row<kLongRows>(
-        part, next, [&](const RowPiece& piece) { add_piece(piece, total); }, feed);
+        part, next, [&](const RowPiece& piece) { add_piece(piece, total); }, source);
     if (part.end >= 0) add(total, {to_float(x.end)});
     if (next.end >= 0) x.next_end = load(next_row + next.end);
     total = walk.reduce(total, JoinExpSums{}, parity);
@@ -160,7 +160,7 @@ forward_kernel(Forward<P> args) {
     const auto store_at = [&](int i, const RowPiece& piece) {
       store_y(piece, max, inverse, y_row + part.column + i * kWidth);
     };
-    for_each_piece<kLongRows>(part, store_at, feed);
+    for_each_piece<kLongRows>(part, store_at, source);
     if (part.end >= 0)
       store(y_row + part.end, from_float<T>(fast_exp_flushed(to_float(x.end) - max) * inverse));
   }
@@ -191,11 +191,11 @@ template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool k
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 backward_kernel(Backward<P> args) {
   using T = typename P::Elem;
-  using Feed = RowFeed<T, kWidth, kLanes, kPieces>;
+  using Source = RowSource<T, kWidth, kLanes, kPieces>;
   using RowPiece = Piece<T, kWidth>;
   TIGON_DYNAMIC_SHARED(Vec<T>, slots);
   RowWalk<kWidth, kLanes> walk(args.y.shape[0], args.y.shape[1]);
-  RowInbox<T, kWidth, kLanes, kPieces> y(slots), dy(slots + kPieces * kRowThreads<kLanes>);
+  RowBuffer<T, kWidth, kLanes, kPieces> y(slots), dy(slots + kPieces * kRowThreads<kLanes>);
 
   const T *next_y = row_of(args.y, walk.row), *next_dy = row_of(args.dy, walk.row);
   LanePart next = walk.part(next_y);
@@ -204,7 +204,7 @@ backward_kernel(Backward<P> args) {
     y.next_end = load(next_y + next.end);
     dy.next_end = load(next_dy + next.end);
   };
-  request_first(next, Feed{y, nullptr, next_y}, Feed{dy, nullptr, next_dy});
+  request_first(next, Source{y, nullptr, next_y}, Source{dy, nullptr, next_dy});
   load_next_end();
 
   for (int parity = 0; walk.row < walk.rows; parity ^= 1) {
@@ -218,7 +218,7 @@ backward_kernel(Backward<P> args) {
     next_dy = row_of(args.dy, walk.row);
     next = walk.part(next_y);
     load_next_end();  // any later, and f32 spills on sm_80
-    const Feed of_y = {y, y_row, next_y}, of_dy = {dy, dy_row, next_dy};
+    const Source of_y = {y, y_row, next_y}, of_dy = {dy, dy_row, next_dy};
 
     float sum = 0.0f;
     const auto add = [&](const RowPiece& y_piece, const RowPiece& dy_piece) {
