@@ -181,8 +181,7 @@ class BackwardWalk {
     Row at;
     at.mine = mine_of(row_);
     at.slot = slot;
-    leave_unset(at.x);
-    leave_unset(at.dy);
+    leave_unset(at.x, at.dy);
     Queue::await();
     if constexpr (!kInShared) {
       x_queue_.receive(at.mine, slot, at.x);

@@ -38,6 +38,50 @@ TIGON_DEVICE void normalise(const Args& args, const Piece<typename Args::Elem, k
   for (int j = 0; j < kWidth; ++j) x[j] *= gain[j];
 }
 
+// The squares of the thread's pieces in registers, which `input` finishes.
+template <int kLanes, class Input, class T, int kWidth, int kPieces>
+TIGON_DEVICE void add_squares(Input& input, int mine, Piece<T, kWidth> (&resident)[kPieces],
+                              float (&squares)[kWidth]) {
+  float f[kWidth];
+  for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
+    input.finish(p * kPieceStride<kLanes> * kWidth, p, resident[p], f);
+    add_products(f, f, squares);
+  });
+}
+
+// y of the pieces in registers.
+template <int kLanes, class Args, class T, int kWidth, int kPieces>
+TIGON_DEVICE void store_resident(const Args& args, int mine, Piece<T, kWidth> (&resident)[kPieces],
+                                 Piece<T, kWidth> (&weight)[kPieces], float rstd, T* y) {
+  float f[kWidth];
+  const auto store_with = [&](const auto& to_y) {
+    for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
+      keep_packed(resident[p]);
+      keep_packed(weight[p]);
+      unpack_piece(resident[p], f);
+      to_y(weight[p]);
+      store_piece(y + p * kPieceStride<kLanes> * kWidth, f);
+    });
+  };
+  // So that the usual case asks once, not for every piece.
+  if (args.w.data != nullptr && args.casting == Casting::kLlama)
+    store_with([&](const auto& w) { normalise_llama(args, w, rstd, f); });
+  else
+    store_with([&](const auto& w) { normalise(args, w, rstd, f); });
+}
+
+// y of the pieces that registers do not hold; args.x has them.
+template <int kWidth, int kLanes, class Args>
+TIGON_DEVICE void store_tail(const Args& args, const typename Args::Elem* x, int from, int first,
+                             int64_t pieces, float rstd, typename Args::Elem* y) {
+  float f[kWidth];
+  for (int64_t i = from; i + first < pieces; i += kLanes) {
+    unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
+    normalise(args, load_if_given<kWidth>(args.w.data, i + first), rstd, f);
+    store_piece(y + i * kWidth, f);
+  }
+}
+
 // One row, which part of a warp, a warp or a block shares. Args are rms_norm::Forward or have its
 // members. `ahead`: see rows_ahead(). `input` says where the row comes from:
 //   start(row, column)      called first; the thread's first piece begins at `column`, and the row
@@ -70,13 +114,11 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   // Now, so that nothing is waited for after the sum.
   load_lane_pieces<kWidth, kLanes>(args.w.data, h, first, weight);
 
-  float f[kWidth], squares[kWidth] = {};
-  for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
-    input.finish(p * kStride * kWidth, p, resident[p], f);
-    add_products(f, f, squares);
-  });
+  float squares[kWidth] = {};
+  add_squares<kLanes>(input, mine, resident, squares);
   if constexpr (kLongRows)
     for (int64_t i = kInRegisters; i + first < pieces; i += kLanes) {
+      float f[kWidth];
       input.read(i * kWidth, f);
       add_products(f, f, squares);
     }
@@ -85,28 +127,10 @@ TIGON_DEVICE void forward_rows(const Args& args, Input input, int64_t ahead) {
   if (first == 0 && active) store(args.rstd.data + row, rstd);
   if (args.casting == Casting::kNone) rstd = to_float(from_float<T>(rstd));
 
-  const auto store_resident = [&](const auto& to_y) {
-    for_lane_pieces<kLanes, kPieces>(mine, [&](int p) {
-      keep_packed(resident[p]);
-      keep_packed(weight[p]);
-      unpack_piece(resident[p], f);
-      to_y(weight[p]);
-      store_piece(y + p * kStride * kWidth, f);
-    });
-  };
-  // So that the usual case asks once, not for every piece.
-  if (args.w.data != nullptr && args.casting == Casting::kLlama)
-    store_resident([&](const auto& w) { normalise_llama(args, w, rstd, f); });
-  else
-    store_resident([&](const auto& w) { normalise(args, w, rstd, f); });
-  if constexpr (kLongRows) {
-    const T* x = args.x.data + row * args.x.stride[0] + first * kWidth;
-    for (int64_t i = kInRegisters; i + first < pieces; i += kLanes) {
-      unpack_piece(load_piece<kWidth>(x + i * kWidth), f);
-      normalise(args, load_if_given<kWidth>(args.w.data, i + first), rstd, f);
-      store_piece(y + i * kWidth, f);
-    }
-  }
+  store_resident<kLanes>(args, mine, resident, weight, rstd, y);
+  if constexpr (kLongRows)
+    store_tail<kWidth, kLanes>(args, args.x.data + row * args.x.stride[0] + first * kWidth,
+                               kInRegisters, first, pieces, rstd, y);
 }
 
 }  // namespace tigon::norm
