@@ -115,8 +115,8 @@ struct SummedRow {
     sum(at, load_piece<kWidth>(x + at), load_piece<kWidth>(residual + at), f);
   }
   TIGON_DEVICE void prefetch(int64_t row) const {
-    prefetch_row(args.x, row);
-    prefetch_row(args.residual, row);
+    norm::prefetch_row(args.x, row);
+    norm::prefetch_row(args.residual, row);
   }
 
  private:

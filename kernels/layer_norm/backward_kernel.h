@@ -6,10 +6,10 @@
 // registers. The next rows are in flight meanwhile (row_queue.h). dw and db are summed as in
 // norm/column_sums.h. Bytes: (3*T*H + H)*elem + 8*T + 8*H, and the partial sums.
 #pragma once
-#include "kernels/device/rows_ahead.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/norm/column_sums.h"
 #include "kernels/norm/row_queue.h"
+#include "kernels/norm/rows_ahead.h"
 
 namespace tigon::layer_norm {
 
@@ -268,7 +268,7 @@ class BackwardWalk {
     x_queue_.request(mine, slot);
     dy_queue_.request(mine, slot);
     Queue::close();
-    if (kLong && !kLongRows && piece_ == 0) prefetch_rows(row + step_, args_.x, args_.dy);
+    if (kLong && !kLongRows && piece_ == 0) norm::prefetch_rows(row + step_, args_.x, args_.dy);
   }
   // The thread has its p-th piece of a row on chip if p * kPieceStride < mine_of(row).
   TIGON_DEVICE int mine_of(int64_t row) const { return row < rows_ ? resident_ : 0; }

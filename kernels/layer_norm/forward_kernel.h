@@ -6,9 +6,9 @@
 // (row_moments.h). E[x^2] - mean^2 would lose every digit for rows far from zero, and a second
 // sweep would take more instructions than there is time for at the rate of memory.
 #pragma once
-#include "kernels/device/rows_ahead.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/layer_norm/row_moments.h"
+#include "kernels/norm/rows_ahead.h"
 
 namespace tigon::layer_norm {
 
@@ -121,7 +121,7 @@ TIGON_DEVICE void store_resident(const LoadAffine& load_affine, int mine,
   }
 }
 
-// ahead: see rows_ahead().
+// ahead: see norm::rows_ahead().
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>
 TIGON_KERNEL(kRowThreads<kLanes>, kBlocksPerSm)
 forward_kernel(Forward<P> args, int64_t ahead) {
@@ -146,7 +146,8 @@ forward_kernel(Forward<P> args, int64_t ahead) {
   Piece<T, kWidth> resident[kPieces], weight[kBatch], bias[kBatch];
   leave_unset(resident, weight, bias);
   if constexpr (kWidth > 1 && kPieces > 1)
-    if (ahead > 0 && first == 0 && row + ahead < args.x.shape[0]) prefetch_row(args.x, row + ahead);
+    if (ahead > 0 && first == 0 && row + ahead < args.x.shape[0])
+      norm::prefetch_row(args.x, row + ahead);
   for_lane_pieces<kLanes, kPieces>(
       mine, [&](int p) { resident[p] = load_piece_stream<kWidth>(x + p * kStride * kWidth); });
   const auto load_affine = [&](int from) {

@@ -8,10 +8,10 @@
 // Each thread sums dw of its columns in registers, every block writes one row of partial sums to
 // scratch, and a second kernel adds those in a fixed order: no atomics, the same bits every time.
 #pragma once
-#include "kernels/device/rows_ahead.h"
 #include "kernels/norm/column_sums.h"
 #include "kernels/norm/lane_share.h"
 #include "kernels/norm/row_queue.h"
+#include "kernels/norm/rows_ahead.h"
 #include "kernels/norm/weight.h"
 
 namespace tigon::norm {

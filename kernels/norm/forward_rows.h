@@ -5,8 +5,8 @@
 //
 // A row is read once and stays in registers, as stored.
 #pragma once
-#include "kernels/device/rows_ahead.h"
 #include "kernels/norm/casting.h"
+#include "kernels/norm/rows_ahead.h"
 #include "kernels/norm/weight.h"
 
 namespace tigon::norm {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "kernels/device/row_lanes.h"
-#include "kernels/device/rows_ahead.h"
 #include "kernels/norm/column_sums.h"
+#include "kernels/norm/rows_ahead.h"
 #include "kernels/signature/checks.h"
 
 namespace tigon::norm {

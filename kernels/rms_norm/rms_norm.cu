@@ -115,7 +115,7 @@ struct StoredRow {
   TIGON_DEVICE void read(int64_t at, float (&f)[kWidth]) const {
     unpack_piece(load_piece<kWidth>(x + at), f);
   }
-  TIGON_DEVICE void prefetch(int64_t row) const { prefetch_row(rows, row); }
+  TIGON_DEVICE void prefetch(int64_t row) const { norm::prefetch_row(rows, row); }
 };
 
 template <class P, int kWidth, int kLanes, int kPieces, int kBlocksPerSm, bool kLongRows>

@@ -7,7 +7,7 @@
 #pragma once
 #include "kernels/device/row_lanes.h"
 #include "kernels/device/row_slice.h"
-#include "kernels/device/cluster_reduce.h"
+#include "kernels/softmax/cluster_reduce.h"
 
 namespace tigon::softmax {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/device/rows_ahead.h"
+#include "kernels/norm/rows_ahead.h"
 #include "kernels/tests/test_tensor.h"
 
 namespace tigon::rms_norm {
@@ -203,7 +203,7 @@ TEST(RowBlock, AsFewWarpsAsHoldTheRowAndAsManyBlocksAsHaveRegisters) {
 TEST(RowsAhead, HalfAWaveAndNothingWithinOne) {
   constexpr LaunchShape kBlocks = {256, 4, 4}, kWarps = {32, 4, 8}, kOneVector = {32, 1, 8};
   const auto ahead = [](const LaunchShape& shape, int64_t rows, int64_t multiprocessors) {
-    return rows_ahead(shape, row_block(shape, 1), rows, multiprocessors);
+    return norm::rows_ahead(shape, row_block(shape, 1), rows, multiprocessors);
   };
   EXPECT_EQ(ahead(kBlocks, 528, 132), 0);
   EXPECT_EQ(ahead(kBlocks, 529, 132), 264);

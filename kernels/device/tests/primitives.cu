@@ -3,7 +3,6 @@
 #include "kernels/device/tests/primitives.h"
 
 #include "kernels/device/cluster_exchange.h"
-#include "kernels/device/cluster_reduce.h"
 #include "kernels/device/device.h"
 
 namespace tigon::device_tests {

@@ -4,7 +4,7 @@
 #include "kernels/device/cluster.h"
 #include "kernels/device/reduce.h"
 
-namespace tigon {
+namespace tigon::softmax {
 
 // Values of all warps of a cluster, for two reductions: one is read while the next is written.
 template <class T, int kThreads>
@@ -40,4 +40,4 @@ TIGON_DEVICE T cluster_reduce(T v, Op op, ClusterScratch<T, kThreads>& scratch, 
   return warp_reduce(all, op);
 }
 
-}  // namespace tigon
+}  // namespace tigon::softmax

@@ -7,7 +7,7 @@
 #include "kernels/device/async.h"
 #include "kernels/device/row_lanes.h"
 
-namespace tigon {
+namespace tigon::norm {
 
 // How many rows ahead a group of lanes prefetches: half of the rows that the device works on at
 // once; 0, for none, where that is all rows. Twice as far ahead is as good.
@@ -32,4 +32,4 @@ TIGON_DEVICE void prefetch_rows(int64_t row, const Rows&... rows) {
   ((row < rows.shape[0] ? prefetch_row(rows, row) : void()), ...);
 }
 
-}  // namespace tigon
+}  // namespace tigon::norm
