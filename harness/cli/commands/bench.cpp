@@ -12,6 +12,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/options/grid.h"
 #include "harness/cli/stages.h"
+#include "harness/cli/text/bench_lines.h"
 #include "harness/cli/text/terminal.h"
 #include "harness/peers/peers.h"
 #include "harness/plugin/measure_plugin.h"
@@ -32,99 +33,6 @@ Verdict counted(const Json& record) {
   if (verdict == "oom" && record["impl"].get<std::string>().rfind("fused", 0) != 0)
     return Verdict::kSkipped;
   return parse_verdict(verdict).value_or(Verdict::kRuntimeError);
-}
-
-std::string percent(const Json& share) {
-  return share.is_number() ? fmt::format("{:.1f}%", 100 * share.get<double>()) : "-";
-}
-
-// "op/pass/dtype/axes", without the implementation and what is the same everywhere.
-std::string cell_name(const Json& r) {
-  std::string axes;
-  for (const auto& [name, value] : r["axes"].items())
-    axes += fmt::format("{}{}={}", axes.empty() ? "" : ",", name, value.get<int64_t>());
-  return fmt::format("{}/{}/{}/{}", r["op"].get<std::string>(), r["pass"].get<std::string>(),
-                     r["dtype"].get<std::string>(), axes);
-}
-
-std::string beside_yardstick(const Json& r) {
-  if (!r.contains("yardstick")) return "";
-  return fmt::format(" {:>6} of {}", percent(r["share_of_yardstick"]),
-                     r["yardstick"] == "copy" ? "a copy of its bytes" : "its products alone");
-}
-
-// The outputs that no oracle was asked about.
-std::string not_verified(const Json& r) {
-  const auto found = r.find("not_verified");
-  if (found == r.end() || found->get<std::string>().empty()) return "";
-  return "  not verified: " + found->get<std::string>();
-}
-
-std::string bench_line(const Json& r) {
-  const std::string head = fmt::format("{:<52} {:<8} {:<5}", cell_name(r),
-                                       r["impl"].get<std::string>(), r["basis"].get<std::string>());
-  const std::string verdict = r["verdict"];
-  if (verdict != "passed")
-    return fmt::format("{} {}: {}", head, colored(verdict, Color::kYellow),
-                       r["reason"].get<std::string>());
-  const std::string time =
-      fmt::format("{} {:>9} ({:>9} .. {:>9})", head, show_seconds(r["median_s"]),
-                  show_seconds(r["q1_s"]), show_seconds(r["q3_s"]));
-  const std::string left = not_verified(r);
-  if (r["executor"] == "external") return time + "  on this CPU, not kernel speed" + left;
-  if (r["executor"] != "cuda") return time + "  host executor, not kernel speed" + left;
-  return fmt::format("{} {:>10} {:>6} of copy {:>12} {:>6} of GEMM{}{}", time,
-                     show_rate(r["bandwidth_bytes_per_s"], "B/s"), percent(r["share_of_copy"]),
-                     show_rate(r["flop_rate_per_s"], "FLOP/s"), percent(r["share_of_gemm"]),
-                     beside_yardstick(r), left);
-}
-
-std::string memory_line(const Json& r) {
-  const auto figure = [&](const char* key) {
-    return r[key].is_number() ? show_bytes(r[key].get<double>()) : std::string("-");
-  };
-  return fmt::format("{:<52} {:<8} memory: tensors {}, planned {}, arena {}, device {}, host {}",
-                     cell_name(r), r["impl"].get<std::string>(), figure("tensors_bytes"),
-                     figure("planned_bytes"), figure("arena_bytes"), figure("device_bytes"),
-                     figure("host_bytes"));
-}
-
-std::string trace_line(const Json& r) {
-  const std::string head =
-      fmt::format("{:<52} {:<8} traffic", cell_name(r), r["impl"].get<std::string>());
-  if (r["verdict"] != "passed")
-    return fmt::format("{} {}: {}", head, r["verdict"].get<std::string>(),
-                       r["reason"].get<std::string>());
-  const double moved =
-      r["bytes_loaded_bytes"].get<double>() + r["bytes_stored_bytes"].get<double>();
-  const Json& ratio = r["traffic_ratio"];
-  return fmt::format("{} {} of at least {} ({:.4g} times)", head, show_bytes(moved),
-                     show_bytes(r["bytes_min_bytes"]),
-                     ratio.is_number() ? ratio.get<double>() : 0.0);
-}
-
-std::string accuracy_line(const Json& r) {
-  std::string line =
-      fmt::format("{:<52} {:<8} error  ", cell_name(r), r["impl"].get<std::string>());
-  if (r["verdict"] != "passed")
-    return fmt::format("{}{}: {}", line, r["verdict"].get<std::string>(),
-                       r["reason"].get<std::string>());
-  const auto number = [](const Json& value) {
-    return value.is_number() ? fmt::format("{:.3g}", value.get<double>()) : "nan";
-  };
-  for (const Json& output : r["outputs"])
-    line += fmt::format("{} {} of the budget (relative L2 {}); ", output["name"].get<std::string>(),
-                        number(output["error_over_budget"]), number(output["relative_l2"]));
-  return line;
-}
-
-std::string bench_line(const std::string& kind, const Json& r) {
-  if (kind == "bench") return bench_line(r);
-  if (kind == "memory") return memory_line(r);
-  if (kind == "trace") return trace_line(r);
-  if (kind == "accuracy") return accuracy_line(r);
-  return fmt::format("ceiling {:<10} {}", r["name"].get<std::string>(),
-                     show_rate(r["value"], r["unit"] == "bytes_per_s" ? "B/s" : "FLOP/s"));
 }
 
 // Records and counts. A cell is recorded whole or not at all: an interrupted run measures it again
@@ -268,7 +176,7 @@ void record_large(const std::vector<Case>& large, const BenchOptions& options, S
                                               too_large(c, options.select));
     session->record("bench", record);
     records->count(record);
-    fmt::print("{}\n", bench_line(without_nonfinite(record)));
+    fmt::print("{}\n", bench_line("bench", without_nonfinite(record)));
   }
 }
 
@@ -307,63 +215,81 @@ int bench_stage(Session& session, const BenchOptions& options) {
   return records.exit_code();
 }
 
-void add_bench(Command root, Program* program) {
-  Command command =
-      root.add_command("bench", "speed and peak memory over sequence length and vocabulary size");
-  command.footer(
-      "Examples:\n"
-      "  ./tigon bench\n"
-      "  ./tigon bench --op cross_entropy -a V=[32000,128256]\n"
-      "  ./tigon bench --op rms_norm --dtype bf16 -a T[pow2]=[10:15] -a H=4096\n"
-      "  ./tigon bench --model llama3-8b --budget 60s\n"
-      "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
-      "  ./tigon bench --op rms_norm --peers torch,compile,liger\n"
-      "  ./tigon bench --grid --op layer_norm --budget 60s\n"
-      "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run\n"
-      "and beside a copy of as many bytes, or the matrix products alone, timed in turns.\n"
-      "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
-      "speed.\n"
-      "The outputs of what was timed are compared with the oracle in sampled rows and columns;\n"
-      "one that is wrong fails, with exit code 1.");
-  const auto options = std::make_shared<BenchOptions>();
-  const auto output = std::make_shared<Output>();
-  const auto quick = std::make_shared<bool>(false), full = std::make_shared<bool>(false);
-  const auto positional = std::make_shared<std::vector<std::string>>();
-  command.option("ops", positional.get(), "ops, as --op");
+namespace {
+
+constexpr const char* kBenchExamples =
+    "Examples:\n"
+    "  ./tigon bench\n"
+    "  ./tigon bench --op cross_entropy -a V=[32000,128256]\n"
+    "  ./tigon bench --op rms_norm --dtype bf16 -a T[pow2]=[10:15] -a H=4096\n"
+    "  ./tigon bench --model llama3-8b --budget 60s\n"
+    "  ./tigon bench --quick --json /tmp/bench.jsonl\n"
+    "  ./tigon bench --op rms_norm --peers torch,compile,liger\n"
+    "  ./tigon bench --grid --op layer_norm --budget 60s\n"
+    "On a GPU: time with cold caches and in a graph, as a share of ceilings of the same run\n"
+    "and beside a copy of as many bytes, or the matrix products alone, timed in turns.\n"
+    "On a CPU: counted traffic, memory, and wall time of the host executor, which is no kernel\n"
+    "speed.\n"
+    "The outputs of what was timed are compared with the oracle in sampled rows and columns;\n"
+    "one that is wrong fails, with exit code 1.";
+
+// Options as they are typed, which others of BenchOptions follow from.
+struct TypedBench {
+  std::string basis = "all";
+  bool quick = false, full = false, no_ceilings = false;
+};
+
+void add_options(const Command& command, BenchOptions* options, TypedBench* typed) {
   add_selection(command, &options->select);
   command.option("--min-time", &options->seconds_per_cell, "seconds of timing per cell and basis")
       .not_negative();
   command.option("--samples", &options->samples, "exactly so many samples per cell and basis")
       .positive();
-  const auto basis = std::make_shared<std::string>("all");
-  command.option("--basis", basis.get(), "times to take on a GPU (all)")
+  command.option("--basis", &typed->basis, "times to take on a GPU (all)")
       .one_of({"all", "cold", "graph"});
-  const auto no_ceilings = std::make_shared<bool>(false);
-  command.flag("--no-ceilings", no_ceilings.get(), "do not measure the GPU's ceilings first");
-  Option quick_flag = command.flag("--quick", quick.get(), "bf16, the middle of every sweep");
-  command.flag("--full", full.get(), "every combination in every type").excludes(quick_flag);
+  command.flag("--no-ceilings", &typed->no_ceilings, "do not measure the GPU's ceilings first");
+  Option quick = command.flag("--quick", &typed->quick, "bf16, the middle of every sweep");
+  command.flag("--full", &typed->full, "every combination in every type").excludes(quick);
   command
       .flag("--grid", &options->grid,
             "all widths that models have and 40 drawn by --seed, by 1 to 65,536 rows; within "
             "--budget (10m)")
-      .excludes(quick_flag);
+      .excludes(quick);
   Option plugin = add_plugin(command, &options->plugin);
   command
       .option("--peers", &options->peers,
               fmt::format("measured beside ours, in Python: {}", fmt::join(peers::known(), ", ")))
       .excludes(plugin);
+}
+
+void take_typed(const TypedBench& typed, BenchOptions* options) {
+  if ((typed.quick || typed.full) && !options->select.budget.empty())
+    throw UsageError("--budget chooses the cells; leave --quick and --full out");
+  if (typed.quick) options->size = SweepSize::kQuick;
+  if (typed.full) options->size = SweepSize::kFull;
+  if (options->grid) use_grid(options);
+  if (typed.basis != "all") options->bases = typed.basis == "cold" ? Bases::kCold : Bases::kGraph;
+  options->ceilings = !typed.no_ceilings;
+}
+
+}  // namespace
+
+void add_bench(Command root, Program* program) {
+  Command command =
+      root.add_command("bench", "speed and peak memory over sequence length and vocabulary size");
+  command.footer(kBenchExamples);
+  const auto options = std::make_shared<BenchOptions>();
+  const auto typed = std::make_shared<TypedBench>();
+  const auto output = std::make_shared<Output>();
+  const auto positional = std::make_shared<std::vector<std::string>>();
+  command.option("ops", positional.get(), "ops, as --op");
+  add_options(command, options.get(), typed.get());
   add_output(command, output.get());
   add_resume(command);
   command.run([=] {
     auto& ops = options->select.ops;
     ops.insert(ops.end(), positional->begin(), positional->end());
-    if ((*quick || *full) && !options->select.budget.empty())
-      throw UsageError("--budget chooses the cells; leave --quick and --full out");
-    if (*quick) options->size = SweepSize::kQuick;
-    if (*full) options->size = SweepSize::kFull;
-    if (options->grid) use_grid(options.get());
-    if (*basis != "all") options->bases = *basis == "cold" ? Bases::kCold : Bases::kGraph;
-    options->ceilings = !*no_ceilings;
+    take_typed(*typed, options.get());
     use_plugin(command, &options->plugin, &options->select);
     if (command.given("--peers")) use_peers(options->peers, &options->select);
     request_of(options->select);  // a wrong command line makes no results folder
