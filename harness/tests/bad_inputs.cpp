@@ -100,6 +100,7 @@ std::vector<BadInput> command_lines() {
       {{"converge", "--parts", "--plan", "--confirm"}, 2, "--plan"},
       {{"converge", "--json", "/dev/null", "--tokenizer", "/no/such.json"}, 2, "/no/such.json"},
       {{"soak", "--most-elements", "0"}, 2, "--most-elements"},
+      {{"soak", "--op", "rms_norm", "-a", "H=9", "--most-elements", "8"}, 2, "or more"},
       {{"bench", "swiglu", "--ranks", "2"}, 2, "--ranks"},
       {{"run", "--stages", "check,cook"}, 2, "stage"},
       {{"run", "--steps", "x"}, 2, "--steps"},

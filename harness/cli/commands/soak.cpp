@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/suite.h"
@@ -46,8 +46,9 @@ void print_alarm(Progress* progress, const CheckResult& r) {
 }
 
 // One op and dtype, until the clock says `end_s`.
-SoakResult soak_one(Session& session, const SoakOptions& options, const CheckRequest& base,
-                    const SoakRequest& soak, const Clock& clock, double end_s, Progress* progress) {
+SoakResult soak_one(Session& session, const SoakOptions& options, const SoakRequest& soak,
+                    const Clock& clock, double end_s, Progress* progress) {
+  const CheckRequest& base = soak.choice;
   SoakResult total;
   total.op = soak.op;
   total.dtype = soak.dtype;
@@ -74,40 +75,62 @@ SoakResult soak_one(Session& session, const SoakOptions& options, const CheckReq
   return total;
 }
 
-int soak_seeds(Session& session, const SoakOptions& options) {
-  CheckRequest base = request_of(options.select);
-  base.jobs = options.jobs;
-  int groups = 0, group = 0;
-  for (const OpSpec* op : chosen_ops(base)) groups += std::ssize(chosen_dtypes(op->policies, base));
-  Progress progress("soak", groups * options.seeds);
-  const Clock clock;
-  bool alarmed = false, ran = false;
+CheckRequest check_request_of(const SoakOptions& options) {
+  CheckRequest request = request_of(options.select);
+  request.jobs = options.jobs;
+  return request;
+}
+
+// One for each op and dtype. Throws UsageError when one of them can draw no case.
+std::vector<SoakRequest> soak_requests_of(const SoakOptions& options) {
+  const CheckRequest base = check_request_of(options);
+  std::vector<SoakRequest> groups;
   for (const OpSpec* op : chosen_ops(base))
     for (const DType dtype : chosen_dtypes(op->policies, base)) {
-      if (interrupted()) continue;
-      const SoakRequest soak{op->name, dtype, base, options.most_elements};
-      // Time that one group leaves is the next one's; the last are not left without any.
-      const double share = static_cast<double>(++group) / groups;
-      const double end_s = options.minutes > 0 ? 60 * options.minutes * share
-                                               : std::numeric_limits<double>::infinity();
-      const SoakResult r = soak_one(session, options, base, soak, clock, end_s, &progress);
-      session.record("soak", to_json(r));
-      progress.line(fmt::format("{:<24} {:<5} [{}] {} trials, {}, {} skipped, {:.1f} s", r.op,
-                                name_of(dtype), r.executor, r.trials,
-                                colored(fmt::format("{} false alarms", r.alarms.size()),
-                                        r.alarms.empty() ? Color::kGreen : Color::kRed),
-                                r.skipped, r.seconds));
-      alarmed = alarmed || !r.alarms.empty();
-      ran = ran || r.trials > 0;
+      groups.push_back({op->name, dtype, base, options.most_elements});
+      soak_cases(groups.back(), 0, 0);  // none; it says what of the request is wrong
     }
+  return groups;
+}
+
+std::string group_line(const SoakResult& r) {
+  const std::string alarms = fmt::format("{} false alarms", r.alarms.size());
+  return fmt::format("{:<24} {:<5} [{}] {} trials, {}, {} skipped, {:.1f} s", r.op,
+                     name_of(r.dtype), r.executor, r.trials,
+                     colored(alarms, r.alarms.empty() ? Color::kGreen : Color::kRed), r.skipped,
+                     r.seconds);
+}
+
+int soak_seeds(Session& session, const SoakOptions& options,
+               const std::vector<SoakRequest>& groups) {
+  const auto count = static_cast<double>(groups.size());
+  Progress progress("soak", static_cast<int>(groups.size()) * options.seeds);
+  const Clock clock;
+  bool alarmed = false, ran = false;
+  int group = 0;
+  for (const SoakRequest& soak : groups) {
+    if (interrupted()) break;
+    // Time that one group leaves is the next one's; the last are not left without any.
+    const double share = ++group / count;
+    const double end_s = options.minutes > 0 ? 60 * options.minutes * share
+                                             : std::numeric_limits<double>::infinity();
+    const SoakResult r = soak_one(session, options, soak, clock, end_s, &progress);
+    session.record("soak", to_json(r));
+    progress.line(group_line(r));
+    alarmed = alarmed || !r.alarms.empty();
+    ran = ran || r.trials > 0;
+  }
   return alarmed ? kExitIncorrect : ran ? kExitOk : kExitNothing;
 }
 
-int soak_repeats(Session& session, const SoakOptions& options) {
-  CheckRequest request = request_of(options.select);
-  request.jobs = options.jobs;
+std::vector<CheckRequest> suite_to_repeat(const SoakOptions& options) {
+  CheckRequest request = check_request_of(options);
   if (options.quick) request.tier = Tier::kTiny;
-  const std::vector<CheckRequest> suite = suite_of(request, options.select);
+  return suite_of(request, options.select);
+}
+
+int soak_repeats(Session& session, const SoakOptions& options,
+                 const std::vector<CheckRequest>& suite) {
   size_t cases = 0;
   for (const CheckRequest& r : suite) cases += r.cases.size();
   Progress progress("soak", static_cast<int>(cases) * options.repeat);
@@ -178,11 +201,17 @@ void add_soak(Command root, Program* program) {
   command.run([=] {
     if (!options->select.cases.empty())
       throw UsageError("soak draws its cases; run one case with ./tigon check --case");
-    request_of(options->select);  // a wrong command line makes no results folder
-    program->exit_code =
-        run_session(session_options(*program, *output, options->select.seed), [&](Session& s) {
-          return options->repeat > 0 ? soak_repeats(s, *options) : soak_seeds(s, *options);
-        });
+    const SessionOptions session = session_options(*program, *output, options->select.seed);
+    // A wrong command line makes no results folder.
+    if (options->repeat > 0) {
+      const std::vector<CheckRequest> suite = suite_to_repeat(*options);
+      program->exit_code =
+          run_session(session, [&](Session& s) { return soak_repeats(s, *options, suite); });
+    } else {
+      const std::vector<SoakRequest> groups = soak_requests_of(*options);
+      program->exit_code =
+          run_session(session, [&](Session& s) { return soak_seeds(s, *options, groups); });
+    }
   });
 }
 
