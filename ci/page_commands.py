@@ -36,7 +36,7 @@ def help_of(command, build):
     """What --help prints; nothing for a command that there is not."""
     programs = (ROOT / "harness/cli/commands.inc").read_text(encoding="utf-8")
     python = os.environ.get("TIGON_PYTHON") or sys.executable
-    if f"TIGON_COMMAND({command})" in programs.splitlines():
+    if f"TIGON_COMMAND({command}, " in programs:
         words = [build / "bin/tigon", command]
     elif command in BUILT:
         words = [build / BUILT[command][0]]

@@ -372,11 +372,9 @@ class LauncherTest(unittest.TestCase):
 
     def test_the_help_has_every_command_and_no_other(self):
         helped = self.helped()
-        sources = "".join(file.read_text() for file in sorted((ROOT / "harness/cli/commands").glob("*.cpp")))
-        built = {name: "".join(re.findall(r'"([^"]*)"', text)) for name, text in
-                 re.findall(r'root\.add_command\(\s*"([a-z-]+)",\s*((?:"[^"]*"\s*)+)\)', sources)}
-        commands = re.findall(r"^TIGON_COMMAND\((.+)\)", (ROOT / "harness/cli/commands.inc").read_text(), re.M)
-        self.assertEqual(set(built), set(commands))
+        declared = (ROOT / "harness/cli/commands.inc").read_text()
+        built = dict(re.findall(r'^TIGON_COMMAND\(([a-z-]+), "(.*)"\)$', declared, re.M))
+        self.assertEqual(len(built), declared.count("TIGON_COMMAND("))
         records = dict(re.findall(r'^    "([a-z-]+)": \("\w+", "(.*)"\),$', (ROOT / "reports/tigon_report/__main__.py").read_text(), re.M))
         self.assertIn("simulate", records)
         own = re.search(r"^    (test .*)\) echo \"\$1\" ;;$", (ROOT / "tigon").read_text(), re.M)[1].split(" | ")

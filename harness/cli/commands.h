@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of tigon. Each add_<name> adds one to the program; running it sets exit_code.
+// The subcommands of tigon. Each add_<name> gives one its options; running it sets exit_code.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ struct Program {
   int exit_code = 0;
 };
 
-#define TIGON_COMMAND(name) void add_##name(Command root, Program* program);
+#define TIGON_COMMAND(name, what) void add_##name(Command command, Program* program);
 #include "harness/cli/commands.inc"
 #undef TIGON_COMMAND
 

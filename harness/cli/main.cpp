@@ -46,7 +46,7 @@ int run_program(int argc, char** argv) {
   Program program;
   program.command.assign(argv, argv + argc);
   program.command[0] = "./tigon";
-#define TIGON_COMMAND(name) add_##name(root, &program);
+#define TIGON_COMMAND(name, what) add_##name(root.add_command(#name, what), &program);
 #include "harness/cli/commands.inc"
 #undef TIGON_COMMAND
   std::vector<std::string> typed(argv + 1, argv + argc);

@@ -274,9 +274,7 @@ void take_typed(const TypedBench& typed, BenchOptions* options) {
 
 }  // namespace
 
-void add_bench(Command root, Program* program) {
-  Command command =
-      root.add_command("bench", "speed and peak memory over sequence length and vocabulary size");
+void add_bench(Command command, Program* program) {
   command.footer(kBenchExamples);
   const auto options = std::make_shared<BenchOptions>();
   const auto typed = std::make_shared<TypedBench>();

@@ -115,8 +115,7 @@ void run_check(CheckOptions* options, const Command& command, const Output& outp
 
 }  // namespace
 
-void add_check(Command root, Program* program) {
-  Command command = root.add_command("check", "correctness of every kernel against its oracle");
+void add_check(Command command, Program* program) {
   command.footer(kExamples);
   const auto options = std::make_shared<CheckOptions>();
   const auto output = std::make_shared<Output>();

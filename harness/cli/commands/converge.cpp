@@ -264,9 +264,7 @@ int run_converge(const ConvergeOptions& options, const Program& program, const O
 
 }  // namespace
 
-void add_converge(Command root, Program* program) {
-  Command command = root.add_command(
-      "converge", "train a small LLaMA naive and fused from the same seed and batches");
+void add_converge(Command command, Program* program) {
   command.footer(examples());
   const auto options = std::make_shared<ConvergeOptions>();
   const auto output = std::make_shared<Output>();

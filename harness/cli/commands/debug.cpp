@@ -100,9 +100,7 @@ int debug(const DebugOptions& options) {
 
 }  // namespace
 
-void add_debug(Command root, Program* program) {
-  Command command =
-      root.add_command("debug", "a case on the host executor under gdb, in the kernel's source");
+void add_debug(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon debug 'rms_norm/forward/fused/f32/T=3,H=33'\n"

@@ -135,9 +135,7 @@ void print_all_shapes(const OpSpec& op) {
 
 }  // namespace
 
-void add_describe(Command root, Program*) {
-  Command command = root.add_command(
-      "describe", "the contract of an op: formula, tensors, options, axes, budget, bytes, flop");
+void add_describe(Command command, Program*) {
   command.footer(
       "Examples:\n"
       "  ./tigon describe rms_norm\n"

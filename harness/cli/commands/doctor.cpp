@@ -185,9 +185,7 @@ int show_build_times() {
 
 }  // namespace
 
-void add_doctor(Command root, Program* program) {
-  Command command =
-      root.add_command("doctor", "what this machine has, what is missing and the cure");
+void add_doctor(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon doctor\n"

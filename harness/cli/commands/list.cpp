@@ -111,8 +111,7 @@ void print_models_as_json() {
 
 }  // namespace
 
-void add_list(Command root, Program*) {
-  Command command = root.add_command("list", "ops, passes, implementations, dtypes, axes");
+void add_list(Command command, Program*) {
   command.footer(
       "Examples:\n  ./tigon list\n  ./tigon list inputs     the catalogue of test data\n"
       "  ./tigon list models     sizes of models that people train, for --model");

@@ -111,9 +111,7 @@ int maxlen(const MaxlenOptions& options) {
 
 }  // namespace
 
-void add_maxlen(Command root, Program* program) {
-  Command command = root.add_command(
-      "maxlen", "longest sequence and largest batch of a model that fit into memory");
+void add_maxlen(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon maxlen --model llama3-8b --memory 80GiB\n"

@@ -249,9 +249,7 @@ void run_mutants_command(MutantOptions* options, const Output& output, Program* 
 
 }  // namespace
 
-void add_mutants(Command root, Program* program) {
-  Command command = root.add_command(
-      "mutants", "plant faults in kernels and judge: how many does the harness catch?");
+void add_mutants(Command command, Program* program) {
   command.footer(kMutantExamples);
   const auto options = std::make_shared<MutantOptions>();
   const auto output = std::make_shared<Output>();

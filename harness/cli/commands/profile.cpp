@@ -123,8 +123,7 @@ int profile(const ProfileOptions& options) {
 
 }  // namespace
 
-void add_profile(Command root, Program* program) {
-  Command command = root.add_command("profile", "ten counters of one call, and what binds");
+void add_profile(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon profile 'rms_norm/forward/fused/bf16/T=16384,H=4096'      with ncu, on a GPU\n"

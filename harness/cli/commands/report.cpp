@@ -36,8 +36,7 @@ int report(const std::string& run, bool has_host_times) {
 
 int report_stage(const std::filesystem::path& results) { return report(results.string(), false); }
 
-void add_report(Command root, Program* program) {
-  Command command = root.add_command("report", "write the report of runs from their records");
+void add_report(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon report                                  the latest run below results/\n"

@@ -29,9 +29,7 @@ int rounding_stage(Session& session) {
 
 }  // namespace
 
-void add_rounding(Command root, Program* program) {
-  Command command = root.add_command(
-      "rounding", "errors of functions, sums and products against what the budget allows");
+void add_rounding(Command command, Program* program) {
   command.footer(
       "Measures c0 (elementary functions over dense ranges) and lambda (long sums, matrix "
       "products)\n"

@@ -196,9 +196,7 @@ void prepare(RunOptions* options) {
 
 }  // namespace
 
-void add_run(Command root, Program* program) {
-  Command command = root.add_command(
-      "run", "checks, planted faults, sweeps, a short training and the report, in one go");
+void add_run(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon run\n"

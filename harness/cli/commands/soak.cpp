@@ -172,9 +172,7 @@ int soak_repeats(Session& session, const SoakOptions& options,
 
 }  // namespace
 
-void add_soak(Command root, Program* program) {
-  Command command = root.add_command(
-      "soak", "false alarms of correct kernels, and verdicts that change when repeated");
+void add_soak(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon soak --op rms_norm --dtype bf16 --seeds 1000\n"

@@ -112,9 +112,7 @@ int trace_stage(Session& session, const CheckOptions& options) {
   return tally.exit_code();
 }
 
-void add_trace(Command root, Program* program) {
-  Command command =
-      root.add_command("trace", "the memory traffic of a case by source line (host executor)");
+void add_trace(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon trace 'rms_norm/forward/fused/bf16/T=16,H=4096'\n"

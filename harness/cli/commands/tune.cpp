@@ -116,9 +116,7 @@ int tune(const TuneOptions& options) {
 
 }  // namespace
 
-void add_tune(Command root, Program* program) {
-  Command command =
-      root.add_command("tune", "the fastest launch shape of each row length on this machine");
+void add_tune(Command command, Program* program) {
   command.footer(
       "Examples:\n"
       "  ./tigon tune rms_norm                          every length of the sweep, bf16\n"
