@@ -3,16 +3,29 @@
 #include "harness/measure/memory_figures.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "harness/measure/host_memory.h"
 #include "harness/run/check.h"
 
 namespace tigon {
+namespace {
+
+std::map<std::string, std::string> axis_meanings(const std::string& op) {
+  std::map<std::string, std::string> meanings;
+  if (const OpSpec* spec = find_op(op))
+    for (const AxisPlan& plan : spec->axes) meanings[plan.axis.symbol] = plan.axis.meaning;
+  return meanings;
+}
+
+}  // namespace
 
 Json case_fields(const Case& c) {
-  return {{"case_id", case_id(c)}, {"case_key", case_key(c)}, {"op", c.op},
-          {"pass", c.pass},        {"impl", c.impl},          {"dtype", name_of(c.dtype)},
-          {"axes", c.axes},        {"options", c.options}};
+  return {
+      {"case_id", case_id(c)}, {"case_key", case_key(c)}, {"op", c.op},
+      {"pass", c.pass},        {"impl", c.impl},          {"dtype", name_of(c.dtype)},
+      {"axes", c.axes},        {"options", c.options},    {"axis_meanings", axis_meanings(c.op)}};
 }
 
 Status memory_figures(const Case& c, const Implementation& implementation, const CallSet& set,

@@ -393,6 +393,23 @@ TEST(TigonProgram, a_bench_takes_as_many_samples_as_asked) {
   }
 }
 
+TEST(TigonProgram, a_bench_says_what_the_contract_calls_its_axes) {
+  const TemporaryFolder folder;
+  const ProgramRun run =
+      run_tigon({"bench", "--case", "softmax/forward/fused/bf16/T=4,V=64,inputs=normal,seed=42",
+                 "--samples", "3", "--no-ceilings", "--out", folder.path().string()});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Lines lines = records_in(folder.path() / "records.jsonl");
+  EXPECT_EQ(schema_violation(lines), "");
+  std::set<std::string> kinds;
+  for (const auto& line : lines) {
+    if (!line.contains("axes") || line["record"] == "trace") continue;
+    EXPECT_EQ(line["axis_meanings"], Json({{"T", "rows"}, {"V", "columns"}}));
+    kinds.insert(line["record"]);
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"bench", "memory"}));
+}
+
 TEST(TigonProgram, a_trace_counts_at_least_the_least_bytes) {
   if (default_executor() == "cuda") GTEST_SKIP() << "counted by the host executor";
   const TemporaryFolder folder;

@@ -52,6 +52,14 @@ class ReportTest(unittest.TestCase):
             for part in parts:
                 self.assertIn(f'id="{part}"', self.page(name))
 
+    def test_a_figure_calls_its_axis_what_the_contract_does(self):
+        for more, label in (({"axis_meanings": {"T": "rows", "V": "columns"}}, "T (rows)"), ({"axis_meanings": {"V": "columns"}}, "T"),
+                            ({}, "T (tokens)")):
+            with self.subTest(label):
+                self.write([sample.header(), *(sample.bench("fused", t, 32000, 1e-9 * t) | more for t in (1024, 4096))])
+                self.assertEqual(self.drawn_report("--host-times"), (0, ""))
+                self.assertIn(f">{label}</text>", next((self.folder / "figures").glob("speed*-light.svg")).read_text())
+
     def test_host_time_is_never_shown_as_kernel_speed(self):
         self.write(sample.host_run())
         self.report("--host-times")

@@ -112,8 +112,15 @@ def sweep_axes(records):
     return [axis for count, axis in sorted(ranked, key=lambda pair: -pair[0]) if count > 1]
 
 
-AXES = {"T": "tokens", "H": "hidden size", "F": "intermediate size", "V": "vocabulary size", "Q": "query heads",
-        "K": "key heads", "D": "head size"}
+# Of records that were written before they said it themselves.
+AXES = {"T": "tokens", "H": "hidden size", "G": "hidden size of the teacher", "F": "intermediate size", "V": "vocabulary size",
+        "Q": "query heads", "K": "key heads", "D": "head size"}
+
+
+def axis_label(axis, records):
+    """An axis with what the contract of the records' op calls it."""
+    meaning = next((record["axis_meanings"] for record in records if "axis_meanings" in record), AXES).get(axis)
+    return f"{axis} ({meaning})" if meaning else axis
 
 
 def log_axis(ax, axis, records):
@@ -130,7 +137,7 @@ def log_axis(ax, axis, records):
     ax.set_xticks(ticks)
     ax.minorticks_off()
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_xlabel(f"{axis} ({AXES[axis]})" if axis in AXES else axis)
+    ax.set_xlabel(axis_label(axis, records))
 
 
 def preferred(records):
