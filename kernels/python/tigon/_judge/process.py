@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidate's process from outside: it has an empty folder of its own with what was handed in, and a time limit."""
+"""The candidate's process from outside: it has an empty folder of its own with what was handed in, and a time limit.
+
+It is no worker of the harness (harness/worker): there a built program asks, and this judge runs where nothing is built.
+"""
 import json
 import os
 import pathlib
