@@ -58,7 +58,7 @@ std::vector<OptionSet> option_sets() {
   // No memory of dw that holds logits: many chunks in the scratch, or the first of fewer columns.
   const OptionSet to_accum = {
       {"dw", "absent"}, {"dw_accum", "given"}, {"bias", "given"}, {"dbias", "given"}};
-  sets.push_back(together(kByColumns, to_accum));
+  sets.push_back(together(kByColumns, together(to_accum, kFp32Dx)));
   sets.push_back(together(kByWideColumns, to_accum));
   sets.push_back(
       together(kByColumns, {{"label_smoothing", "0.1"}, {"z_loss", "0.01"}, {"softcap", "10"}}));
@@ -67,15 +67,13 @@ std::vector<OptionSet> option_sets() {
       kByWideColumns));
   // More than there are; fewer than some shapes have, which must be told.
   sets.push_back(kValidRows);
-  sets.push_back(with_results({{"max_valid_rows", "3"}, {"reduction", "none"}}));
+  sets.push_back(together(kFp32Dx, with_results({{"max_valid_rows", "3"}, {"reduction", "none"}})));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
   sets.push_back(kWithBias);
-  sets.push_back(together(kWithBias, together(kInChunks, {{"softcap", "5"}})));
+  sets.push_back(together(kFp32Dx, together(kWithBias, together(kInChunks, {{"softcap", "5"}}))));
   sets.push_back(together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}}));
-  for (const OptionSet& cut : {OptionSet{}, kInChunks, kByColumns, kValidRows})
-    sets.push_back(together(kFp32Dx, cut));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     sets.push_back({{"dw", "absent"}, {to, "given"}});
     sets.push_back({{"dw", "absent"}, {to, "given"}, {"logits_bytes", "2600"}});

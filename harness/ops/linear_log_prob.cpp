@@ -52,7 +52,7 @@ std::vector<OptionSet> option_sets() {
       kWithBias,
       with_entropy(together(kWithBias, kInChunks)),
       together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}})};
-  for (const OptionSet& cut : {OptionSet{}, kInChunks, kByColumns, kValidRows})
+  for (const OptionSet& cut : {OptionSet{}, kByColumns, kValidRows})
     sets.push_back(together(kFp32Dx, cut));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     const OptionSet there = {{"dw", "absent"}, {to, "given"}};

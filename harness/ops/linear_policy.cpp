@@ -73,7 +73,7 @@ std::vector<OptionSet> option_sets() {
       {{"dw", "absent"}, {"dw_fp32", "given"}},
       kFp32Dx,
       together(kFp32Dx, kByColumns),
-      together(kFp32Dx, together(kInChunks, kValidRows)),
+      together(kFp32Dx, kValidRows),
       together(kInChunks, {{"dx", "absent"}, {"dw", "absent"}, {"dw_accum", "given"}}),
   };
 }
