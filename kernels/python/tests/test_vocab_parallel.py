@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon.ops.vocab_parallel_cross_entropy: processes on the CPU, each with some classes, against torch's loss of all classes."""
 import functools
-import pathlib
 import random
-import tempfile
 import unittest
 
+import group
 import tigon.ops
 import torch
 import torch.distributed as dist
@@ -107,38 +106,22 @@ def check_errors():
     case.assertRaisesRegex(RuntimeError, "no second derivative", torch.autograd.grad, twice, x, create_graph=True)
 
 
-def work(rank, ranks, folder, functions):
-    """One of the processes."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks)
-    try:
-        for function in functions:
-            function()
-    finally:
-        dist.destroy_process_group()
-
-
 class Alone(unittest.TestCase):
     def test_says_that_there_is_no_group(self):
         with self.assertRaisesRegex(RuntimeError, "init_process_group"):
             tigon.ops.vocab_parallel_cross_entropy(torch.zeros(2, 4), torch.zeros(2, dtype=torch.long))
 
 
-@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "gloo is not there")
+@unittest.skipUnless(group.is_there(), "gloo is not there")
 class VocabParallelTest(unittest.TestCase):
-    def run_in_all(self, ranks, *functions):
-        """Fails with the traceback of the process that failed."""
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(work, (ranks, pathlib.Path(folder), functions), nprocs=ranks)
-
     def test_drawn_shards_of_two_and_four_ranks(self):
         checks = [functools.partial(check_draw, seed, dtype, bound)
                   for seed in range(12) for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-3))]
         for ranks in (2, 4):
-            self.run_in_all(ranks, *checks)
+            group.run_in_all(ranks, *checks)
 
     def test_options_groups_and_errors(self):
-        self.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors)
+        group.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors)
 
 
 if __name__ == "__main__":

@@ -223,6 +223,30 @@ def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = No
     return _losses(ranks.loss_of_shard(logits, target, class_weight, normaliser, group, options, extras), reduction, target)
 
 
+def normaliser(target: Tensor, group: Any = None, *, ignore_index: int = -100, class_weight: Tensor | None = None) -> Tensor:
+    """What the mean over the targets of all ranks divides by: a float32 tensor [1] on target's device, the same on every rank.
+
+    For sequence and context parallelism, where each rank has some tokens: with cross_entropy(..., normaliser=normaliser(target))
+    the losses of the ranks add up to the mean over all tokens, and so do gradients that are added over ranks. Where gradients
+    are averaged (DDP, FSDP), multiply the loss by the number of ranks.
+
+    target [...]: this rank's, and any number of them. class_weight [V]: as of the loss. group: of torch.distributed, None for
+    all processes; every rank of it must call. Without a process group it is of these targets alone.
+    """
+    import torch.distributed as dist
+
+    counts = target != ignore_index
+    if class_weight is not None:
+        of_target = class_weight[target.clamp(0, class_weight.numel() - 1)]  # where no class is meant, the loss is NaN
+        total = of_target.where(counts, 0.0).sum()
+    else:
+        total = counts.sum()
+    total = total.float().reshape(1)
+    if dist.is_available() and dist.is_initialized():
+        dist.all_reduce(total, group=group)
+    return total
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
     """An op that has no function above, as the library describes it."""
     try:
