@@ -34,8 +34,8 @@ def check_draw(seed):
         parts[r][::1 if ignored[r] else 3] = options["ignore_index"]
     exact, head = x.double().requires_grad_(), w.double().requires_grad_()
     loss = functional.cross_entropy(exact @ head.T, target, weight=None if weight is None else weight.double(), reduction="sum", **options)
-    counted = target != options["ignore_index"]
-    share = (weight[target] if weighted else torch.ones(len(target)))[counted].double().sum()
+    counted = target[target != options["ignore_index"]]
+    share = (weight if weighted else torch.ones(CLASSES))[counted].double().sum()
     (loss / share if share > 0 else 0 * loss).backward()
 
     n = tigon.ops.normaliser(parts[rank], ignore_index=options["ignore_index"], class_weight=weight)
