@@ -42,13 +42,14 @@ class FiguresTest(CommandTest):
         self.git("commit", "-qm", "kernels")
         return self.git("rev-parse", "HEAD").strip()
 
-    def record(self, quack=1.5e-3, commit=None, bases=("cold",)):
+    def record(self, quack=1.5e-3, commit=None, bases=("cold",), alone=()):
         header = sample.header("cuda", "NVIDIA H200")
         header["tool"]["commit"] = commit or self.commit
         times = {"fused": 1e-3, "torch": 4e-3, "compile": 2e-3, "liger": 1.8e-3, "quack": quack}
         timed = [{**sample.bench(impl, 1024, 32000, seconds), "basis": basis,
                   "samples_s": [seconds * (1 + 0.001 * (i % 5)) for i in range(30)]}
                  for basis in bases for impl, seconds in times.items()]
+        timed += [{**sample.bench("fused", 1024, 32000, 1e-3), "op": op} for op in alone]
         return self.write(RECORD, [full(record) for record in (header, *timed)])
 
     def figures(self, *words):
@@ -121,6 +122,19 @@ class FiguresTest(CommandTest):
         self.file("kernels/loss/notes.md", "\n")
         self.committed()
         self.assertEqual(self.figures("--check")[0], 0)
+
+    def test_a_kernel_that_a_chart_does_not_show_does_not_age_it(self):
+        self.record(alone=("rope",))
+        for words in (CHART, f"fresh {CHART}"):
+            page = self.written(words)
+            self.file("kernels/rope/rope.cu", f"int {words[0]};\n")
+            self.committed()
+            self.assertEqual(self.figures("--check")[0], 0)
+            self.assertIn("These kernels have not changed since.", page.read_text())
+        self.file("kernels/loss/row.h", "int faster;\n")
+        code, _, errors = self.figures()
+        self.assertEqual(code, 1)
+        self.assertIn("its record is older than the kernels of cross_entropy", errors)
 
     def test_a_new_op_ages_no_figure_that_speaks_of_all(self):
         self.file("kernels/softmax/softmax.cu", "int kernel;\n")

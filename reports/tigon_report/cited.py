@@ -97,8 +97,7 @@ class Block:
             link = f"[record]({self._from_page(path.partition(':')[0]).as_posix()})"
             sources.setdefault(run.device, {})[f"{run.date}, commit {commit}, {link}"] = None
             since = self.kernels.changed_since(tool["commit"])  # which fails where it is not in this history
-            named = {record["op"] for kind in run.records.values() for record in kind if record.get("op")}
-            ops = named or set(self.kernels.ops_of(tool["commit"]))
+            ops = self._ops_of(run)
             spoken_of |= ops
             changed |= ops & since
         self.changed = [op for op in self.kernels.ops if op in changed]
@@ -110,6 +109,12 @@ class Block:
             age = f"Sources that have changed since: {', '.join(self.changed)}."
         measured = [f"Measured on {device}: {'; '.join(places)}." for device, places in sources.items()]
         return "\n".join([*measured, age])
+
+    def _ops_of(self, run):
+        """Whose kernels the block shows a run of: a chart has no others than those of its rows."""
+        drawn = {row["case"].split()[0] for row in self.chart[1]} if self.chart else set()
+        named = {record["op"] for kind in run.records.values() for record in kind if record.get("op")}
+        return named & drawn or named or set(self.kernels.ops_of(run.header["tool"]["commit"]))
 
     def is_in(self, text):
         drawn = self.chart is None or all(cited_chart.data_in(file) == self.chart[1] for file in cited_chart.files(self.chart[0]))
