@@ -220,6 +220,24 @@ TYPED_TEST(OverRanks, the_first_of_equal_logits_counts) {
   }
 }
 
+// It could come before one with classes where no logit is above its -inf.
+TYPED_TEST(OverRanks, a_rank_without_classes_has_not_the_largest_logit) {
+  Draw d;
+  d.rows = 1;
+  d.classes = 2;
+  d.first = {0, 0, 2};
+  d.results = true;
+  d.options.reduction = Reduction::kNone;
+  this->make(d, 1);
+  this->logits_.assign(2, typename TypeParam::Elem(-INFINITY));
+  this->targets_ = {0};
+  std::vector<typename TestFixture::Outputs> of(2);
+  const Status s = run_ranks(
+      2, 60s, [&](Communicator& c) { return this->run(c, &of[static_cast<size_t>(c.rank())]); });
+  ASSERT_TRUE(s.ok()) << s.reason;
+  for (const auto& got : of) EXPECT_EQ(got.accuracy[0], 1.0f);
+}
+
 class Refusals : public testing::Test {
  protected:
   Refusals() {

@@ -44,7 +44,7 @@ TIGON_DEVICE RowStatistics<Float> at_row(const RowStatistics<Float>& first, int6
 
 template <LossForm kForm>
 TIGON_DEVICE void store_statistics(const RowStatistics<float>& to,
-                                   const tigon::Statistics<kForm>& s, float target, bool is_first) {
+                                   const tigon::Statistics<kForm>& s, float target, bool is_hit) {
   store(to.few + kMax, s.exp.max);
   store(to.few + kSum, s.exp.sum);
   store(to.few + kTarget, target);
@@ -52,7 +52,7 @@ TIGON_DEVICE void store_statistics(const RowStatistics<float>& to,
     store(to.further + kLogits, s.sum);
     store(to.further + kMoment, s.moment);
     store(to.further + kLargest, s.largest);
-    store(to.further + kHit, is_first ? 1.0f : 0.0f);
+    store(to.further + kHit, is_hit ? 1.0f : s.first == INT_MAX ? -1.0f : 0.0f);
   }
 }
 
@@ -75,13 +75,14 @@ statistics_kernel(LossRows<T> a, RowStatistics<float> statistics) {
   if (threadIdx.x != 0) return;
   const bool is_held = target >= 0 && held >= 0 && held < columns;
   const float x_y = is_held ? to_float(load(x + held)) : -INFINITY;
-  bool is_first = false;
-  if constexpr (kForm == LossForm::kGeneral) is_first = is_held && s.first == target;
-  store_statistics(at_row(statistics, row), s, x_y, is_first);
+  bool is_hit = false;
+  if constexpr (kForm == LossForm::kGeneral) is_hit = is_held && s.first == target;
+  store_statistics(at_row(statistics, row), s, x_y, is_hit);
 }
 
 // The statistics of a row of one rank. As `first` it has the rank, because ranks come in the order
-// of their classes.
+// of their classes. One of which no class is first must not come before another whose largest logit
+// is -inf, too.
 template <LossForm kForm>
 TIGON_DEVICE tigon::Statistics<kForm> load_statistics(const RowStatistics<const float>& from,
                                                       int rank) {
@@ -92,7 +93,7 @@ TIGON_DEVICE tigon::Statistics<kForm> load_statistics(const RowStatistics<const 
     s.sum = load(from.further + kLogits);
     s.moment = load(from.further + kMoment);
     s.largest = load(from.further + kLargest);
-    s.first = rank;
+    if (load(from.further + kHit) >= 0.0f) s.first = rank;
   }
   return s;
 }
@@ -114,7 +115,7 @@ join_kernel(LossRows<float> a, RowStatistics<const float> statistics, int ranks)
   }
   const int y = target >= 0 && target < a.classes ? static_cast<int>(target) : -1;
   if constexpr (kForm == LossForm::kGeneral) {
-    const bool is_hit = s.first < ranks && load(of_rank(s.first).further + kHit) != 0.0f;
+    const bool is_hit = s.first < ranks && load(of_rank(s.first).further + kHit) > 0.0f;
     s.first = is_hit ? y : INT_MAX;
   }
   const Softcap<kForm> softcap = {a.options.softcap, 1.0f / a.options.softcap};

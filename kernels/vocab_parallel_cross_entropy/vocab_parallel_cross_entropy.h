@@ -31,7 +31,7 @@ enum FurtherStatistic : int {
   kLogits,   // sum of the logits times their class weights
   kMoment,   // sum of exp(x - max) (x - max)
   kLargest,  // largest logit, before the softcap; -inf where there is none
-  kHit,      // 1 where the target is the first class with the largest logit, else 0
+  kHit,  // 1 where the target is the first class with the largest logit, else 0; -1: no class is
   kFurtherStatistics,
 };
 
