@@ -31,10 +31,9 @@ namespace {
 
 // Of a row's statistics: a warp where that is one batch of its loads, else a block, whose threads
 // have a few vectors each.
-constexpr ShapeTable<3> kShapes = {"vocab_parallel_statistics",
-                                   {{.lanes = 32, .blocks_per_sm = 32},
-                                    {.lanes = 256, .blocks_per_sm = 4},
-                                    {.lanes = 128, .blocks_per_sm = 8}}};
+constexpr ShapeTable<2> kShapes = {
+    "vocab_parallel_statistics",
+    {{.lanes = 32, .blocks_per_sm = 32}, {.lanes = 256, .blocks_per_sm = 4}}};
 constexpr int kThreads = 256;  // a row each
 
 template <class Float>
