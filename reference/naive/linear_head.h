@@ -31,27 +31,28 @@ inline void check(const Status& status) {
   if (!status.ok()) fail(status.code, status.reason);
 }
 
-// dx and dw in the storage type, as autograd gives them, then cast or added.
+// dlogits b or dlogits^T b into `to`, in the storage type, as autograd gives it.
+inline Tensor product(const Eager& e, const Tensor& dlogits, bool transpose, const Tensor& b,
+                      const Tensor& to) {
+  e.matmul(dlogits, transpose, b, false, to);
+  return to;
+}
+
+// Such a product, then cast or added.
 template <class Args>
 void write_dx(const Eager& e, const Args& a, const Tensor& dlogits) {
-  const auto product = [&](const Tensor& to) {
-    e.matmul(dlogits, false, as_matrix(a.w), false, to);
-    return to;
-  };
-  if (a.dx) product(as_matrix(a.dx));
-  if (a.dx_fp32)
-    e.unary(Unary::kCopy, product(e.empty(dlogits.type, {1, a.x.shape[0], a.x.shape[1]})),
-            as_matrix(a.dx_fp32));
+  const Tensor w = as_matrix(a.w);
+  if (a.dx) product(e, dlogits, false, w, as_matrix(a.dx));
+  if (!a.dx_fp32) return;
+  const Tensor dx = product(e, dlogits, false, w, e.empty(dlogits.type, as_matrix(a.x).shape));
+  e.unary(Unary::kCopy, dx, as_matrix(a.dx_fp32));
 }
 template <class Args>
 void write_dw(const Eager& e, const Args& a, const Tensor& dlogits) {
-  const auto product = [&](const Tensor& to) {
-    e.matmul(dlogits, true, as_matrix(a.x), false, to);
-    return to;
-  };
-  if (a.dw) product(as_matrix(a.dw));
+  const Tensor x = as_matrix(a.x);
+  if (a.dw) product(e, dlogits, true, x, as_matrix(a.dw));
   if (!a.dw_fp32 && !a.dw_accum) return;
-  const Tensor dw = product(e.empty(dlogits.type, {1, a.w.shape[0], a.w.shape[1]}));
+  const Tensor dw = product(e, dlogits, true, x, e.empty(dlogits.type, as_matrix(a.w).shape));
   if (a.dw_fp32) e.unary(Unary::kCopy, dw, as_matrix(a.dw_fp32));
   if (a.dw_accum) e.binary(Binary::kAdd, as_matrix(a.dw_accum), dw, as_matrix(a.dw_accum));
 }
