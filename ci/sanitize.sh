@@ -4,6 +4,7 @@
 # synccheck for each op and element type, a process each and several at a time.
 #   ci/sanitize.sh
 #   ci/sanitize.sh --tier check --exclude '[VH]=[0-9]{5,}'    options of ./tigon check choose other cases
+#   TIGON_DTYPES='f16 f32' ci/sanitize.sh                     these element types only
 # What cuBLASLt launches is not looked at. Exit code: 1 an error, a hazard or a wrong case, 4 no case, 5 nothing to run it
 # with. The logs are in results/ci/sanitize.
 set -uo pipefail
@@ -41,7 +42,7 @@ sanitize() {
 }
 
 jobs=$(($(nproc) * 3 / 4))
-for type in bf16 f16 f32; do
+for type in ${TIGON_DTYPES:-bf16 f16 f32}; do
   for op in $ops; do
     for tool in racecheck initcheck memcheck synccheck; do
       while [ "$(jobs -rp | wc -l)" -ge $((jobs > 0 ? jobs : 1)) ]; do wait -n; done
