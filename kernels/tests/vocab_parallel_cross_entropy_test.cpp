@@ -295,6 +295,16 @@ TEST_F(Refusals, name_statistics_that_do_not_suffice) {
   EXPECT_THAT(said(join(f_, nullptr)), HasSubstr("must be [R >= 1, T, 3]"));
 }
 
+// Memory of nothing may be null, as torch has it.
+TEST_F(Refusals, are_none_without_rows) {
+  s_.label_smoothing = 0.1f;
+  s_.logits = view<const float>(static_cast<const float*>(nullptr), 0, 4);
+  s_.target = view<const int64_t>(static_cast<const int64_t*>(nullptr), 0);
+  s_.statistics = view<float>(static_cast<float*>(nullptr), 0, 3);
+  const Status s = statistics(s_, nullptr);
+  EXPECT_TRUE(s.ok()) << s.reason;
+}
+
 TEST_F(Refusals, name_a_group_of_another_size) {
   const Status s = run_ranks(1, 60s, [&](Communicator& c) { return forward(s_, f_, &c, nullptr); });
   EXPECT_THAT(s.reason, HasSubstr("of R ranks"));

@@ -181,7 +181,7 @@ Status check(const Statistics<P>& a) {
     return invalid("vocab_parallel_cross_entropy: statistics must be [T, 3] and not null");
   if (a.further && (!has_shape(a.further, rows, kFurtherStatistics) || !a.further.contiguous()))
     return invalid("vocab_parallel_cross_entropy: further must be [T, 4]");
-  if (!a.further && a.label_smoothing != 0.0f)
+  if (!a.further && a.label_smoothing != 0.0f && rows > 0)
     return invalid("vocab_parallel_cross_entropy: label_smoothing needs further statistics");
   return {};
 }

@@ -6,18 +6,21 @@
 
 namespace tigon::vocab_parallel_cross_entropy {
 
-// Enqueues statistics(own), an all-gather into `all.statistics`, another into `all.further` where
-// that is given, and join(all): loss and lse on every rank. Ranks are in the order of their
-// classes. kInvalidArgument where the statistics of `all` are not those of as many ranks; errors of
-// the parts as theirs.
-template <class P>
-Status forward(const Statistics<P>& own, const Join<P>& all, Communicator* ranks, Stream stream) {
-  if (all.statistics.size() != own.statistics.size() * ranks->size() ||
-      all.further.size() != own.further.size() * ranks->size())
-    return invalid(
-        "vocab_parallel_cross_entropy: gathered statistics must be [R, T, 3], and further ones "
-        "[R, T, 4], of R ranks");
-  if (const Status s = statistics(own, stream); !s.ok()) return s;
+// kInvalidArgument where the statistics of `all` are not those of as many ranks as there are.
+template <class Own, class P>
+Status check_gathered(const Own& own, const Join<P>& all, const Communicator* ranks) {
+  if (all.statistics.size() == own.statistics.size() * ranks->size() &&
+      all.further.size() == own.further.size() * ranks->size())
+    return {};
+  return invalid(
+      "vocab_parallel_cross_entropy: gathered statistics must be [R, T, 3], and further ones "
+      "[R, T, 4], of R ranks");
+}
+
+// Enqueues an all-gather of own.statistics into `all.statistics`, another of own.further into
+// `all.further` where that is given, and join(all). Ranks are in the order of their classes.
+template <class Own, class P>
+Status gather_and_join(const Own& own, const Join<P>& all, Communicator* ranks, Stream stream) {
   const auto gather = [&](const auto& part, const auto& gathered) {
     const auto bytes = static_cast<size_t>(part.size()) * sizeof(float);
     // Not const only for those who gather into it.
@@ -27,6 +30,15 @@ Status forward(const Statistics<P>& own, const Join<P>& all, Communicator* ranks
   if (own.further)
     if (const Status s = gather(own.further, all.further); !s.ok()) return s;
   return join(all, stream);
+}
+
+// Enqueues statistics(own) and gather_and_join(): loss and lse on every rank. Errors of the parts
+// as theirs.
+template <class P>
+Status forward(const Statistics<P>& own, const Join<P>& all, Communicator* ranks, Stream stream) {
+  if (const Status s = check_gathered(own, all, ranks); !s.ok()) return s;
+  if (const Status s = statistics(own, stream); !s.ok()) return s;
+  return gather_and_join(own, all, ranks, stream);
 }
 
 }  // namespace tigon::vocab_parallel_cross_entropy
