@@ -160,8 +160,15 @@ void forward_scale(const Forward<P>& a) {
   loss_scale(a);
 }
 
+// How an implementation has the logits and lse that it makes the gradient of.
+enum class Logits {
+  kOnce,   // those that the loss is made of
+  kTwice,  // logits that are computed and rounded again, and lse from memory: in the gradient's two
+           // terms, that of a probability and that of lse, roundings no longer belong together
+};
+
 template <class P>
-void forward_backward_scale(const ForwardBackward<P>& a) {
+void forward_backward_scale(const ForwardBackward<P>& a, Logits computed = Logits::kOnce) {
   using std::abs;
   using S = typename P::Elem;
   loss_scale(a);
@@ -177,6 +184,7 @@ void forward_backward_scale(const ForwardBackward<P>& a) {
     const Row<S> others = S(abs(of.c)) * of.v * (vz.sum() - vz);
     d.row(t) = g[t] * (cross_entropy::row_gradient_scale<S>(z.row(t), of.lse, y, a, w) +
                        diagonal * z_scale.row(t) + others);
+    if (computed == Logits::kTwice) d.row(t) += g[t] * abs(of.c) * of.v * abs(of.lse);
   }
   linear_head::write_gradients_scale(layer_of(a), gradients_of(a), d);
 }
@@ -229,7 +237,7 @@ void forward_intermediate(const Forward<P>& a) {
 }
 
 template <class P>
-void forward_backward_intermediate(const ForwardBackward<P>& a) {
+void forward_backward_intermediate(const ForwardBackward<P>& a, Logits computed = Logits::kOnce) {
   using std::abs;
   using S = typename P::Elem;
   loss_intermediate(a);
@@ -245,24 +253,31 @@ void forward_backward_intermediate(const ForwardBackward<P>& a) {
     const Row<S> stored = (g[t] * of.gradient).abs();
     moved.stored.row(t) = stored;
     const Dependence<S> logits_depend(finite.row(t));
+    const bool twice = computed == Logits::kTwice;
     if (linear_head::has_dx(a)) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
-      const Rows<S> hessian_w =
-          (w.colwise() * of.d.transpose() + times<S>(of.c * of.v.transpose(), vw)) * g[t];
+      const Rows<S> by_p = w.colwise() * of.d.transpose(),
+                    by_lse = times<S>(of.c * of.v.transpose(), vw);
       const Rows<S> stored_w = w.colwise() * (g[t] * of.gradient).transpose();
+      const auto moved_by = [&](const Rows<S>& hessian_w) {
+        const Rows<S> by_logit = hessian_w.colwise() * (g[t] * sizes.row(t)).transpose();
+        return squared_norms<S>(by_logit, logits_depend);
+      };
       moved.dx_squares.row(t) =
           squared_norms<S>(stored_w, Dependence<S>(of.lse_gradient)) +
-          squared_norms<S>(hessian_w.colwise() * sizes.row(t).transpose(), logits_depend);
+          (twice ? Row<S>(moved_by(by_p) + moved_by(by_lse)) : Row<S>(moved_by(by_p + by_lse)));
     }
     const Row<S> vz = of.v * sizes.row(t);
     const S all = squared_norm<S>(vz, logits_depend);
+    const bool has_own = twice || logits_depend.any();
     const Row<S> other_columns =
-        logits_depend.any() ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
+        has_own ? Row<S>(Row<S>::Constant(vz.size(), all)) : Row<S>(all - vz.square());
     const Row<S> others = (of.c * of.v).square() * other_columns;
-    const Row<S> diagonal = of.hessian_diagonal() * sizes.row(t);
+    const Row<S> diagonal = (twice ? of.d : of.hessian_diagonal()) * sizes.row(t);
+    const Row<S> sums = Row<S>::Constant(vz.size(), vz.abs().sum()) - vz.abs() * S(twice ? 0 : 1);
     moved.d_squares.row(t) = stored.square() + g[t] * g[t] * (diagonal.square() + others);
-    moved.d_sums.row(t) = abs(g[t]) * (of.gradient.abs() + diagonal.abs() +
-                                       (of.c * of.v).abs() * (vz.abs().sum() - vz.abs()));
+    moved.d_sums.row(t) =
+        abs(g[t]) * (of.gradient.abs() + diagonal.abs() + (of.c * of.v).abs() * sums);
   }
   linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
 }

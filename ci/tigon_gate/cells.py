@@ -31,6 +31,8 @@ _SHAPES = {
     "cross_entropy/forward_backward": [("bf16", "T=1024,V=128256")],
     "vocab_parallel_cross_entropy/forward": [("bf16", "T=4096,V=128256,ranks=8")],
     "vocab_parallel_cross_entropy/backward": [("bf16", "T=1024,V=128256,ranks=8")],
+    "vocab_parallel_linear_cross_entropy/forward": [("bf16", "T=1024,H=4096,V=32000,ranks=4")],
+    "vocab_parallel_linear_cross_entropy/forward_backward": [("bf16", "T=1024,H=4096,V=32000,ranks=4")],
     "linear_log_prob/forward": [("bf16", "T=1024,H=4096,V=32000")],
     "linear_log_prob/backward": [("bf16", "T=1024,H=4096,V=32000")],
     "divergence/forward": [("bf16", "T=1024,V=128256,kind=jsd"), ("bf16", "T=8192,V=32000")],

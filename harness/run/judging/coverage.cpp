@@ -9,7 +9,9 @@
 namespace tigon {
 namespace {
 
-constexpr char kElsewhere[] = "another op's pass of this name runs the kernel on its inputs";
+constexpr char kElsewhere[] =
+    "another op's pass of this name, or the forward pass that ranks run first, runs the kernel on "
+    "its inputs";
 constexpr char kTried[] = "the property was tried, and makes no call that takes the path";
 
 bool has_products(const std::string& op, const std::string& pass) {
@@ -31,7 +33,10 @@ void leave_to_others(std::map<std::string, Demand>* demands) {
   for (auto& [key, demand] : *demands) {
     const auto [op, pass] = split(key);
     if (!has_products(op, pass)) continue;
-    for (const std::string& path : on_inputs[pass])
+    std::set<std::string> elsewhere = on_inputs[pass];
+    if (is_over_ranks(*find_pass(*find_op(op), pass)))
+      elsewhere.merge(std::set(on_inputs["forward"]));
+    for (const std::string& path : elsewhere)
       if (auto found = demand.met.extract(path); !found.empty())
         demand.ruled_out[kElsewhere][path] = std::move(found.mapped());
   }

