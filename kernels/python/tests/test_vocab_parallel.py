@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tigon.ops.vocab_parallel_cross_entropy: processes on the CPU, each with some classes, against torch's loss of all classes."""
+"""tigon.ops.vocab_parallel_*: processes on the CPU, each with some classes, against torch's loss of all classes."""
 import functools
 import random
 import unittest
@@ -68,6 +68,57 @@ def check_equal_shards_and_extras():
     assert all(torch.equal(t, parts[0]) for t in told)
 
 
+def check_linear(seed, dtype, bound):
+    """The loss, dw and dbias of this rank's classes, and dx of all, against torch's in double."""
+    chosen = random.Random(seed)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    classes, hidden = chosen.choice((ranks, 9, 130)), chosen.choice((1, 8, 33))
+    bounds = [0, *sorted(chosen.sample(range(1, classes), ranks - 1)), classes]
+    options = {"label_smoothing": chosen.choice((0.0, 0.1)), "reduction": chosen.choice(("mean", "sum", "none"))}
+    chunks = {"logits_bytes": chosen.choice((64, 1 << 20)), "split": chosen.choice(("rows", "vocabulary"))}
+    maker = torch.Generator().manual_seed(seed)
+    x, w, bias = (torch.randn(*shape, generator=maker).bfloat16().float() for shape in ((2, 3, hidden), (classes, hidden), (classes,)))
+    target = torch.randint(0, classes, (2, 3), generator=maker)
+    target[1, 0] = -100
+    weight = torch.rand(classes, generator=maker) + 0.5 if chosen.random() < 0.5 else None
+    with_bias = chosen.random() < 0.5
+
+    exact = [t.double().requires_grad_() for t in (x, w, bias)]
+    logits = exact[0] @ exact[1].T + (exact[2] if with_bias else 0)
+    want = functional.cross_entropy(logits.flatten(0, 1), target.flatten(), weight=None if weight is None else weight.double(), **options)
+    want = want.reshape(target.shape) if options["reduction"] == "none" else want
+    upstream = torch.linspace(0.5, 2, want.numel(), dtype=torch.float64).reshape(want.shape)
+    gradients = torch.autograd.grad(want, exact, upstream, allow_unused=True)
+
+    own = slice(bounds[rank], bounds[rank + 1])
+    given = [t.to(dtype).requires_grad_() for t in (x, w[own], bias[own])]
+    got = tigon.ops.vocab_parallel_linear_cross_entropy(given[0], given[1], target, first_class=bounds[rank], classes=classes,
+                                                        bias=given[2] if with_bias else None, class_weight=weight, **options, **chunks)
+    got.backward(upstream.float())
+    for name, ours, theirs in (("loss", got.detach(), want.detach()), ("dx", given[0].grad, gradients[0]),
+                               ("dw", given[1].grad, gradients[1][own]),
+                               *([("dbias", given[2].grad, gradients[2][own])] if with_bias else [])):
+        error, size = (ours.double() - theirs).abs().max(), max(1.0, theirs.abs().max())
+        assert error <= bound * size, (seed, name, error, size, bounds, options, chunks)
+    told = [torch.empty_like(given[0].grad) for _ in range(ranks)]
+    dist.all_gather(told, given[0].grad)
+    assert all(torch.equal(t, given[0].grad) for t in told), seed
+
+
+def check_linear_errors_and_a_group_of_one():
+    """In a group of one the same bits as linear_cross_entropy."""
+    loss = tigon.ops.vocab_parallel_linear_cross_entropy
+    x, w, y = torch.randn(2, 4), torch.randn(3, 4), torch.zeros(2, dtype=torch.long)
+    case = unittest.TestCase()
+    case.assertRaisesRegex(TypeError, "first_class and classes go together", loss, x, w, y, classes=6)
+    case.assertRaisesRegex(TypeError, "vocab_parallel_linear_cross_entropy has no extra perplexity", loss, x, w, y, extras=("perplexity",))
+    case.assertRaisesRegex(RuntimeError, "first_class \\+ V at most classes", loss, x, w, y, first_class=5, classes=7)
+    again = x.clone().requires_grad_()
+    case.assertRaisesRegex(RuntimeError, "no second derivative", torch.autograd.grad, loss(again, w, y), again, create_graph=True)
+    groups = [dist.new_group([r]) for r in range(dist.get_world_size())]
+    assert torch.equal(loss(x, w, y, groups[dist.get_rank()]), tigon.ops.linear_cross_entropy(x, w, y))
+
+
 def check_megatron():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     classes = 4 * ranks
@@ -120,8 +171,15 @@ class VocabParallelTest(unittest.TestCase):
         for ranks in (2, 4):
             group.run_in_all(ranks, *checks)
 
+    def test_drawn_shards_behind_a_linear_layer(self):
+        checks = [functools.partial(check_linear, seed, dtype, bound)
+                  for seed in range(12) for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2))]
+        for ranks in (2, 4):
+            group.run_in_all(ranks, *checks)
+
     def test_options_groups_and_errors(self):
-        group.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors)
+        group.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors,
+                         check_linear_errors_and_a_group_of_one)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cross_entropy of logits whose classes lie in shards, one on each rank of a process group, and all-gathers of a few numbers in forward."""
+"""Losses whose classes lie in shards, one on each rank of a process group: all-gathers of a few numbers in forward, and behind a linear
+layer an all-reduce of the gradient of x in backward."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,16 +11,17 @@ from torch import Tensor
 from ._torch import Operator, operator
 
 NAME = "vocab_parallel_cross_entropy"
+LINEAR = "vocab_parallel_linear_cross_entropy"
 _EXTRAS = ("z_part", "accuracy", "entropy")
 
 
-def place_of(width: int, group: Any, first_class: int | None, classes: int | None) -> tuple[int, int]:
+def place_of(name: str, width: int, group: Any, first_class: int | None, classes: int | None) -> tuple[int, int]:
     """(first class, classes of all ranks) of this rank; shards are as wide as each other where the caller does not say.
 
     RuntimeError: there is no process group. TypeError: only one of both is given.
     """
     if not dist.is_available() or not dist.is_initialized():
-        raise RuntimeError(f"{NAME} needs a process group; call torch.distributed.init_process_group() first")
+        raise RuntimeError(f"{name} needs a process group; call torch.distributed.init_process_group() first")
     if (first_class is None) != (classes is None):
         raise TypeError("first_class and classes go together; without both, all ranks have as many classes")
     if first_class is None or classes is None:
@@ -55,31 +57,44 @@ def _gathered(own: Tensor, group: Any) -> Tensor:
     return gathered
 
 
+def _joined(op: str, tensors: dict[str, Any], group: Any, options: dict[str, Any], extras: Sequence[str]) -> tuple[tuple[Any, ...], Tensor]:
+    """((loss, *extras), lse) of the ranks' classes, whose statistics are a pass of `op`."""
+    statistics, join = operator(f"{op}.statistics"), operator(f"{NAME}.join")
+    more = ["further"] if options["label_smoothing"] or tensors["class_weight"] is not None or extras else []
+    own = statistics(*_arguments(statistics, tensors, options, more))
+    gathered = {name: _gathered(own[statistics.results[name]], group) for name in ("statistics", *more)}
+    made = join(*_arguments(join, {**tensors, **gathered}, options, extras))
+    return tuple(made[join.results[name]] for name in ("loss", *extras)), made[join.results["lse"]]
+
+
+def _keep(ctx: Any, results: tuple[Any, ...], tensors: Sequence[Any], **more: Any) -> None:
+    """What backward needs; extras have no gradient."""
+    ctx.save_for_backward(*tensors)
+    ctx.mark_non_differentiable(*results[1:])
+    ctx.set_materialize_grads(False)
+    for name, value in more.items():
+        setattr(ctx, name, value)
+
+
+def _refuse_second_derivative(name: str) -> None:
+    if torch.is_grad_enabled():  # torch would take the gradient for a constant
+        raise RuntimeError(f"tigon::{name} has no second derivative: its backward cannot run with create_graph=True")
+
+
 class _Loss(torch.autograd.Function):
     """Loss and extras; the gradient of this rank's logits in backward, for which no rank is asked."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, class_weight: Tensor | None, normaliser: Tensor | None, group: Any,
                 options: dict[str, Any], extras: tuple[str, ...]) -> Any:
-        tensors: dict[str, Any] = {"target": target, "class_weight": class_weight, "normaliser": normaliser}
-        statistics, join = operator(f"{NAME}.statistics"), operator(f"{NAME}.join")
-        more = ["further"] if options["label_smoothing"] or class_weight is not None or extras else []
-        own = statistics(*_arguments(statistics, {**tensors, "logits": logits}, options, more))
-        for name in ("statistics", *more):
-            tensors[name] = _gathered(own[statistics.results[name]], group)
-        made = join(*_arguments(join, tensors, options, extras))
-        lse = made[join.results["lse"]]
-        results = tuple(made[join.results[name]] for name in ("loss", *extras))
-        ctx.save_for_backward(logits, target, lse, class_weight, normaliser)
-        ctx.mark_non_differentiable(*results[1:])
-        ctx.set_materialize_grads(False)
-        ctx.options = options
+        tensors = {"logits": logits, "target": target, "class_weight": class_weight, "normaliser": normaliser}
+        results, lse = _joined(NAME, tensors, group, options, extras)
+        _keep(ctx, results, (logits, target, lse, class_weight, normaliser), options=options)
         return results
 
     @staticmethod
     def backward(ctx: Any, *upstream: Any) -> Any:
-        if torch.is_grad_enabled():  # torch would take the gradient for a constant
-            raise RuntimeError(f"tigon::{NAME} has no second derivative: its backward cannot run with create_graph=True")
+        _refuse_second_derivative(NAME)
         if upstream[0] is None or not ctx.needs_input_grad[0]:
             return (None,) * 7
         logits, target, lse, class_weight, normaliser = ctx.saved_tensors
@@ -90,13 +105,58 @@ class _Loss(torch.autograd.Function):
         return (made[0], *(None,) * 6)
 
 
+class _LinearLoss(torch.autograd.Function):
+    """Loss and extras; in backward dw and dbias of this rank's classes, and dx of all, which the ranks add up."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, bias: Tensor | None, target: Tensor, class_weight: Tensor | None,
+                normaliser: Tensor | None, group: Any, options: dict[str, Any], extras: tuple[str, ...]) -> Any:
+        tensors = {"x": x, "w": w, "bias": bias, "target": target, "class_weight": class_weight, "normaliser": normaliser}
+        results, lse = _joined(LINEAR, tensors, group, options, extras)
+        _keep(ctx, results, (x, w, bias, target, lse, class_weight, normaliser), options=options, group=group)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        _refuse_second_derivative(LINEAR)
+        places = {"dx_fp32": 0, "dw": 1, "dbias": 2}  # among the arguments of forward
+        wanted = [name for name, place in places.items() if ctx.needs_input_grad[place]]
+        gradients: list[Any] = [None] * 9
+        if upstream[0] is None or not wanted:
+            return tuple(gradients)
+        names = ("x", "w", "bias", "target", "lse", "class_weight", "normaliser")
+        tensors = {**dict(zip(names, ctx.saved_tensors)), "dloss": upstream[0].contiguous()}
+        backward = operator(f"{LINEAR}.backward")
+        made = backward(*_arguments(backward, tensors, ctx.options, wanted))
+        for name in wanted:
+            gradient = made[backward.results[name]]
+            if name == "dx_fp32":
+                dist.all_reduce(gradient, group=ctx.group)
+            gradients[places[name]] = gradient.to(ctx.saved_tensors[places[name]].dtype)
+        return tuple(gradients)
+
+
+def _check_extras(name: str, extras: Sequence[str]) -> None:
+    for extra in extras:
+        if extra not in _EXTRAS:
+            raise TypeError(f"{name} has no extra {extra}; it has {', '.join(_EXTRAS)}")
+
+
 def loss_of_shard(logits: Tensor, target: Tensor, class_weight: Tensor | None, normaliser: Tensor | None, group: Any,
                   options: dict[str, Any], extras: Sequence[str]) -> tuple[Tensor, ...]:
     """Loss and extras of rows of logits. TypeError: there is no such extra."""
-    for name in extras:
-        if name not in _EXTRAS:
-            raise TypeError(f"{NAME} has no extra {name}; it has {', '.join(_EXTRAS)}")
+    _check_extras(NAME, extras)
     rows = logits.reshape(target.numel(), logits.shape[-1])  # of a shard without classes -1 could be any number
     made: tuple[Tensor, ...] = _Loss.apply(  # type: ignore[no-untyped-call]
         rows, target.reshape(-1), class_weight, normaliser, group, options, tuple(extras))
+    return made
+
+
+def loss_of_linear_shard(x: Tensor, w: Tensor, bias: Tensor | None, target: Tensor, class_weight: Tensor | None,
+                         normaliser: Tensor | None, group: Any, options: dict[str, Any], extras: Sequence[str]) -> tuple[Tensor, ...]:
+    """Loss and extras of rows of x. TypeError: there is no such extra."""
+    _check_extras(LINEAR, extras)
+    rows = x.reshape(target.numel(), x.shape[-1])
+    made: tuple[Tensor, ...] = _LinearLoss.apply(  # type: ignore[no-untyped-call]
+        rows, w, bias, target.reshape(-1), class_weight, normaliser, group, options, tuple(extras))
     return made

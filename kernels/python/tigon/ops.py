@@ -213,7 +213,7 @@ def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = No
     """
     from . import _vocab_parallel as ranks
 
-    first_class, classes = ranks.place_of(logits.shape[-1], group, first_class, classes)
+    first_class, classes = ranks.place_of(ranks.NAME, logits.shape[-1], group, first_class, classes)
     smoothing = ranks.smoothing_of(label_smoothing, smoothing_formula, classes)
     if ranks.is_alone(group) and classes == logits.shape[-1]:
         return cross_entropy(logits, target, class_weight=class_weight, normaliser=normaliser, ignore_index=ignore_index,
@@ -221,6 +221,35 @@ def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = No
     options = {"ignore_index": ignore_index, "label_smoothing": smoothing, "z_loss": z_loss, "softcap": softcap, "reduction": reduction,
                "first_class": first_class, "classes": classes}
     return _losses(ranks.loss_of_shard(logits, target, class_weight, normaliser, group, options, extras), reduction, target)
+
+
+def vocab_parallel_linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, group: Any = None, *, first_class: int | None = None,
+                                        classes: int | None = None, bias: Tensor | None = None, class_weight: Tensor | None = None,
+                                        normaliser: Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+                                        smoothing_formula: Literal["pytorch", "megatron"] = "pytorch", z_loss: float = 0.0,
+                                        softcap: float = 0.0, reduction: Reduction = "mean", logits_bytes: int = 1 << 30,
+                                        split: Literal["rows", "vocabulary"] = "rows", extras: Sequence[str] = ()) -> Any:
+    """vocab_parallel_cross_entropy of x w^T + bias where each rank has the rows of w for its classes, without ever holding all logits.
+
+    x [..., H] and target [...]: the same on every rank. w [V, H] and bias [V]: of the classes [first_class, first_class + V), at
+    least one. class_weight [classes]: of all. The gradients of w and bias are of this rank's classes; that of x is added over
+    ranks in float32, so it is the same on every rank. logits_bytes: most bytes of logits that are held at once, as of
+    linear_cross_entropy; split: what backward cuts into chunks. The other arguments are those of vocab_parallel_cross_entropy.
+
+    Products are done again in backward. In a group of one rank it is linear_cross_entropy. RuntimeError: there is no process group.
+    """
+    from . import _vocab_parallel as ranks
+
+    first_class, classes = ranks.place_of(ranks.LINEAR, w.shape[0], group, first_class, classes)
+    smoothing = ranks.smoothing_of(label_smoothing, smoothing_formula, classes)
+    if ranks.is_alone(group) and classes == w.shape[0]:
+        return linear_cross_entropy(x, w, target, bias=bias, class_weight=class_weight, normaliser=normaliser,
+                                    ignore_index=ignore_index, label_smoothing=smoothing, z_loss=z_loss, softcap=softcap,
+                                    reduction=reduction, logits_bytes=logits_bytes, split=split, extras=extras)
+    options = {"ignore_index": ignore_index, "label_smoothing": smoothing, "z_loss": z_loss, "softcap": softcap, "reduction": reduction,
+               "first_class": first_class, "classes": classes, "logits_bytes": logits_bytes, "split": split}
+    results = ranks.loss_of_linear_shard(x, w, bias, target, class_weight, normaliser, group, options, extras)
+    return _losses(results, reduction, target)
 
 
 def normaliser(target: Tensor, group: Any = None, *, ignore_index: int = -100, class_weight: Tensor | None = None) -> Tensor:
