@@ -38,7 +38,7 @@ ALLOWED = {
     "harness/try": {"kernels/device", "kernels/simt", "kernels/call", "harness/trees",
                     "harness/peers", "harness/worker", "reports"},
     "harness/mutants": {"kernels/signature", "kernels/device", "harness/json", "harness/run", "harness/judge"},
-    "harness/ops": {"kernels/call", "kernels/device", "reference", "reference/naive", "reference/cudnn", "harness/spec"},
+    "harness/ops": {"kernels/call", "kernels/signature", "kernels/device", "reference", "reference/naive", "reference/cudnn", "harness/spec"},
     "harness/cli": {"kernels/device", "harness/json", "harness/spec", "harness/run", "harness/judge",
                     "harness/measure", "harness/record", "harness/plugin", "harness/peers", "harness/mutants",
                     "convergence"},
