@@ -58,6 +58,10 @@ class WritersTest(CommandTest):
         self.assertEqual(slim.main([str(self.folder / "run.jsonl"), str(self.folder / "out/slim.jsonl")]), 0)
         self.assertEqual(unsealed(self.folder / "out"), [])
 
+    def test_slim_leaves_out_what_bits_have_nothing_to_compare_with(self):
+        cases = [{"record": "bits", "scope": "case", "outcome": outcome, "sum": "x"} for outcome in ("equal", "base_only", "head_only")]
+        self.assertEqual([kept["outcome"] for case in cases if (kept := slim.slim(case))], ["equal", "base_only"])
+
     def test_import(self):
         for name in ("google_benchmark.json", "nvbench.json", "liger.csv"):
             self.tigon("import", HERE / "data" / name, "-o", self.folder / "out/imported.jsonl")

@@ -2,8 +2,8 @@
 """python3 -m tigon_report.slim RUN FILE: a run's records without what the report does not show, for reports/recorded/.
 
 Keeps every record but the steps of a training (its losses are in the converge record), drops the samples behind a
-median, and of a check keeps its name, verdict and head-room. No number is changed; the run record says "slim": true,
-and each line has the sum of what is left of it.
+median, and of a check keeps its name, verdict and head-room. Of a comparison of bits it leaves out the cases that only
+head has. No number is changed; the run record says "slim": true, and each line has the sum of what is left of it.
 """
 import json
 import pathlib
@@ -19,7 +19,7 @@ OUTPUT_KEYS = ("name", "error_over_budget", "rms_over_budget")
 def slim(record):
     """The record to keep, or None."""
     kind = record["record"]
-    if kind == "converge_step":
+    if kind == "converge_step" or record.get("outcome") == "head_only":
         return None
     if kind == "run":
         return {key: value for key, value in record.items() if key != "sum"} | {"slim": True}
