@@ -111,7 +111,7 @@ class CommandTest(unittest.TestCase):
 
     def test_usage(self):
         for words in ([], ["--aa", "--static"], ["--base", "a", "--base-dir", "b"], ["--budget", "soon", "--aa"],
-                      ["--aa", "--op", "swigloo"], ["--aa", "--filter", "("], ["--aa", "--pairs", "0"]):
+                      ["--aa", "--op", "swigloo"], ["--bits", "--base", "a", "--first-algorithm"], ["--aa", "--filter", "("], ["--aa", "--pairs", "0"]):
             code, out, errors, _ = self.gate(*words)
             self.assertEqual((code, out, len(errors.strip().splitlines())), (2, "", 1), f"{words}: {errors}")
 
@@ -187,6 +187,20 @@ class ProgramTest(unittest.TestCase):
         self.assertIn("not compared, not in base or head: rope/backward", out.getvalue())  # which these programs lack
         self.assertEqual(out.getvalue().splitlines()[-1], "0 passed, 1 failed, 1 skipped")
         self.assertIn("slower: rope forward by +4.00%", out.getvalue())
+
+    def test_first_algorithm_stands_before_cublaslt_in_both_programs(self):
+        if program.first_algorithm.library() is None:
+            self.skipTest("cuBLASLt is not where nvcc is")
+        stood = "1e-4 if 'libcublasLt' in __import__('os').environ.get('LD_PRELOAD', '') else 2e-4"
+        records = pathlib.Path(self.folder.name) / "r.jsonl"
+        words = ["--base-program", str(self.program("base", seconds=stood)), "--head-program",
+                 str(self.program("head", seconds=stood)), "--op", "rope", "--history", self.folder.name, "--json", str(records)]
+        for first, seconds in (([], 2e-4), (["--first-algorithm"], 1e-4)):
+            records.unlink(missing_ok=True)
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(command.run("gate", program.main, [*words, *first]), 0)
+            cell = next(line for line in map(json.loads, records.read_text().splitlines()) if line.get("scope") == "cell")
+            self.assertEqual((cell["base_median_s"], cell["head_median_s"]), (seconds, seconds))
 
     def test_probe_finds_what_would_fail_late(self):
         for change, text in (({"kind": "host"}, "host build"), ({"uuid": "v"}, "different GPUs"),

@@ -11,13 +11,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 from tigon_report import command, recorder
 from tigon_report.errors import DataError, InfrastructureError, UsageError
 from tigon_trees import build
 
-from . import bits, cells, decide, history, pairs, saved, sides, simulate, static, suite
+from . import bits, cells, decide, first_algorithm, history, pairs, saved, sides, simulate, static, suite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = {"s": 1, "m": 60, "h": 3600, "us": 1e-6, "ms": 1e-3}
@@ -48,6 +49,8 @@ def parser():
     add("--pairs", type=int, metavar="N", help="process pairs (12; more when there are more than 20 cells; --aa: 24)")
     add("--samples", type=int, default=pairs.SAMPLES, metavar="N", help="samples per cell and process (%(default)s)")
     add("--suites", type=int, default=1000, metavar="N", help="--aa: suites to make of the measured pairs (%(default)s)")
+    add("--first-algorithm", action="store_true",
+        help="both programs multiply by the first algorithm of cuBLASLt, instead of the one that each process finds fastest")
     add("--floor", default="1us", metavar="TIME", help="no smaller change counts (%(default)s)")
     add("--history", action="append", default=[], metavar="PATH",
         help="records of A/A runs, for the margins (results and reports/recorded)")
@@ -79,6 +82,8 @@ def check_options(options):
         raise UsageError("--bits compares with what? give --base REF, --base-dir DIR or --base-program FILE")
     if not options.bits and options.dtype:
         raise UsageError("--dtype is for --bits; cells have the type that they are measured in")
+    if options.first_algorithm and (options.static or options.bits):
+        raise UsageError("--first-algorithm is for speed; --bits always compares so, --static multiplies nothing")
     if not modes and not bases and not options.simulate:
         raise UsageError("compare with what? give --base REF, or --aa, or --static; see ./tigon gate --help")
     if options.aa and bases:
@@ -157,7 +162,18 @@ def present(programs, chosen):
     return left, out
 
 
+def stand_in(options, folder):
+    """Variables of both programs for --first-algorithm."""
+    return first_algorithm.environment(folder, say) if options.first_algorithm else {}
+
+
 def main(argv):
+    with tempfile.TemporaryDirectory(prefix="tigon-gate-") as folder:
+        return gate(argv, folder)
+
+
+def gate(argv, folder):
+    """The exit code; what lives as long as the run is in `folder`."""
     options = parser().parse_args(argv)
     check_options(options)
     begun = time.monotonic()
@@ -182,7 +198,7 @@ def main(argv):
             chosen, left_out = present(programs, chosen)
             for line in left_out:
                 say(line)
-            runner = pairs.ProgramRunner(programs, options.samples)
+            runner = pairs.ProgramRunner(programs, options.samples, environment=stand_in(options, folder))
             runner.probe()
         known = history.load(options.history or [ROOT / "results", ROOT / "reports/recorded"])
 

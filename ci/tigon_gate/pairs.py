@@ -25,7 +25,8 @@ class RunnerError(Exception):
 class ProgramRunner:
     """Measures cells with `tigon bench` of two built programs, one process per call, on one GPU."""
 
-    def __init__(self, programs, samples=SAMPLES, folder=None):
+    def __init__(self, programs, samples=SAMPLES, folder=None, environment=()):
+        self.environment = {**os.environ, **dict(environment)}
         self.programs = {side: pathlib.Path(path).resolve() for side, path in programs.items()}
         for side, path in self.programs.items():
             if not os.access(path, os.X_OK):
@@ -50,7 +51,7 @@ class ProgramRunner:
                      "--no-ceilings", "--json", str(file)]
             for cell in cells:
                 words += ["--case", cell]
-            code, output = _run(words, folder)
+            code, output = _run(words, folder, self.environment)
             if code in (130, -signal.SIGINT):
                 raise KeyboardInterrupt
             if not file.is_file():
@@ -86,11 +87,11 @@ class ProgramRunner:
         return found
 
 
-def _run(words, folder):
+def _run(words, folder, environment):
     """(exit code, output) of a process that is killed with its children when it takes too long."""
     with open(pathlib.Path(folder) / "log", "w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
-                                   start_new_session=True)
+                                   env=environment, start_new_session=True)
         try:
             code = process.wait(PROCESS_TIMEOUT_S)
         except BaseException as error:
