@@ -39,6 +39,8 @@ sanitize() {
   printf '%-6s %-10s %-22s %-5s %s; %s\n' "$([ $code = 1 ] && echo FAILED || echo ok)" "$1" "$2" "$3" \
     "$(grep -E '[0-9]+ passed, [0-9]+ failed|^nothing' "$out/$name.log" | tail -1)" \
     "$(sed -n 's/^=* *\(.*SUMMARY: .*\)/\1/p' "$out/$name.log" | tail -1)"
+  # The first finding, with its kernel.
+  [ $code = 0 ] || [ $code = 4 ] || sed -n 's/^=\{3,\} *//p' "$out/$name.log" | grep -vE '^$|COMPUTE-SANITIZER|SUMMARY' | head -3
 }
 
 jobs=$(($(nproc) * 3 / 4))

@@ -53,6 +53,7 @@ echo "$*" >> "$FAKE/calls"
 echo "3 passed, 0 failed, 0 skipped"
 found=$(cat "$FAKE/$2.found" 2>/dev/null || echo 0)
 [ "$found" != hang ] || { echo $$ >> "$FAKE/pids"; exec sleep 60; }
+[ "$found" != 1 ] || printf '========= COMPUTE-SANITIZER\\n========= Error: found at kernel\\n=========\\n'
 [ "$found" = none ] || echo "========= ERROR SUMMARY: $found errors"
 exit $(cat "$FAKE/$2.code" 2>/dev/null || echo 0)
 """
@@ -222,7 +223,12 @@ class Scripts(unittest.TestCase):
             (self.folder / file).write_text(text)
             code, out, _, _ = self.sanitize()
             self.assertEqual((code, out.count("FAILED")), (1, 3), out)
+            self.assertEqual(out.count("Error: found at kernel"), 3 if text == "1" and file == "racecheck.found" else 0, out)
             (self.folder / file).unlink()
+
+    def test_sanitize_runs_the_types_that_are_asked_for(self):
+        code, out, _, calls = self.run_script("sanitize.sh", **self.sanitizer(), TIGON_DTYPES="f16 f32")
+        self.assertEqual((code, {re.search(r"--dtype (\w+)", call)[1] for call in calls}), (0, {"f16", "f32"}), out)
 
     def test_interrupted_sanitize_leaves_nothing_running(self):
         for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
