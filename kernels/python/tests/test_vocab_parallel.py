@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon.ops.vocab_parallel_*: processes on the CPU, each with some classes, against torch's loss of all classes."""
+import copy
 import functools
 import random
 import unittest
@@ -8,6 +9,9 @@ import group
 import tigon.ops
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from torch.nn import functional
 
 
@@ -119,6 +123,40 @@ def check_linear_errors_and_a_group_of_one():
     assert torch.equal(loss(x, w, y, groups[dist.get_rank()]), tigon.ops.linear_cross_entropy(x, w, y))
 
 
+def check_tensor_parallel(classes):
+    """A head in ColwiseParallel, with its logits and without: loss and gradients as of the whole head, which are DTensors again."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    torch.manual_seed(1)
+    head, x = torch.nn.Linear(8, classes), torch.randn(2, 3, 8)
+    target = torch.randint(0, classes, (2, 3))
+    target[0, 1] = -100
+    exact = [t.detach().double().requires_grad_() for t in (x, head.weight, head.bias)]
+    want = functional.cross_entropy((exact[0] @ exact[1].T + exact[2]).flatten(0, 1), target.flatten())
+    gradients = torch.autograd.grad(want, exact)
+    for fused in (False, True):
+        parallel = parallelize_module(copy.deepcopy(head), mesh, ColwiseParallel(use_local_output=False))
+        given = distribute_tensor(x, mesh, [Replicate()]).requires_grad_()
+        labels = distribute_tensor(target, mesh, [Replicate()])
+        if fused:
+            loss = tigon.ops.vocab_parallel_linear_cross_entropy(given, parallel.weight, labels, bias=parallel.bias)
+        else:
+            loss = tigon.ops.vocab_parallel_cross_entropy(parallel(given), labels)
+        loss.backward()
+        torch.testing.assert_close(loss.detach().double(), want.detach(), rtol=1e-5, atol=1e-5)
+        for got, wanted in zip((given, parallel.weight, parallel.bias), gradients):
+            torch.testing.assert_close(got.grad.full_tensor().double(), wanted, rtol=1e-4, atol=1e-6)
+
+
+def check_tensor_parallel_errors():
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    loss, case = tigon.ops.vocab_parallel_cross_entropy, unittest.TestCase()
+    logits, target = torch.zeros(2, 4), torch.zeros(2, dtype=torch.long)
+    by_class, by_row = (distribute_tensor(logits, mesh, [Shard(axis)]) for axis in (1, 0))
+    case.assertRaisesRegex(TypeError, "leave them out", loss, by_class, target, first_class=0, classes=4)
+    case.assertRaisesRegex(ValueError, r"logits has placements .* but must have \(Shard\(dim=1\),\)", loss, by_row, target)
+    case.assertRaisesRegex(ValueError, "target has placements .*Replicate", loss, by_class, distribute_tensor(target, mesh, [Shard(0)]))
+
+
 def check_megatron():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     classes = 4 * ranks
@@ -176,6 +214,11 @@ class VocabParallelTest(unittest.TestCase):
                   for seed in range(12) for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2))]
         for ranks in (2, 4):
             group.run_in_all(ranks, *checks)
+
+    def test_tensor_parallel_heads(self):
+        for ranks in (2, 4):
+            checks = [functools.partial(check_tensor_parallel, classes) for classes in (4 * ranks, 4 * ranks - 1)]
+            group.run_in_all(ranks, *checks, check_tensor_parallel_errors)
 
     def test_options_groups_and_errors(self):
         group.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors,

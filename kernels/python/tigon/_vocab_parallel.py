@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from . import _dtensor
 from ._torch import Operator, operator
 
 NAME = "vocab_parallel_cross_entropy"
@@ -27,6 +28,24 @@ def place_of(name: str, width: int, group: Any, first_class: int | None, classes
     if first_class is None or classes is None:
         return dist.get_rank(group) * width, dist.get_world_size(group) * width
     return first_class, classes
+
+
+def shards_of(name: str, tensors: dict[str, Any], axes: dict[str, int], group: Any, first_class: int | None,
+              classes: int | None) -> tuple[dict[str, Any], Any, int, int]:
+    """(this rank's tensors, group, first class, classes). axes: where the classes are, of those that are in shards, the first always given.
+
+    A DTensor says where its classes are, and the others must agree. TypeError: group or place of a DTensor are given, too.
+    Other errors as of place_of, and of _dtensor.
+    """
+    first = next(iter(axes))
+    if not _dtensor.is_dtensor(tensors[first]):
+        return tensors, group, *place_of(name, tensors[first].shape[axes[first]], group, first_class, classes)
+    if group is not None or first_class is not None or classes is not None:
+        raise TypeError(f"{name}: {first} is a DTensor, which says group, first_class and classes; leave them out")
+    group, first_class, classes = _dtensor.place(tensors[first], axes[first])
+    local = {what: _dtensor.shard(name, what, tensor, axes[what]) if what in axes and _dtensor.is_dtensor(tensor) else
+             _dtensor.whole(name, what, tensor) for what, tensor in tensors.items()}
+    return local, group, first_class, classes
 
 
 def is_alone(group: Any) -> bool:

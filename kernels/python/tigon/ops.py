@@ -210,10 +210,15 @@ def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = No
 
     Forward tells the other ranks three numbers of each target, and four more with smoothing, class weights or extras; backward
     tells nothing. In a group of one rank it is cross_entropy, with the same bits. RuntimeError: there is no process group.
+
+    Of tensor parallelism logits are a DTensor with Shard(-1), which says group and classes; target and class_weight may be
+    replicated DTensors. The result is a tensor, the same on every rank, as within torch's loss_parallel().
     """
     from . import _vocab_parallel as ranks
 
-    first_class, classes = ranks.place_of(ranks.NAME, logits.shape[-1], group, first_class, classes)
+    tensors: dict[str, Any] = {"logits": logits, "target": target, "class_weight": class_weight, "normaliser": normaliser}
+    tensors, group, first_class, classes = ranks.shards_of(ranks.NAME, tensors, {"logits": -1}, group, first_class, classes)
+    logits, target, class_weight, normaliser = tensors.values()
     smoothing = ranks.smoothing_of(label_smoothing, smoothing_formula, classes)
     if ranks.is_alone(group) and classes == logits.shape[-1]:
         return cross_entropy(logits, target, class_weight=class_weight, normaliser=normaliser, ignore_index=ignore_index,
@@ -237,10 +242,15 @@ def vocab_parallel_linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, gr
     linear_cross_entropy; split: what backward cuts into chunks. The other arguments are those of vocab_parallel_cross_entropy.
 
     Products are done again in backward. In a group of one rank it is linear_cross_entropy. RuntimeError: there is no process group.
+
+    Of tensor parallelism w and bias are DTensors with Shard(0), as ColwiseParallel makes them; x, target and class_weight may be
+    replicated DTensors.
     """
     from . import _vocab_parallel as ranks
 
-    first_class, classes = ranks.place_of(ranks.LINEAR, w.shape[0], group, first_class, classes)
+    tensors: dict[str, Any] = {"x": x, "w": w, "target": target, "bias": bias, "class_weight": class_weight, "normaliser": normaliser}
+    tensors, group, first_class, classes = ranks.shards_of(ranks.LINEAR, tensors, {"w": 0, "bias": 0}, group, first_class, classes)
+    x, w, target, bias, class_weight, normaliser = tensors.values()
     smoothing = ranks.smoothing_of(label_smoothing, smoothing_formula, classes)
     if ranks.is_alone(group) and classes == w.shape[0]:
         return linear_cross_entropy(x, w, target, bias=bias, class_weight=class_weight, normaliser=normaliser,
