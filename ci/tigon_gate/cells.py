@@ -8,7 +8,7 @@ _PATTERN = "{}/fused/{}/{}" + _SAME
 
 # pass -> (dtype, axes): the first is the middle of what people train with, more where another kernel or another way of
 # splitting the work is taken. The wide products of linear_cross_entropy are left to the history: their speed follows
-# the power limit, 4 % within a run.
+# the power limit within a run.
 _SHAPES = {
     "rms_norm/forward": [("bf16", "T=16384,H=8192"), ("bf16", "T=16384,H=4096"), ("f32", "T=16384,H=4096")],
     "rms_norm/backward": [("bf16", "T=16384,H=4096")],

@@ -38,11 +38,10 @@ std::vector<InputSet> all_inputs() {
 }
 
 constexpr char kFar[] =
-    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread: rstd is "
-    "3.3 to 6.6 times the budget off on an H200";
+    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread, more than "
+    "the budget of rstd has";
 constexpr char kConstant[] =
-    "cuDNN's engine finds a variance of 1.4e-9 in rows of equal values: rstd is 316.2055 for "
-    "316.2278, 35 times the budget off, on an H200";
+    "cuDNN's engine finds a variance above 0 in rows of equal values, and rstd is off the budget";
 
 Implementation cudnn_forward() {
   const std::vector<DType> policies = {DType::kF32, DType::kBF16, DType::kF16};

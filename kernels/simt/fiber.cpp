@@ -52,8 +52,8 @@ tigon_simt_switch:
 )");
 
 void prepare(Context& c, char* stack, size_t size, void (*entry)()) {
-  // Spread the tops over the L1 sets: stacks are a power of two apart, and without this 256 fibers
-  // switch half as fast.
+  // Spread the tops over the L1 sets: stacks are a power of two apart, and without this hundreds of
+  // fibers drive each other out of the cache.
   const size_t colour = reinterpret_cast<uintptr_t>(stack) / size * 5 % 61 * 64;
   auto** top = reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(stack) + size - 64 - colour) &
                                         ~uintptr_t{63});

@@ -3,7 +3,7 @@
 import collections
 import math
 
-from . import peers, tables
+from . import peers, tables, units
 
 LEAST_CELLS, LEAST_SIZES = 24, 6  # of a plane, of each of its axes; a sweep has fewer
 SHOWN_BYTES = 32e6  # cells that move less are a matter of latency
@@ -45,18 +45,13 @@ def _planes(run):
         len({size(record) for record in records}) >= LEAST_SIZES for size in (_rows, _width))}
 
 
-def _axis_of_rows(record):
-    """The first of the op's, with which a case's sizes begin: "rope/forward/fused/bf16/T=3,Q=2,K=1,D=8"."""
-    return record["case_id"].split("/")[4].split("=")[0]
-
-
 def _rows(record):
-    return record["axes"][_axis_of_rows(record)]
+    return record["axes"][units.axis_of_rows(record)]
 
 
 def _width(record):
     """Elements of a row: the product of all other sizes."""
-    return math.prod(size for axis, size in record["axes"].items() if axis != _axis_of_rows(record))
+    return math.prod(size for axis, size in record["axes"].items() if axis != units.axis_of_rows(record))
 
 
 def _row(measure, points):

@@ -55,6 +55,12 @@ def file_name(text):
     return re.sub(r"[^\w.=+-]", "_", text)
 
 
+def axis_of_rows(record):
+    """The first of an op's axes, with which a case's sizes begin: "rope/forward/fused/bf16/T=3,Q=2,K=1,D=8"; "" where the id is none of ours."""
+    parts = record["case_id"].split("/")
+    return parts[4].split("=")[0] if len(parts) > 4 else ""
+
+
 def axes_text(axes):
     """'T=4096 V=128256' in the order of the record."""
     return " ".join(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in axes.items())

@@ -30,7 +30,7 @@ constexpr int kMostDevices = 1024;
 ModelConfig config_of(const TrainedModel& m, const MaxlenOptions& options) {
   if (m.expert_intermediate > 0)
     throw UsageError(fmt::format("--model {}: it has experts, of which there is no plan", m.name));
-  if (m.norm != "rms_norm" || m.mlp == "gelu")
+  if (!m.can_be_planned())
     throw UsageError(
         fmt::format("--model {}: plans are of models with RMSNorm and a gated MLP", m.name));
   ModelConfig c;

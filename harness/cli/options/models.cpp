@@ -8,6 +8,8 @@
 
 namespace tigon::cli {
 
+bool TrainedModel::can_be_planned() const { return norm == "rms_norm" && mlp != "gelu"; }
+
 int64_t TrainedModel::parameters() const {
   const int64_t attention = hidden * head_size * 2 * (heads + kv_heads);
   const int64_t matrices = mlp == "gelu" ? 2 : 3;

@@ -20,6 +20,8 @@ struct TrainedModel {
   double billions;        // of parameters, as its model card says
   std::string source;
 
+  // Whether it is made of what the trainer of convergence/ has: RMSNorm and a gated MLP.
+  bool can_be_planned() const;
   // Of a dense model: embedding, attention, MLP and norms, without biases and positions.
   int64_t parameters() const;
 };

@@ -30,9 +30,16 @@ std::string tensor_member(const TensorInfo& t, const OpSpec& op) {
   return member("tigon_tensor " + t.name, about);
 }
 
+// The shortest text that gives the same value; most options are floats.
+std::string number(double value) {
+  const auto narrow = static_cast<float>(value);
+  return narrow == value ? fmt::format("{}", narrow) : fmt::format("{}", value);
+}
+
 std::string option_member(const OptionInfo& o) {
-  return member("double " + o.name,
-                o.choices.empty() ? "" : fmt::format("{}", fmt::join(o.choices, ", ")));
+  return member("double " + o.name, o.choices.empty()
+                                        ? "default " + number(o.default_value)
+                                        : fmt::format("{}", fmt::join(o.choices, ", ")));
 }
 
 std::string choices_of(const std::string& prefix, const OptionInfo& o) {
@@ -41,12 +48,6 @@ std::string choices_of(const std::string& prefix, const OptionInfo& o) {
     text += fmt::format("{}{}_{}_{} = {}", i == 0 ? "enum { " : ", ", upper(prefix), upper(o.name),
                         upper(o.choices[i]), i);
   return text.empty() ? "" : text + " };\n";
-}
-
-// The shortest text that gives the same value; most options are floats.
-std::string number(double value) {
-  const auto narrow = static_cast<float>(value);
-  return narrow == value ? fmt::format("{}", narrow) : fmt::format("{}", value);
 }
 
 template <class Items>

@@ -195,7 +195,7 @@ def _natural(text):
 def map_cells(every, value, worst):
     """{device: (rows, columns, {(row, column): value}, {(row, column): link})} of value(series) of the fused kernels.
 
-    A row is an op and pass with the axes other than T, a column a T; over dtypes and bases the one with the largest
+    A row is an op and pass with the axes other than that of its rows, a column a number of rows; over dtypes and bases the one with the largest
     worst(value) counts. Series without a value are left out.
     """
     devices = collections.defaultdict(dict)
@@ -204,7 +204,8 @@ def map_cells(every, value, worst):
         if not (series.cell.counts and record["impl"].startswith("fused")) or value(series) is None:
             continue
         axes = dict(record["axes"])
-        column = f"T={axes.pop('T')}" if "T" in axes else "other"
+        axis = units.axis_of_rows(record)
+        column = f"{axis}={axes.pop(axis)}" if axis in axes else "other"
         row = f"{record['op']} {record['pass']} {units.axes_text(axes)}".strip()
         best = devices[series.cell.device].setdefault((row, column), series)
         if worst(value(series)) > worst(value(best)):
