@@ -57,11 +57,9 @@ bool fill_option(const Option<Args, Value>& option, double given, Value* value) 
   }
 }
 
-// Fills the arguments of a call as far as they can hold it. False where they cannot; explain() says
-// why.
 template <Signature Args>
-bool fill_args(const tigon_call& call, Args* args) {
-  bool right = call.tensor_count >= 0 && call.option_count >= 0;
+bool fill_tensors(const tigon_call& call, Args* args) {
+  bool right = true;
   int32_t at = 0;
   for_each_field<Args>([&](const auto& field) {
     if (at < call.tensor_count)
@@ -70,19 +68,34 @@ bool fill_args(const tigon_call& call, Args* args) {
     right = right && (given || field.is_optional);
     ++at;
   });
-  right = right && call.tensor_count <= at;
-  for (int32_t i = 0; i < call.option_count; ++i) {
-    const tigon_option& option = call.options[i];
+  return right && call.tensor_count <= at;
+}
+
+// One walk over the signature takes all options that are given in its order, which is the usual
+// one; where the order is another, further walks take the others.
+template <Signature Args>
+bool fill_options(const tigon_call& call, Args* args) {
+  bool right = true;
+  int32_t at = 0, before = -1;
+  while (at < call.option_count && at != before) {
+    before = at;
     int32_t index = 0;
-    bool known = false;
-    for_each_option<Args>([&](const auto& known_option) {
-      if (index++ != option.index) return;
-      known = fill_option(known_option, option.value, &(args->*(known_option.member)));
+    for_each_option<Args>([&](const auto& option) {
+      for (; at < call.option_count && call.options[at].index == index; ++at)
+        right = fill_option(option, call.options[at].value, &(args->*(option.member))) && right;
+      ++index;
     });
-    right = right && known;
   }
+  return right && at == call.option_count;
+}
+
+// Fills the arguments of a call as far as they can hold it. False where they cannot; explain() says
+// why.
+template <Signature Args>
+bool fill_args(const tigon_call& call, Args* args) {
+  if (call.tensor_count < 0 || call.option_count < 0) return false;
   if constexpr (requires { args->scratch; }) args->scratch = {call.scratch, call.scratch_bytes};
-  return right;
+  return fill_tensors(call, args) && fill_options(call, args);
 }
 
 // Launchers of a pass: run(args, scratch, stream) and, where there is something to do,

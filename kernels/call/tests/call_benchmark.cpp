@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the way through tigon.h costs on top of the typed launcher: a call of no rows, which ends
-// before the launch, and the workspace of the longest signature.
+// before the launch, and the workspace of the op with the most options.
 #include <benchmark/benchmark.h>
 
 #include "kernels/call/typed.h"
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/rms_norm/rms_norm.h"
+#include "most_options.h"
 
 namespace tigon {
 namespace {
@@ -35,25 +35,18 @@ void erased(benchmark::State& state) {
 }
 BENCHMARK(erased);
 
-// A workspace does not depend on addresses.
-linear_cross_entropy::ForwardBackward<BF16> longest() {
-  const bf16* const nowhere = nullptr;
-  linear_cross_entropy::ForwardBackward<BF16> args;
-  args.x = view(nowhere, 4096, 4096);
-  args.w = view(nowhere, 128256, 4096);
-  return args;
-}
+using Longest = call::MostOptions<BF16>;
 
 void typed_long(benchmark::State& state) {
-  const auto args = longest();
-  for (auto _ : state) benchmark::DoNotOptimize(linear_cross_entropy::workspace(args));
+  const auto args = call::every_tensor_given<Longest>(4096);
+  for (auto _ : state) benchmark::DoNotOptimize(workspace(args));
 }
 BENCHMARK(typed_long);
 
 void erased_long(benchmark::State& state) {
-  const auto args = longest();
+  const auto args = call::every_tensor_given<Longest>(4096);
   const Call call(args);
-  const tigon_op* op = op_of<linear_cross_entropy::ForwardBackward<BF16>>();
+  const tigon_op* op = op_of<Longest>();
   for (auto _ : state) benchmark::DoNotOptimize(tigon_workspace(op, call.get()));
 }
 BENCHMARK(erased_long);
