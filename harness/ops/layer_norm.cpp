@@ -38,7 +38,8 @@ std::vector<InputSet> all_inputs() {
 }
 
 constexpr char kFar[] =
-    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread, more than "
+    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread, more "
+    "than "
     "the budget of rstd has";
 constexpr char kConstant[] =
     "cuDNN's engine finds a variance above 0 in rows of equal values, and rstd is off the budget";
