@@ -3,7 +3,7 @@
 // are drawn, against plain loops in double over all classes; refusals.
 #include "kernels/vocab_parallel_linear_cross_entropy/vocab_parallel_linear_cross_entropy.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "kernels/collective/thread_ranks.h"
 #include "kernels/tests/linear_cross_entropy_problem.h"
@@ -17,7 +17,7 @@ using linear_cross_entropy::Dw;
 using linear_cross_entropy::LinearCrossEntropy;
 using linear_cross_entropy::Problem;
 using std::chrono_literals::operator""s;
-using testing::HasSubstr;
+using testing::IsSubstring;
 using vocab_parallel_cross_entropy::Join;
 
 // A problem and the first class of each rank, drawn by a seed.
@@ -208,19 +208,20 @@ class Refusals : public testing::Test {
 
 TEST_F(Refusals, name_what_is_wrong_with_a_shard) {
   s_.first_class = b_.first_class = 6;
-  EXPECT_THAT(said(statistics(s_, nullptr)), HasSubstr("first_class + V at most classes"));
-  EXPECT_THAT(said(backward(b_, nullptr)), HasSubstr("first_class + V at most classes"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "first_class + V at most classes",
+                      said(statistics(s_, nullptr)));
+  EXPECT_PRED_FORMAT2(IsSubstring, "first_class + V at most classes", said(backward(b_, nullptr)));
   s_.first_class = -1;
-  EXPECT_THAT(said(statistics(s_, nullptr)), HasSubstr("first_class must be at least 0"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "first_class must be at least 0", said(statistics(s_, nullptr)));
   s_.classes = int64_t{1} << 31;
   EXPECT_EQ(statistics(s_, nullptr).code, Status::kUnsupported);
 }
 
 TEST_F(Refusals, name_statistics_that_do_not_suffice) {
   s_.label_smoothing = 0.1f;
-  EXPECT_THAT(said(statistics(s_, nullptr)), HasSubstr("needs further statistics"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "needs further statistics", said(statistics(s_, nullptr)));
   s_.statistics = view(memory_, 2, 4);
-  EXPECT_THAT(said(statistics(s_, nullptr)), HasSubstr("statistics must be [T, 3]"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "statistics must be [T, 3]", said(statistics(s_, nullptr)));
 }
 
 TEST_F(Refusals, name_what_cannot_be_summed_over_ranks) {
@@ -228,15 +229,15 @@ TEST_F(Refusals, name_what_cannot_be_summed_over_ranks) {
     return run_ranks(1, 60s, [&](Communicator& c) { return backward(b_, &c, nullptr); });
   };
   b_.dx_fp32 = {};
-  EXPECT_THAT(over_one().reason, HasSubstr("dx_fp32 must be given"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "dx_fp32 must be given", over_one().reason);
   b_.dx_fp32 = view(memory_, 2, 4);
   b_.dx_fp32.stride[0] = 8;
-  EXPECT_THAT(over_one().reason, HasSubstr("rows without gaps"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "rows without gaps", over_one().reason);
 }
 
 TEST_F(Refusals, name_a_scratch_that_is_too_small) {
   s_.scratch.bytes = workspace(s_) - 1;
-  EXPECT_THAT(said(statistics(s_, nullptr)), HasSubstr("scratch is smaller"));
+  EXPECT_PRED_FORMAT2(IsSubstring, "scratch is smaller", said(statistics(s_, nullptr)));
 }
 
 }  // namespace

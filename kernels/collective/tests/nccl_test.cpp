@@ -3,7 +3,6 @@
 #include "kernels/collective/nccl.h"
 
 #include <cuda_runtime_api.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -102,7 +101,7 @@ TEST(NcclArguments, are_refused_in_a_sentence) {
   std::unique_ptr<Communicator> communicator;
   const Status s = nccl_connect(id, 2, 2, &communicator);
   EXPECT_FALSE(s.ok());  // also where there is no NCCL
-  EXPECT_THAT(s.reason, testing::HasSubstr("collective: "));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "collective: ", s.reason);
   EXPECT_FALSE(nccl_adopt(nullptr, &communicator).ok());
   EXPECT_EQ(communicator, nullptr);
 }
