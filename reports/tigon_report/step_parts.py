@@ -13,25 +13,26 @@ PARTS = {"norms": "#E69F00", "rotary": "#56B4E9", "activation": "#009E73", "atte
 # Of single kernels switched on; naive and fused have theirs.
 ALONE = (("#009E73", "^"), ("#CC79A7", "D"), ("#D55E00", "v"), ("#56B4E9", "P"), ("#999933", "X"), ("#882255", "*"))
 MEASURED, MISSING = "measured", "out of memory"
+SEQUENCE, VOCABULARY = "T", "V"  # the sizes of a training, as its records name them
 
 
 def tables(run):
-    """One entry per configuration, dtype, batch, V and options: its records by T, naive first, each with `parts` by name."""
+    """One entry per configuration, dtype, batch, vocabulary and options: its records by length, naive first, each with `parts` by name."""
     groups = collections.OrderedDict()
     for record in run.of("converge_parts"):
-        key = (record["config"], record["dtype"], record["batch"], record["axes"]["V"], tuple(record["options"].items()))
+        key = (record["config"], record["dtype"], record["batch"], record["axes"][VOCABULARY], tuple(record["options"].items()))
         groups.setdefault(key, []).append(_derived({**record, "part": {part["part"]: part for part in record["parts"]}}))
     return [_entry(key, records) for key, records in groups.items()]
 
 
 def _derived(record):
-    return {**record, "linear_rate": linear_rate(record), "linear_share": linear_share(record)}
+    return {**record, "sequence": record["axes"][SEQUENCE], "linear_rate": linear_rate(record), "linear_share": linear_share(record)}
 
 
 def _entry(key, records):
     config, dtype, batch, vocabulary, options = key
-    title = f"{config} in {dtype}, batch {batch}, V={vocabulary:,} {units.axes_text(dict(options))}".rstrip()
-    records.sort(key=lambda record: record["axes"]["T"])  # stable: the order of the run within a T
+    title = f"{config} in {dtype}, batch {batch}, {VOCABULARY}={vocabulary:,} {units.axes_text(dict(options))}".rstrip()
+    records.sort(key=lambda record: record["sequence"])  # stable: the order of the run within a length
     timed = [name for name in PARTS if any(_seconds(record, name) for record in records)]
     held = [name for name in PARTS if any(_bytes(record, name) for record in records)]
     return {"title": title, "options": options, "config": config, "dtype": dtype, "batch": batch, "vocabulary": vocabulary, "rows": records, "timed": timed,
@@ -39,11 +40,12 @@ def _entry(key, records):
 
 
 def _attention(records):
-    """Which attention ran, by T where that differs; nothing in records of older runs."""
-    by_t = {record["axes"]["T"]: record["attention"] for record in records if record.get("attention")}
-    if len(set(by_t.values())) < 2:
-        return next(iter(by_t.values()), "")
-    return "; ".join(f"{name} for T={', '.join(f'{t:,}' for t in by_t if by_t[t] == name)}" for name in dict.fromkeys(by_t.values()))
+    """Which attention ran, by length where that differs; nothing in records of older runs."""
+    by_length = {record["sequence"]: record["attention"] for record in records if record.get("attention")}
+    if len(set(by_length.values())) < 2:
+        return next(iter(by_length.values()), "")
+    lengths = {name: [f"{length:,}" for length in by_length if by_length[length] == name] for name in by_length.values()}
+    return "; ".join(f"{name} for {SEQUENCE}={', '.join(lengths[name])}" for name in lengths)
 
 
 def linear_rate(record):
@@ -67,7 +69,7 @@ def _bytes(record, name):
 
 
 def _longest(records):
-    """Per implementation: the longest T that fits, the shortest that does not, and whether runs say so."""
+    """Per implementation: the longest sequence that fits, the shortest that does not, and whether runs say so."""
     rows = []
     for impl in dict.fromkeys(record["impl"] for record in records):
         own = [record for record in records if record["impl"] == impl]
@@ -97,7 +99,7 @@ def _title(what, entry):
 
 def _stacked(ax, theme, rows, names, value, label):
     left = [0.0] * len(rows)
-    labels = [f"T={record['axes']['T']:,} {record['impl']}" for record in rows]
+    labels = [f"{SEQUENCE}={record['sequence']:,} {record['impl']}" for record in rows]
     for name in names:
         widths = [value(record, name) for record in rows]
         outline = {"edgecolor": theme["text"], "linewidth": 0.6} if name == "unused" else {}
@@ -119,7 +121,7 @@ def _time(figures, entry, gpu):
         return None
 
     def value(record, name):
-        return _seconds(record, name) * 1e6 / (record["axes"]["T"] * entry["batch"])
+        return _seconds(record, name) * 1e6 / (record["sequence"] * entry["batch"])
 
     def drawing(ax, theme):
         _stacked(ax, theme, rows, entry["timed"], value,
@@ -158,15 +160,15 @@ def _styles(theme, entry):
             for impl in entry["impls"]}
 
 
-def _over_t(ax, entry, label):
-    draw.log_axis(ax, "T", entry["rows"])
-    ax.set_xlabel("T, tokens of a sequence")
+def _over_lengths(ax, entry, label):
+    draw.log_axis(ax, SEQUENCE, entry["rows"])
+    ax.set_xlabel(f"{SEQUENCE}, tokens of a sequence")
     ax.set_ylabel(label)
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _lengths(entry):
-    return len({record["axes"]["T"] for record in entry["rows"]})
+    return len({record["sequence"] for record in entry["rows"]})
 
 
 def _throughput(figures, entry, gpu):
@@ -177,16 +179,16 @@ def _throughput(figures, entry, gpu):
     def drawing(ax, theme):
         for impl, (colour, marker) in _styles(theme, entry).items():
             own = [record for record in rows if record["impl"] == impl]
-            ax.plot([r["axes"]["T"] for r in own], [r["tokens_per_s"] for r in own], color=colour, marker=marker,
+            ax.plot([r["sequence"] for r in own], [r["tokens_per_s"] for r in own], color=colour, marker=marker,
                     markersize=5, label=impl)
         ax.set_ylim(bottom=0)
-        _over_t(ax, entry, "tokens/s" if gpu else "tokens/s of the host executor")
+        _over_lengths(ax, entry, "tokens/s" if gpu else "tokens/s of the host executor")
 
     return figures.draw(_name("tokens", entry), _title("Tokens per second", entry), drawing, size=(8.4, 3.6))
 
 
 def _frontier(figures, entry):
-    """Memory over T: planned lines, measured points, and where memory ran out."""
+    """Memory over the length: planned lines, measured points, and where memory ran out."""
     if _lengths(entry) < 2:
         return None
     rows = entry["rows"]
@@ -197,12 +199,12 @@ def _frontier(figures, entry):
     def drawing(ax, theme):
         for impl, (colour, dot) in _styles(theme, entry).items():
             own = [record for record in rows if record["impl"] == impl]
-            ax.plot([r["axes"]["T"] for r in own], [r["planned_bytes"] / scale for r in own], color=colour, linewidth=1.2,
+            ax.plot([r["sequence"] for r in own], [r["planned_bytes"] / scale for r in own], color=colour, linewidth=1.2,
                     linestyle="--", label=f"{impl}, planned")
             for marker, what, chosen in ((dot, "measured", [r for r in own if r["outcome"] == MEASURED]),
                                          ("x", "out of memory", [r for r in own if r["outcome"] == MISSING])):
                 if chosen:
-                    ax.plot([r["axes"]["T"] for r in chosen], [_peak(r) / scale for r in chosen], marker, color=colour,
+                    ax.plot([r["sequence"] for r in chosen], [_peak(r) / scale for r in chosen], marker, color=colour,
                             markersize=6, label=f"{impl}, {what}")
         if len(limits) == 1:
             ax.axhline(next(iter(limits)) / scale, color=theme["limit"], linewidth=1, label="limit")
@@ -211,7 +213,7 @@ def _frontier(figures, entry):
             ax.yaxis.set_major_formatter(draw.FuncFormatter(lambda value, _: f"{value:g}"))
         else:
             ax.set_ylim(bottom=0)
-        _over_t(ax, entry, f"peak memory of a step, {unit}")
+        _over_lengths(ax, entry, f"peak memory of a step, {unit}")
 
     return figures.draw(_name("frontier", entry), _title("Memory over the length of a sequence", entry), drawing,
                         size=(9.4, 4.2))
