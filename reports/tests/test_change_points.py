@@ -105,7 +105,7 @@ class Causes(unittest.TestCase):
             runs.append(scan.RunInfo(header, pathlib.Path("x"), ""))
         ratio = numpy.random.default_rng(1).normal(0, 0.001, 20) + 0.05 * (numpy.arange(20) >= 10)
         made = history.Series(Cell, runs, runs, ratio, "copy")
-        history.analyse(made)
+        made.changes, made.centre, made.half = history.analyse(made.ratio)
         return made
 
     def test_all_cases_at_once_is_the_machine_even_if_nothing_says_so(self):
@@ -118,7 +118,7 @@ class Causes(unittest.TestCase):
     def test_a_step_that_comes_back_is_noise(self):
         made = self.series(lambda header, index: None)
         made.ratio[14:] -= 0.05
-        history.analyse(made)
+        made.changes, made.centre, made.half = history.analyse(made.ratio)
         causes.label([made])
         self.assertEqual([label.cause for label in made.labels], ["noise", "noise"])
 

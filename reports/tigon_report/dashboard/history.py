@@ -83,11 +83,10 @@ def make_series(store, cell, pinned=None):
     return Series(cell, runs, points, numpy.log(median / numpy.array(anchors)), name)
 
 
-def analyse(series):
-    """Finds the change points and the noise band of a series."""
-    series.changes = changepoints.detect(series.ratio)
-    series.centre, series.half = changepoints.band(series.ratio, series.changes)
-    return series.changes, series.centre, series.half
+def analyse(ratio):
+    """The change points of a series, and the centre and half width of its noise band."""
+    changes = changepoints.detect(ratio)
+    return changes, *changepoints.band(ratio, changes)
 
 
 def days(run):
@@ -113,17 +112,12 @@ def build(store, pool, pinned=None):
     every = [make_series(store, cell, pinned) for cell in store.cells.values()]
     every.sort(key=lambda series: (series.cell.device, series.name, series.cell.basis))
     for series, (changes, centre, half) in zip(
-        every, pool.map(_analyse_values, [series.ratio for series in every], chunksize=16)
+        every, pool.map(analyse, [series.ratio for series in every], chunksize=16)
     ):
         series.changes, series.centre, series.half = changes, centre, half
         series.recent = recent_change(series, RECENT_DAYS)
     causes.label(every)
     return every
-
-
-def _analyse_values(ratio):
-    changes = changepoints.detect(ratio)
-    return changes, *changepoints.band(ratio, changes)
 
 
 def workers():
