@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMAND = re.compile(r"\./tigon (?:--device \w+ )?([a-z][a-z-]*)([^`\n]*)")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 OF_ALL = {"--device", "--help"}
-BUILT = {"faults": ["bin/world_faults"]}  # the launcher would build them first
-PYTHON = {"try": "tigon_try", "reproduce": "tigon_try.reproduce"}
+# Of the launcher's own commands, those that a program of the build answers.
+BUILT = re.compile(r"^  \[([a-z-]+)\]='built (\w+): ", re.MULTILINE)
 
 
 def shown():
@@ -35,17 +35,15 @@ def shown():
 def help_of(command, build):
     """What --help prints; nothing for a command that there is not."""
     programs = (ROOT / "harness/cli/commands.inc").read_text(encoding="utf-8")
+    built = dict(BUILT.findall((ROOT / "tigon").read_text(encoding="utf-8")))
     python = os.environ.get("TIGON_PYTHON") or sys.executable
     if f"TIGON_COMMAND({command}, " in programs:
         words = [build / "bin/tigon", command]
-    elif command in BUILT:
-        words = [build / BUILT[command][0]]
-    elif command in PYTHON:
-        words = [python, "-m", PYTHON[command]]
+    elif command in built:
+        words = [build / "bin" / built[command]]
     else:
         words = [ROOT / "tigon", command]
-    folders = ":".join(str(ROOT / folder) for folder in ("reports", "harness/try", "harness/trees"))
-    done = subprocess.run([*words, "--help"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": folders, "TIGON_PYTHON": python})
+    done = subprocess.run([*words, "--help"], capture_output=True, text=True, env={**os.environ, "TIGON_PYTHON": python})
     return done.stdout if done.returncode == 0 else ""
 
 
