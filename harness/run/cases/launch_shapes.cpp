@@ -7,7 +7,7 @@
 
 #include "harness/run/cases/case.h"
 #include "harness/run/executor.h"
-#include "harness/run/judging/placed.h"
+#include "harness/run/judging/bound_without_memory.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {
@@ -48,7 +48,7 @@ class Asker {
  private:
   // Tensors with elements have memory: of no rows, a reduction over them still writes its sums.
   Bound place() {
-    Bound bound = placed(case_, op_, pass_);
+    Bound bound = bound_without_memory(case_, op_, pass_);
     for (auto& [name, tensor] : bound.tensors)
       if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) == tensor.shape.end())
         tensor.data = memory_of(name, tensor.shape[0] * tensor.stride[0] * size_of(tensor.dtype));

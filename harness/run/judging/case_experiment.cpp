@@ -7,7 +7,7 @@
 #include "harness/judge/compare.h"
 #include "harness/run/cases/pass_sets.h"
 #include "harness/run/executor.h"
-#include "harness/run/judging/placed.h"
+#include "harness/run/judging/bound_without_memory.h"
 #include "harness/run/memory/convert.h"
 #include "harness/run/memory/stop.h"
 #include "kernels/device/runtime.h"
@@ -115,7 +115,7 @@ std::vector<OptionSet> CaseExperiment::option_sets() const {
 }
 
 Bound CaseExperiment::placed(const Call& call) const {
-  Bound bound = tigon::placed(case_of(call), *problem_.op, *problem_.pass);
+  Bound bound = bound_without_memory(case_of(call), *problem_.op, *problem_.pass);
   const Implementation& impl = *problem_.implementation;
   if (impl.workspace) bound.scratch.bytes = impl.workspace(call.dtype, bound);
   return bound;

@@ -3,8 +3,8 @@
 #include "harness/run/judging/launches.h"
 
 #include "harness/run/executor.h"
+#include "harness/run/judging/bound_without_memory.h"
 #include "harness/run/judging/chosen_launch.h"
-#include "harness/run/judging/placed.h"
 #include "harness/run/memory/stop.h"
 
 namespace tigon {
@@ -16,7 +16,7 @@ std::vector<std::string> launches_of(const Case& c) {
   if (!options_fit(op, pass, c)) return {};
   try {
     const ChosenLaunch launch(c);
-    Bound bound = placed(c, op, pass);
+    Bound bound = bound_without_memory(c, op, pass);
     if (fused.workspace) bound.scratch.bytes = fused.workspace(c.dtype, bound);
     executor_take_launched();
     executor_without_running([&](Stream stream) { fused.run(c.dtype, bound, stream); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors without memory.
-#include "harness/run/judging/placed.h"
+#include "harness/run/judging/bound_without_memory.h"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ uintptr_t bytes_of(const TensorRef& ref) {
 
 }  // namespace
 
-Bound placed(const Case& c, const OpSpec& op, const Pass& pass) {
+Bound bound_without_memory(const Case& c, const OpSpec& op, const Pass& pass) {
   Bound bound;
   bound.values = binding_of(c, op, pass);
   uintptr_t address = kAlignment;

@@ -7,6 +7,6 @@ namespace tigon {
 
 // The tensors of a case, as memory/device_case.h places them: off their alignment by shift and
 // skew, rows `gap` apart. Behind them is the workspace, of no size yet.
-Bound placed(const Case& c, const OpSpec& op, const Pass& pass);
+Bound bound_without_memory(const Case& c, const OpSpec& op, const Pass& pass);
 
 }  // namespace tigon
