@@ -7,7 +7,7 @@
 #include <set>
 
 #include "harness/run/judging/oracle.h"
-#include "harness/run/judging/visibility.h"
+#include "harness/tests/visibility.h"
 
 namespace tigon {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test data of every contract show every option, every optional tensor and every input.
-#include "harness/run/judging/visibility.h"
+#include "harness/tests/visibility.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the test data of a contract show.
-#include "harness/run/judging/visibility.h"
+#include "harness/tests/visibility.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "harness/run/inputs/inputs.h"
-#include "harness/run/judging/trivial_outputs.h"
-#include "harness/run/judging/visibility_cases.h"
 #include "harness/run/memory/convert.h"
+#include "harness/tests/trivial_outputs.h"
+#include "harness/tests/visibility_cases.h"
 
 namespace tigon {
 

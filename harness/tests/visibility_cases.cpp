@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small cases of a pass.
-#include "harness/run/judging/visibility_cases.h"
+#include "harness/tests/visibility_cases.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs of kernels that compute nothing.
-#include "harness/run/judging/trivial_outputs.h"
+#include "harness/tests/trivial_outputs.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #pragma once
 #include <vector>
 
-#include "harness/run/judging/visibility_cases.h"
+#include "harness/tests/visibility_cases.h"
 
 namespace tigon {
 
