@@ -105,6 +105,18 @@ TEST(TigonProgram, every_form_of_the_page_of_contracts_has_every_op) {
   }
 }
 
+TEST(TigonProgram, describe_call_says_of_every_option_its_default_or_its_choices) {
+  const ProgramRun run = run_tigon({"describe", "linear_policy", "--call"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  for (const char* line :
+       {"  double ignore_index;     /* -100 where it is left out */\n",
+        "  double clip_low;         /* 0.2 where it is left out */\n",
+        "  double logits_bytes;     /* 1073741824 where it is left out */\n",
+        "  double reduction;        /* mean, sum, none */\n", "  a.logits_bytes = 1073741824;\n"})
+    EXPECT_NE(run.out.find(line), std::string::npos) << line;
+  EXPECT_EQ(run.out.find("/*  */"), std::string::npos);
+}
+
 TEST(TigonProgram, list_and_describe_show_every_op) {
   const ProgramRun list = run_tigon({"list"});
   EXPECT_EQ(list.exit_code, 0);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "harness/cli/text/contract_text.h"
 
@@ -32,14 +33,15 @@ std::string tensor_member(const TensorInfo& t, const OpSpec& op) {
 
 // The shortest text that gives the same value; most options are floats.
 std::string number(double value) {
+  if (std::abs(value) < 1e15 && std::floor(value) == value) return fmt::format("{:.0f}", value);
   const auto narrow = static_cast<float>(value);
   return narrow == value ? fmt::format("{}", narrow) : fmt::format("{}", value);
 }
 
 std::string option_member(const OptionInfo& o) {
-  return member("double " + o.name, o.choices.empty()
-                                        ? "default " + number(o.default_value)
-                                        : fmt::format("{}", fmt::join(o.choices, ", ")));
+  const std::string about = o.choices.empty() ? number(o.default_value) + " where it is left out"
+                                              : fmt::format("{}", fmt::join(o.choices, ", "));
+  return member("double " + o.name, about);
 }
 
 std::string choices_of(const std::string& prefix, const OptionInfo& o) {
