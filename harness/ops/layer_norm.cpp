@@ -38,11 +38,12 @@ std::vector<InputSet> all_inputs() {
 }
 
 constexpr char kFar[] =
-    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread, more "
-    "than "
-    "the budget of rstd has";
+    "cuDNN's engine loses digits of the variance where the mean is 1000 times the spread: rstd is "
+    "several times the budget off";
 constexpr char kConstant[] =
-    "cuDNN's engine finds a variance above 0 in rows of equal values, and rstd is off the budget";
+    "cuDNN's engine finds a variance above 0 in rows of equal values: rstd is many times the "
+    "budget "
+    "off";
 
 Implementation cudnn_forward() {
   const std::vector<DType> policies = {DType::kF32, DType::kBF16, DType::kF16};
