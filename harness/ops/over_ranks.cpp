@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kRanks = 3;
 
-// Where ranks have many classes each, shards begin as trainers cut them, at multiples of kPadding:
-// products of other widths are slow.
-constexpr int64_t kManyClasses = 4096, kPadding = 64;
+// Where the narrowest shard has many classes, all begin as trainers cut them, at multiples of
+// kPadding: products of other widths are slow.
+constexpr int64_t kManyClasses = 2048, kPadding = 64;
 
 using vocab_parallel_cross_entropy::kFurtherStatistics;
 using vocab_parallel_cross_entropy::kStatistics;
@@ -92,9 +92,10 @@ Cut::Cut(const Bound& all, const Sharding& sharding) : all_(all), sharding_(shar
 int64_t Cut::first(int64_t rank) const {
   if (rank == ranks_) return classes_;
   const int64_t more = classes_ - ranks_ * sharding_.least;
-  const int64_t first =
-      rank * sharding_.least + more * (rank * (rank + 1)) / (ranks_ * (ranks_ + 1));
-  return classes_ >= ranks_ * kManyClasses ? first / kPadding * kPadding : first;
+  const auto place = [&](int64_t r) {
+    return r * sharding_.least + more * (r * (r + 1)) / (ranks_ * (ranks_ + 1));
+  };
+  return place(1) >= kManyClasses ? place(rank) / kPadding * kPadding : place(rank);
 }
 
 Bound Cut::of_rank(int64_t rank) const {
