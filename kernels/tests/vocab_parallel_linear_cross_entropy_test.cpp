@@ -235,6 +235,15 @@ TEST_F(Refusals, name_what_cannot_be_summed_over_ranks) {
   EXPECT_PRED_FORMAT2(IsSubstring, "rows without gaps", over_one().reason);
 }
 
+TEST_F(Refusals, name_options_of_linear_losses_that_there_are_not) {
+  s_.split = Split::kVocabulary;
+  EXPECT_EQ(statistics(s_, nullptr).code, Status::kUnsupported);
+  s_.split = Split::kRows;
+  s_.max_valid_rows = b_.max_valid_rows = 1;
+  EXPECT_EQ(statistics(s_, nullptr).code, Status::kUnsupported);
+  EXPECT_EQ(backward(b_, nullptr).code, Status::kUnsupported);
+}
+
 TEST_F(Refusals, name_a_scratch_that_is_too_small) {
   s_.scratch.bytes = workspace(s_) - 1;
   EXPECT_PRED_FORMAT2(IsSubstring, "scratch is smaller", said(statistics(s_, nullptr)));

@@ -35,6 +35,8 @@ Status check_layer(const Args& a) {
   if (const Status s = linear_head::check(linear_head::head_of(a)); !s.ok()) return s;
   if (a.x.shape[0] > INT_MAX)
     return unsupported("vocab_parallel_linear_cross_entropy: there must be fewer than 2^31 rows");
+  if (a.max_valid_rows >= 0)
+    return unsupported("vocab_parallel_linear_cross_entropy: there is no bound on valid rows");
   if (const Status s = check_shard(a, a.w.shape[0]); !s.ok()) return s;
   if (!has_shape(a.target, a.x.shape[0]) || is_missing(a.target))
     return invalid("vocab_parallel_linear_cross_entropy: target must be [T] and not null");
@@ -48,6 +50,9 @@ Status check_layer(const Args& a) {
 template <class P>
 Status check(const Statistics<P>& a) {
   if (const Status s = check_layer(a); !s.ok()) return s;
+  if (a.split != linear_head::Split::kRows)
+    return unsupported(
+        "vocab_parallel_linear_cross_entropy: statistics are of whole rows; split must be rows");
   const int64_t rows = a.x.shape[0];
   if (!has_shape(a.statistics, rows, kStatistics) || !a.statistics.contiguous() ||
       is_missing(a.statistics))
@@ -73,35 +78,19 @@ Status check(const Backward<P>& a) {
   return {};
 }
 
-// A call with its arrays in the scratch.
+// With what counts rows, of backward.
 template <class Args>
-struct Call {
-  Args args;
-  Head<typename Args::Elem> head;
-  LossScratch loss = {};  // of backward
-  Plan<typename Args::Elem> plan = {};
-  size_t bytes = 0;
-};
+using Call = linear_head::Call<Args, LossScratch>;
 
 template <class Args>
 Call<Args> call_of(const Args& a, void* memory) {
-  Call<Args> call{.args = a, .head = linear_head::head_of(a)};
-  call.head.knows_rows = linear_head::WritesGradients<Args>;
-  if (!linear_head::can_be_planned(call.head)) return call;
-  ScratchParts scratch(memory);
-  if constexpr (linear_head::WritesGradients<Args>)
-    call.loss = take_loss_scratch(a, a.x.shape[0], &scratch);
-  call.plan = linear_head::plan(call.head, &scratch);
-  call.bytes = scratch.bytes();
-  return call;
-}
-
-template <class Args>
-Status check_scratch(const Call<Args>& call) {
-  const Scratch& given = call.args.scratch;
-  if (given.bytes < call.bytes || (call.bytes > 0 && given.data == nullptr))
-    return invalid("vocab_parallel_linear_cross_entropy: scratch is smaller than workspace()");
-  return {};
+  constexpr bool kKnowsRows = linear_head::WritesGradients<Args>;
+  const auto no_rows = [](Args*, auto*, ScratchParts*) {};  // a bound on them is refused
+  const auto state = [](const Args& args, int64_t rows, ScratchParts* parts) {
+    if constexpr (kKnowsRows) return take_loss_scratch(args, rows, parts);
+    return LossScratch{};
+  };
+  return linear_head::make_call<LossScratch>(a, kKnowsRows, memory, no_rows, state);
 }
 
 template <class P>
@@ -151,7 +140,7 @@ class GradientPass final : public linear_head::Pass<typename P::Elem> {
                                      .stride = c.stride,
                                      .target = a.target.data + c.row,
                                      .class_weight = a.class_weight.data,
-                                     .totals = call_.loss.totals,
+                                     .totals = call_.state.totals,
                                      .dloss = a.dloss ? a.dloss.data + (none ? c.row : 0) : nullptr,
                                      .lse = const_cast<float*>(a.lse.data) + c.row},  // not written
                                     stream);
@@ -173,19 +162,21 @@ Status tune_products(const Args& a) {
 template <class P>
 Status statistics(const Statistics<P>& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
-  const Call<Statistics<P>> call = call_of(a, a.scratch.data);
-  if (const Status s = check_scratch(call); !s.ok()) return s;
-  return linear_head::run(call.head, call.plan, StatisticsPass<P>(a), stream);
+  return linear_head::run_call(
+      call_of(a, a.scratch.data), stream, [](const Call<Statistics<P>>& call, Stream on) {
+        return linear_head::run_pass(call, StatisticsPass<P>(call.args), on);
+      });
 }
 
 template <class P>
 Status backward(const Backward<P>& a, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
-  const Call<Backward<P>> call = call_of(a, a.scratch.data);
-  if (const Status s = check_scratch(call); !s.ok()) return s;
-  if (!call.head.has_gradients()) return {};
-  if (const Status s = count_rows(a, a.classes, call.loss, stream); !s.ok()) return s;
-  return linear_head::run(call.head, call.plan, GradientPass<P>(call), stream);
+  return linear_head::run_call(
+      call_of(a, a.scratch.data), stream, [](const Call<Backward<P>>& call, Stream on) {
+        if (!call.head.has_gradients()) return Status{};
+        const Status s = count_rows(call.args, call.args.classes, call.state, on);
+        return s.ok() ? linear_head::run_pass(call, GradientPass<P>(call), on) : s;
+      });
 }
 
 template <class P>

@@ -106,7 +106,8 @@ using Passes = std::tuple<Statistics<P>, Backward<P>>;
 // Alignment: any. The products are fast where rows start at multiples of 16 bytes.
 // Memory: no tensor overlaps another.
 // Errors: kInvalidArgument for a shape, a stride, an option, a missing tensor or too little
-// scratch; kUnsupported for sizes beyond these; kLaunchFailed for what the device or the GEMM
+// scratch; kUnsupported for sizes beyond these, for max_valid_rows and for statistics by split
+// vocabulary; kLaunchFailed for what the device or the GEMM
 // library says.
 template <class P>
 Status statistics(const Statistics<P>& args, Stream stream);
