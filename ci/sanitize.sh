@@ -5,8 +5,8 @@
 #   ci/sanitize.sh
 #   ci/sanitize.sh --tier check --exclude '[VH]=[0-9]{5,}'    options of ./tigon check choose other cases
 #   TIGON_DTYPES='f16 f32' ci/sanitize.sh                     these element types only
-# What cuBLASLt launches is not looked at. Exit code: 1 an error, a hazard or a wrong case, 4 no case, 5 nothing to run it
-# with. The logs are in results/ci/sanitize.
+# Kernels with `tigon` in their name are looked at, which those of cuBLASLt are not. Exit code: 1 an error, a hazard or a wrong
+# case, 4 no case, 5 nothing to run it with. The logs are in results/ci/sanitize.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 5
 program=${TIGON_PROGRAM:-build/cuda/bin/tigon}  # one process of the launcher for each would build as often
@@ -29,7 +29,7 @@ sanitize() {
   # Else it says that its table of barriers overflows, and launches of cross_entropy in clusters fail.
   [ "$1" != synccheck ] || flags=(--num-cuda-barriers 4096)
   "$sanitizer" --tool "$1" ${flags[@]+"${flags[@]}"} --target-processes all --error-exitcode 9 \
-    --kernel-name-exclude kernel_substring=cutlass \
+    --kernel-name kernel_substring=tigon \
     "$program" check --op "$2" --dtype "$3" --impl fused --jobs 1 --shrink 0 --out "$out/$name" "${cases[@]}" \
     >"$out/$name.log" 2>&1
   code=$?
