@@ -7,7 +7,8 @@ says what the pass is; that one takes the upstream gradient too and returns {out
   prepare              makes the words of a call from those of the signature, before anything is timed
   gradient_in_forward  the gradient is made in forward, so that only forward_backward compares
   waits                the host waits for the GPU in the middle, so that no graph captures it
-PACKAGE names what the file imports. PREPARES: its compiler keeps what it made, so that `tigon run` has it compile during other stages.
+PACKAGE names what the file imports. PREPARES: what a first call compiles or loads is kept, so that `tigon run` has the first calls made
+during other stages.
 """
 import ast
 import importlib.util
