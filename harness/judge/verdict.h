@@ -36,14 +36,13 @@ inline bool is_skip(Verdict v) {
 }
 inline bool is_failure(Verdict v) { return v != Verdict::kPassed && !is_skip(v); }
 
+// 3, slower or larger than allowed, and 6, inconclusive, are those of ./tigon gate alone.
 enum ExitCode : int {
   kExitOk = 0,
   kExitIncorrect = 1,       // a correctness failure
   kExitUsage = 2,           // a wrong command line or configuration
-  kExitRegression = 3,      // slower or larger than allowed
   kExitNothing = 4,         // nothing ran, or required data is missing
   kExitInfrastructure = 5,  // no device, out of memory, time-out, crash, disk full
-  kExitInconclusive = 6,
   kExitInterrupted = 130,
 };
 
