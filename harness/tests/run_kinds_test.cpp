@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "harness/run/cases/plan.h"
@@ -14,7 +15,7 @@ namespace tigon {
 namespace {
 
 // What is met, told otherwise than kinds.cpp tells it: from the words of the ids.
-std::set<std::string> words_of(const std::vector<Case>& cases) {
+std::set<std::string> words_of(const std::vector<Case>& cases, InTypes in_types = InTypes::kEach) {
   std::set<std::string> words;
   for (const Case& c : cases) {
     const std::string id = case_id(c);
@@ -33,7 +34,8 @@ std::set<std::string> words_of(const std::vector<Case>& cases) {
         words.insert(kernel + std::string(name_of(c.dtype)));
         continue;
       }
-      words.insert(kernel + (is_size ? "" : std::string(name_of(c.dtype)) + "/") + word);
+      const bool is_typed = in_types == InTypes::kEach ? !is_size : word.rfind("inputs=", 0) == 0;
+      words.insert(kernel + (is_typed ? std::string(name_of(c.dtype)) + "/" : "") + word);
     }
   }
   return words;
@@ -62,14 +64,29 @@ TEST(EachKindOnce, cases_stay_in_order_and_come_once) {
   }
 }
 
-TEST(PartOfRun, has_no_long_axis_and_every_other_kind) {
+constexpr double kMost = 2 << 20;  // bytes
+
+TEST(PartOfRun, has_no_large_case_and_every_kind_of_the_others_in_any_type) {
   for (const OpSpec& op : all_ops()) {
     std::vector<Case> all = all_cases(op.name);
     const std::vector<Case> part = part_of_run(all);
-    EXPECT_GT(std::erase_if(all, has_long_axis), 0u) << op.name;
-    EXPECT_TRUE(std::none_of(part.begin(), part.end(), has_long_axis)) << op.name;
-    EXPECT_EQ(words_of(part), words_of(all)) << op.name;
+    const auto is_large = [](const Case& c) {
+      return has_long_axis(c) || minimum_bytes(c) > kMost;
+    };
+    EXPECT_GT(std::erase_if(all, is_large), 0u) << op.name;
+    EXPECT_TRUE(std::none_of(part.begin(), part.end(), is_large)) << op.name;
+    EXPECT_EQ(words_of(part, InTypes::kAny), words_of(all, InTypes::kAny)) << op.name;
+    EXPECT_LT(part.size(), each_kind_once(all).size()) << op.name;
   }
+}
+
+TEST(PartOfRun, draws_the_types_of_properties) {
+  std::map<DType, int> properties;
+  for (const OpSpec& op : all_ops())
+    for (const Case& c : part_of_run(all_cases(op.name)))
+      if (!c.property.empty()) ++properties[c.dtype];
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+    EXPECT_GT(properties[dtype], (properties[DType::kF32] + properties[DType::kBF16]) / 4);
 }
 
 TEST(EachKindOnce, nothing_is_left_out_of_one_and_of_none) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kLargeConfig = "350m";
 constexpr const char* kMainType = "bf16";
-constexpr int kRunSteps = 20;  // of each training of a run in which each promise is shown once
+constexpr int kRunSteps = 10;  // of each training of a run in which each promise is shown once
 // What people would use instead. A GPU's bench has those that are installed beside ours.
 const std::vector<std::string> kPeers = {"torch", "compile", "liger", "quack"};
 

@@ -7,14 +7,17 @@
 
 namespace tigon {
 
-// Of each op, pass and implementation: every size of each axis, and in each element type every
-// input set, value of an option, layout and exact property, at least once; of a baseline each
-// element type, input set and value of an option. In the order given.
-// Greedy, so that few cases do (Chvatal 1979). Deterministic.
-std::vector<Case> each_kind_once(const std::vector<Case>& cases);
+// Where a property, an option's value and a layout are met.
+enum class InTypes { kEach, kAny };
 
-// What `tigon run` shows of them: each kind once, but no long axis (has_long_axis), whose cases
-// take as long as all others.
+// Of each op, pass and implementation: every size of each axis, and in each element type every
+// input set, and in each or any type every value of an option, layout and exact property, at least
+// once; of a baseline each element type, input set and value of an option. In the order given.
+// Greedy, so that few cases do (Chvatal 1979). Deterministic.
+std::vector<Case> each_kind_once(const std::vector<Case>& cases, InTypes in_types = InTypes::kEach);
+
+// What `tigon run` shows of them: each kind once in any type, of cases that move few bytes and have
+// no long axis (has_long_axis). The others take as long as all of these.
 std::vector<Case> part_of_run(std::vector<Case> cases);
 
 }  // namespace tigon
