@@ -208,16 +208,16 @@ void loss_intermediate(const Args& a) {
   using std::sqrt;
   using S = typename Args::Elem;
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
+  const linear_head::Stored<S> stored_logits(layer_of(a), z);
   const auto w = cross_entropy::weighting(a, z.cols());
-  const RowGroups groups = row_groups(finite);
+  const RowGroups groups = row_groups(stored_logits.finite);
   linear_head::MovedResult<S> loss(z.rows()), z_part(z.rows()), entropy(z.rows());
   array(a.lse).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, w);
-    const Dependence<S> logits_depend(finite.row(t));
-    const Row<S> size = sizes.row(t), of_lse = of.lse_gradient * size;
+    const Dependence<S> logits_depend = stored_logits.dependence(t);
+    const Row<S> size = stored_logits.sizes.row(t), of_lse = of.lse_gradient * size;
     loss.put(t, of.gradient * size, logits_depend);
     entropy.put(t, of.entropy_gradient * size, logits_depend);
     entropy.more[t] = second_order<S>(of.lse_gradient, size);
@@ -243,7 +243,8 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, Logits computed 
   loss_intermediate(a);
   const auto w = array(a.w);  // [V, H]
   const Rows<S> z = logits(a);
-  const Rows<S> finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
+  const linear_head::Stored<S> stored_logits(layer_of(a), z);
+  const Rows<S>& sizes = stored_logits.sizes;
   const auto weights = cross_entropy::weighting(a, z.cols());
   const Row<S> g = cross_entropy::upstream(a, weights);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
@@ -252,7 +253,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, Logits computed 
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a, weights);
     const Row<S> stored = (g[t] * of.gradient).abs();
     moved.stored.row(t) = stored;
-    const Dependence<S> logits_depend(finite.row(t));
+    const Dependence<S> logits_depend = stored_logits.dependence(t);
     const bool twice = computed == Logits::kTwice;
     if (linear_head::has_dx(a)) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
@@ -279,7 +280,8 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, Logits computed 
     moved.d_sums.row(t) =
         abs(g[t]) * (of.gradient.abs() + diagonal.abs() + (of.c * of.v).abs() * sums);
   }
-  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved,
+                                            stored_logits.finite);
 }
 
 }  // namespace tigon::reference::linear_cross_entropy

@@ -235,14 +235,11 @@ void backward_scale(const Backward<P>& a) {
 
 // ---- S2 -----------------------------------------------------------------------------------------
 
-// The roundings of the stored logits of one layer.
+// How the roundings of the stored logits of one layer move results.
 template <class S>
-struct Stored {
-  Rows<S> finite, sizes;
-  Stored(const Layer<S>& layer, const Rows<S>& logits)
-      : finite(finite_part(logits)), sizes(rounded_sizes(layer, finite)) {}
+struct Stored : linear_head::Stored<S> {
+  using linear_head::Stored<S>::Stored, linear_head::Stored<S>::sizes;
 
-  Dependence<S> dependence(int64_t t) const { return linear_head::stored_alike<S>(finite.row(t)); }
   // The square of how a result moves with these factors of a row's logits.
   S square(int64_t t, const Row<S>& by, const Dependence<S>& of) const {
     return squared_norm<S>(by * sizes.row(t), of);

@@ -129,15 +129,44 @@ Rows<S> rounded_sizes(const Layer<S>& a, const Rows<S>& finite) {
   return (finite.square() + product.square()).sqrt();
 }
 
-// Logits that differ by a power of two are rounded alike, too: of inputs with few bits and H = 1
-// there are many.
+// Logits as they are stored: what their roundings are relative to, and which are rounded alike.
 template <class S>
-Dependence<S> stored_alike(const Row<S>& z) {
-  return Dependence<S>(z, z.abs().unaryExpr([](const S& v) {
-    int exponent;
-    return std::frexp(v, &exponent);
-  }));
-}
+class Stored {
+ public:
+  Rows<S> finite, sizes;
+
+  Stored(const Layer<S>& layer, const Rows<S>& logits)
+      : finite(finite_part(logits)),
+        sizes(rounded_sizes(layer, finite)),
+        layer_(layer),
+        w_squares_(array(layer.w).square().colwise().sum()) {}
+
+  // Logits that differ by a power of two are rounded alike, too: of inputs with few bits and few
+  // columns there are many.
+  Dependence<S> dependence(int64_t t) const {
+    const Row<S> z = finite.row(t);
+    return Dependence<S>(z, decisive(t, z).abs().unaryExpr([](const S& v) {
+      int exponent;
+      return std::frexp(v, &exponent);
+    }));
+  }
+
+ private:
+  // What decides how a row's logits are rounded: the column of w in whose product they lie, where
+  // the other products move them by less than a step; else themselves.
+  Row<S> decisive(int64_t t, const Row<S>& z) const {
+    if (w_squares_.size() == 0 || z.size() == 0) return z;
+    const Row<S> x = array(layer_.x).row(t);
+    Eigen::Index h;
+    (x.square() * w_squares_).maxCoeff(&h);
+    const Row<S> column = array(layer_.w).col(h).transpose(), others = z - x[h] * column;
+    const S spread = (others - others.mean()).square().mean();
+    return spread < S(kStep * kStep) * z.square().mean() ? column : z;
+  }
+
+  Layer<S> layer_;
+  Row<S> w_squares_;
+};
 
 // How roundings of stored logits move a result of rows: squares of 2-norms, 1-norms, and what adds
 // over rows beside them.

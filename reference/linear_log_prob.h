@@ -159,13 +159,15 @@ template <class P>
 void forward_intermediate(const Forward<P>& a) {
   using std::sqrt;
   using S = typename P::Elem;
-  const Rows<S> z = logits(a), finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
+  const Rows<S> z = logits(a);
+  const linear_head::Stored<S> stored_logits(layer_of(a), z);
+  const Rows<S>& sizes = stored_logits.sizes;
   for (const auto& out : {a.logp, a.lse, a.entropy})
     if (out) array(out).setZero();
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const auto of = sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const Dependence<S> depend = linear_head::stored_alike<S>(finite.row(t));
+    const Dependence<S> depend = stored_logits.dependence(t);
     const auto moved = [&](const Row<S>& gradient) {
       return S(sqrt(squared_norm<S>(gradient * sizes.row(t), depend)));
     };
@@ -181,14 +183,16 @@ template <class P>
 void backward_intermediate(const Backward<P>& a) {
   using S = typename P::Elem;
   const auto w = array(a.w);  // [V, H]
-  const Rows<S> z = logits(a), finite = finite_part(z), sizes = rounded_sizes(layer_of(a), finite);
+  const Rows<S> z = logits(a);
+  const linear_head::Stored<S> stored_logits(layer_of(a), z);
+  const Rows<S>& sizes = stored_logits.sizes;
   const Rows<S> d = logits_gradient(a);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
   for (int64_t t = 0; t < z.rows(); ++t) {
     if (a.target.data[t] == a.ignore_index) continue;
     const Row<S> stored = d.row(t).abs();
     moved.stored.row(t) = stored;
-    const Dependence<S> depend = linear_head::stored_alike<S>(finite.row(t));
+    const Dependence<S> depend = stored_logits.dependence(t);
     // With one delta for all logits of a row, a mean over the columns of dw averages nothing: twice
     // its bound.
     const S bound(depend.alike ? 2 : 1);
@@ -202,7 +206,8 @@ void backward_intermediate(const Backward<P>& a) {
     };
     moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored)) + to_dx(by_logit, depend);
   }
-  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved,
+                                            stored_logits.finite);
 }
 
 }  // namespace tigon::reference::linear_log_prob

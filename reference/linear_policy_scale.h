@@ -133,15 +133,15 @@ template <class Args, class S>
 void losses_intermediate(const Args& a, const TokensNear<S>& near) {
   using std::abs;
   using std::sqrt;
-  const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
-                sizes = linear_head::rounded_sizes(layer_of(a), finite);
-  const RowGroups groups = row_groups(finite);
+  const Rows<S> z = linear_head::logits(a);
+  const linear_head::Stored<S> stored_logits(layer_of(a), z);
+  const RowGroups groups = row_groups(stored_logits.finite);
   linear_head::MovedResult<S> loss(z.rows()), kl(z.rows()), entropy(z.rows());
   if (a.logp) array(a.logp).setZero();
   for (const auto& [t, token, is_doubtful] : near.rows) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const auto depend = linear_head::stored_alike<S>(finite.row(t));
-    const Row<S> size = sizes.row(t), of_logp = of.logp * size;
+    const auto depend = stored_logits.dependence(t);
+    const Row<S> size = stored_logits.sizes.row(t), of_logp = of.logp * size;
     loss.put(t, given<S>(a.weight, t, 1) * token.loss_moves * of_logp, depend);
     kl.put(t, token.kl_moves * of_logp, depend);
     entropy.put(t, of.entropy * size, depend);
@@ -169,14 +169,14 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
   const TokensNear<S> near(a, type);
   losses_intermediate(a, near);
   const auto w = array(a.w);  // [V, H]
-  const Rows<S> z = linear_head::logits(a), finite = linear_head::finite_part(z),
-                sizes = linear_head::rounded_sizes(layer_of(a), finite);
+  const Rows<S> z = linear_head::logits(a);
+  const linear_head::Stored<S> stored_logits(layer_of(a), z);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
   for (const auto& [t, token, is_doubtful] : near.rows) {
     const auto of = linear_log_prob::sensitivity<S>(z.row(t), a.target.data[t], a.temperature);
-    const auto depend = linear_head::stored_alike<S>(finite.row(t));
+    const auto depend = stored_logits.dependence(t);
     const S g = factor_of(a, t), c = g * token.slope, moves = g * token.slope_moves;
-    const Row<S> e = of.logp, p = of.lse, size = sizes.row(t).abs();
+    const Row<S> e = of.logp, p = of.lse, size = stored_logits.sizes.row(t).abs();
     const Row<S> stored = (c * e).abs();
     moved.stored.row(t) = stored;
     const auto norm = [&](const Row<S>& v) { return S(sqrt(squared_norm<S>(v * size, depend))); };
@@ -196,7 +196,8 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
         squared_norms<S>(w.colwise() * stored.transpose(), Dependence<S>(stored)) +
         (by_p + by_slope).square();
   }
-  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved, finite);
+  linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved,
+                                            stored_logits.finite);
 }
 
 }  // namespace tigon::reference::linear_policy

@@ -108,6 +108,15 @@ TEST(LinearLogProb, MaskedByTheBias) {
     for (const double v : values) EXPECT_TRUE(std::isfinite(v)) << name;
 }
 
+// Of the logits of one row x over the columns of w [H, V].
+double equals_of_logits(const std::vector<double>& x, const Rows<double>& w) {
+  const Rows<double> weights = w.transpose();
+  const auto h = static_cast<int64_t>(x.size());
+  const linear_head::Layer<double> layer{
+      .x = view(x.data(), 1, h), .w = view(weights.data(), weights.rows(), h), .bias = {}};
+  return linear_head::Stored<double>(layer, linear_head::logits(layer)).dependence(0).equals;
+}
+
 // 64 logits of two significands: each is rounded alike in 32 of them, to 4 u times the 1-norm's
 // quarter at most.
 TEST(LinearLogProb, LogitsOfEqualSignificandsAreRoundedAlike) {
@@ -116,8 +125,18 @@ TEST(LinearLogProb, LogitsOfEqualSignificandsAreRoundedAlike) {
     z[i] = std::ldexp(i % 2 ? 1.3 : 1.7, i / 2);
     apart[i] = z[i] * (1 + 0.001 * i);
   }
-  EXPECT_EQ(linear_head::stored_alike<double>(z).equals, 32);
-  EXPECT_EQ(linear_head::stored_alike<double>(apart).equals, 1);
+  EXPECT_EQ(equals_of_logits({1}, z), 32);
+  EXPECT_EQ(equals_of_logits({1}, apart), 1);
+}
+
+// One product of two has the logits' size, and w two significands there: the other product moves no
+// logit by a step. Where it does, no two logits are rounded alike.
+TEST(LinearLogProb, LogitsInOneProductAreRoundedAlikeWhereItsWeightsAre) {
+  Rows<double> w(2, 64);
+  for (int i = 0; i < 64; ++i) w.col(i) << std::ldexp(i % 2 ? 1.3 : 1.7, i % 3), 1 + 0.01 * i;
+  EXPECT_EQ(equals_of_logits({-0.7, 0.002}, w), 32);
+  EXPECT_EQ(equals_of_logits({0.002, -0.7}, w.colwise().reverse()), 32);
+  EXPECT_EQ(equals_of_logits({-0.7, 0.2}, w), 1);
 }
 
 class LinearLogProbTemperature : public testing::TestWithParam<double> {
