@@ -28,7 +28,10 @@ int sample_faults(MutantOptions* options) {
                                     "--seed",
                                     fmt::format("{}", options->sample_seed)};
   if (!options->changed.empty()) words.insert(words.end(), {"--changed", options->changed});
-  for (const OpSpec* op : selected_ops(selection)) words.insert(words.end(), {"--op", op->name});
+  for (const OpSpec* op : selected_ops(selection)) {
+    words.insert(words.end(), {"--on", op->name});
+    for (const Pass& pass : op->passes) words.back() += " " + pass.name;
+  }
   options->faults = file;
   return run_python(words, {"harness/mutants"}, "python3");
 }

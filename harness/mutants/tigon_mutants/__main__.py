@@ -38,14 +38,15 @@ def used(faults, lines):
 
 def draw(arguments):
     """{name: (fault, its targets)}, for each op --sample of those of its sources."""
-    passes, drawn, known = files.ops(ROOT), {}, {}
+    drawn, known = {}, {}
     changed = changed_files(arguments.changed) if arguments.changed else None
-    for op in arguments.op:
+    for on in arguments.on:
+        op = on.split()[0]
         paths = [path for path in files.sources_of(ROOT, op) if changed is None or path in changed]
         every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
         every = used(every, files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
         for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(arguments.sample, len(every))):
-            drawn.setdefault(fault.name, (fault, []))[1].append(" ".join((op, *passes[op])))
+            drawn.setdefault(fault.name, (fault, []))[1].append(on)
         print(f"{op}: {min(arguments.sample, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
     return drawn
 
@@ -58,7 +59,7 @@ def main():
     parser.add_argument("--sample", type=int, required=True)
     parser.add_argument("--seed", required=True)
     parser.add_argument("--changed")
-    parser.add_argument("--op", action="append", required=True)
+    parser.add_argument("--on", action="append", required=True, help="an op and its passes")
     arguments = parser.parse_args()
     drawn = draw(arguments)
     if not drawn:
@@ -73,7 +74,7 @@ def main():
 
     left = build.compiled([fault for fault, _ in drawn.values()], write, arguments.build, "tigon-own-mutants")
     print(f"{len(drawn) - len(left)} of {len(drawn)} do not compile and are left out", flush=True)
-    for op in arguments.op:
+    for op in (on.split()[0] for on in arguments.on):
         code = files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""
         for fault in left if code else ():
             if fault.id not in code:
