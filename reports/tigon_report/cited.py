@@ -6,7 +6,7 @@ import re
 import shlex
 import textwrap
 
-from . import cited_chart, first_use, load, training_chart
+from . import cited_chart, collective_costs, first_use, load, training_chart
 from .cited_tables import TABLES, table
 from .command import EXIT_NOTHING, EXIT_OK, EXIT_WRONG, Parser, say
 from .errors import DataError, UsageError
@@ -45,6 +45,9 @@ class Block:
         if self.words[:1] == ["first_use"]:
             self.text = self._first_use(texts)
             return
+        if self.words[:1] == ["collective_costs"]:
+            self.text = self._collective_costs(*self.words[1:])
+            return
         self.runs = [(path, run) for path in self.records for run in self._load(path)]
         runs = [run for _, run in self.runs]
         if not runs:
@@ -57,7 +60,7 @@ class Block:
         elif generator in TABLES:
             body = TABLES[generator](runs, self.words[1:])
         else:
-            raise ValueError(f"no generator of that name; there are {', '.join(dict.fromkeys(['chart', 'first_use', *TABLES, *CHARTS]))}")
+            raise ValueError(f"no generator of that name; there are {', '.join(dict.fromkeys(['chart', 'collective_costs', 'first_use', *TABLES, *CHARTS]))}")
         self.text = f"{body}\n{self._source()}\n"
 
     def _first_use(self, paths):
@@ -71,6 +74,18 @@ class Block:
                 days.setdefault(one.date, {}).setdefault(path, {})[self._commit_of(one)] = None
         sources = [f"Measured {date}: {'; '.join(self._place(path, commits) for path, commits in paths.items())}.\n" for date, paths in days.items()]
         return f"{table(*first_use.table([one for ones in measured.values() for one in ones]))}\n{''.join(sources)}"
+
+    def _collective_costs(self, links="", models="", *names):
+        """Of a table of links and one of models, which no record has measured."""
+        if not names:
+            raise ValueError("names no table of links, table of models and models in it")
+        of_links = collective_costs.read_links(self.kernels.root / links)
+        chosen = [collective_costs.read_model(self.kernels.root / models, name) for name in names]
+        heads = [f"{gpus:,} GPUs:" for gpus in collective_costs.GPUS]
+        singles = table([f"of {chosen[0].name}", "bytes:", *heads], collective_costs.single(of_links, chosen[0]))
+        steps = table(["model", "GPUs:", "fsdp2 or zero3:", "tp in a node, fsdp2 over nodes:", "waits less", "even at tokens of a GPU:"],
+                      [row for model in chosen for row in collective_costs.steps(of_links, model)])
+        return f"{singles}\n{steps}\nModelled, not measured, from [link rates]({self._from_page(links).as_posix()}).\n"
 
     def _commit_of(self, one):
         if one.commit == first_use.NOT_NOTED:
