@@ -91,7 +91,8 @@ class Peer:
         return {"verdict": "passed", "reason": ""}
 
     def prepare(self, request):
-        """Compiles and loads what these requests will need, while somebody else has the GPU, where the peer keeps it (PREPARES). What fails here fails again, and is recorded, where it is asked for."""
+        """Compiles and loads what these requests will need, while somebody else has the GPU, where the peer keeps it (PREPARES).
+        What fails here fails again, and is recorded, where it is asked for."""
         for one in request["requests"] if getattr(self.module, "PREPARES", False) else []:
             tensors, _ = tigon_call.named(one["call"], one["op"])
             if self.backend.has_room_for(tensors.values()):
