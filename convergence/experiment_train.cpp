@@ -33,8 +33,7 @@ double saved(int64_t naive, int64_t fused) {
 // With the batch that fills 60 GiB of a GPU on the naive side, or a small one.
 ModelConfig with_wide_batch(ModelConfig c) {
   c.batch = 16;
-  if (on_gpu())
-    c.batch = static_cast<int>(largest_batch(c, DType::kBF16, Side::kNaive, 60 * kGiB, 1));
+  if (on_gpu()) c.batch = static_cast<int>(largest_batch(c, DType::kBF16, Side::kNaive, 60 * kGiB));
   return c;
 }
 
@@ -133,7 +132,7 @@ ModelConfig cut_of_8b(int layers, bool graph) {
   c.graph = graph;
   c.layers = layers;
   c.recompute = true;
-  const int64_t batch = largest_batch(c, DType::kBF16, Side::kNaive, 120 * kGiB, 1);
+  const int64_t batch = largest_batch(c, DType::kBF16, Side::kNaive, 120 * kGiB);
   c.batch = static_cast<int>(std::max<int64_t>(1, batch));
   return c;
 }
@@ -152,8 +151,8 @@ struct Frontier {
 };
 
 Frontier planned_frontier(const ModelConfig& c, int64_t bytes, int devices) {
-  return {longest_sequence(c, DType::kBF16, Side::kNaive, bytes, devices),
-          longest_sequence(c, DType::kBF16, Side::kFused, bytes, devices)};
+  return {longest_sequence(c, DType::kBF16, Side::kNaive, bytes, {devices}),
+          longest_sequence(c, DType::kBF16, Side::kFused, bytes, {devices})};
 }
 
 // One step of a sequence in `bytes`: its peak, or nothing when it is out of memory.
@@ -189,9 +188,9 @@ std::vector<Finding> run_8b(const ExperimentContext& context) {
   const bool graph = context.settings.graph;
   ModelConfig c = shaped_as_8b(1);
   c.batch = static_cast<int>(
-      std::max<int64_t>(1, largest_batch(c, DType::kBF16, Side::kNaive, 80 * kGiB, kDevices)));
+      std::max<int64_t>(1, largest_batch(c, DType::kBF16, Side::kNaive, 80 * kGiB, {kDevices})));
   const auto bytes = [&](Side side) {
-    return planned_step(c, DType::kBF16, side, kDevices).total();
+    return planned_step(c, DType::kBF16, side, {kDevices}).total();
   };
   Finding memory{saved(bytes(Side::kNaive), bytes(Side::kFused)),
                  fmt::format("planned, on each of {} devices of 80 GiB", kDevices), size_of(c)};

@@ -24,8 +24,26 @@ std::vector<std::string> kernels_of(Side side) {
   return side == Side::kFused ? op_names() : std::vector<std::string>{};
 }
 
+// Elements of parameters that are gathered, and of gradients before they are reduced.
+int64_t gathered_elements(const ParameterLayout& layout, const Ranks& ranks) {
+  if (ranks.count == 1 || ranks.sharding == Sharding::kTp) return 0;
+  if (ranks.sharding == Sharding::kZero3) {
+    // stage3_max_live_parameters, stage3_prefetch_bucket_size and reduce_bucket_size.
+    constexpr int64_t kLive = 1000000000, kPrefetch = 50000000, kBucket = 500000000;
+    return std::min(layout.total, kLive + kPrefetch) + std::min(layout.trained, kBucket);
+  }
+  int64_t block = 0;
+  for (const Parameter& p : layout.parameters)
+    if (p.name.starts_with("layers.0.")) block += p.size();
+  const auto blocks = static_cast<int64_t>(layout.blocks.size());
+  const int64_t at_once = layout.total - std::max<int64_t>(blocks - 2, 0) * block;
+  return at_once + std::min(layout.trained, at_once);
+}
+
 template <class P>
-StepMemory plan(const ModelConfig& config, const std::vector<std::string>& kernels, int devices) {
+StepMemory plan(const ModelConfig& whole, const std::vector<std::string>& kernels,
+                const Ranks& ranks) {
+  const ModelConfig config = config_of_rank(whole, ranks);
   constexpr DType kType = dtype_of<typename P::Elem>;
   constexpr int64_t kWeight = kType == DType::kF32 ? 4 : 2;
   // Gradient, master weight where it is another, two moments, the sum of several gradients.
@@ -34,7 +52,9 @@ StepMemory plan(const ModelConfig& config, const std::vector<std::string>& kerne
   const ParameterLayout layout(config);
   StepMemory memory;
   const int64_t state = layout.total * kWeight + layout.trained * training;
-  memory.state = (state + devices - 1) / devices;
+  const int shares = ranks.sharding == Sharding::kTp ? 1 : ranks.count;
+  memory.state = (state + shares - 1) / shares;
+  memory.gathered = gathered_elements(layout, ranks) * kWeight;
   memory.activations = Model<P>::plan_arena(config, mixed_ops<P>(kernels)).bytes - state;
   memory.transient = planned_intermediates(config, kType, kernels);
   return memory;
@@ -93,6 +113,26 @@ int64_t head_workspace(const ModelConfig& c) {
 
 }  // namespace
 
+ModelConfig config_of_rank(const ModelConfig& config, const Ranks& ranks) {
+  ModelConfig c = config;
+  if (ranks.sharding != Sharding::kTp) return c;
+  const int n = ranks.count;
+  const auto divide = [&](int* size, const char* what) {
+    if (*size % n != 0)
+      throw ConvergeError(2, fmt::format("{} has {} {}, which {} ranks cannot share evenly",
+                                         config.name, *size, what, n));
+    *size /= n;
+  };
+  divide(&c.heads, "heads");
+  divide(&c.intermediate, "columns of its MLP");
+  if (n % c.kv_heads == 0)
+    c.kv_heads = 1;  // several ranks have the same one
+  else
+    divide(&c.kv_heads, "key and value heads");
+  c.vocabulary = (c.vocabulary + n - 1) / n;
+  return c;
+}
+
 // For each logit: the logits in the element type, and in fp32 the log probabilities, their gradient
 // and that of the logits, which in fp32 takes the place of the logits. Or, where that is more, the
 // logits and the workspace of a product.
@@ -107,26 +147,28 @@ int64_t planned_intermediates(const ModelConfig& c, DType dtype,
 }
 
 StepMemory planned_step(const ModelConfig& config, DType dtype,
-                        const std::vector<std::string>& kernels, int devices) {
-  return dtype == DType::kF32 ? plan<F32>(config, kernels, devices)
-                              : plan<BF16>(config, kernels, devices);
+                        const std::vector<std::string>& kernels, const Ranks& ranks) {
+  return dtype == DType::kF32 ? plan<F32>(config, kernels, ranks)
+                              : plan<BF16>(config, kernels, ranks);
 }
 
-StepMemory planned_step(const ModelConfig& config, DType dtype, Side side, int devices) {
-  return planned_step(config, dtype, kernels_of(side), devices);
+StepMemory planned_step(const ModelConfig& config, DType dtype, Side side, const Ranks& ranks) {
+  return planned_step(config, dtype, kernels_of(side), ranks);
 }
 
-int64_t longest_sequence(ModelConfig config, DType dtype, Side side, int64_t bytes, int devices) {
+int64_t longest_sequence(ModelConfig config, DType dtype, Side side, int64_t bytes,
+                         const Ranks& ranks) {
   return largest([&](int64_t sequence) {
     config.sequence = static_cast<int>(sequence);
-    return planned_step(config, dtype, side, devices).total() <= bytes;
+    return planned_step(config, dtype, side, ranks).total() <= bytes;
   });
 }
 
-int64_t largest_batch(ModelConfig config, DType dtype, Side side, int64_t bytes, int devices) {
+int64_t largest_batch(ModelConfig config, DType dtype, Side side, int64_t bytes,
+                      const Ranks& ranks) {
   return largest([&](int64_t batch) {
     config.batch = static_cast<int>(batch);
-    return planned_step(config, dtype, side, devices).total() <= bytes;
+    return planned_step(config, dtype, side, ranks).total() <= bytes;
   });
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "harness/cli/options/selection.h"
 #include "harness/tests/run_program.h"
@@ -90,23 +91,41 @@ TEST(TigonProgram, maxlen_plans_both_sides_and_says_what_it_cannot) {
   EXPECT_NE(run.out.find("naive "), std::string::npos);
   EXPECT_NE(run.out.find("fused "), std::string::npos);
   const ProgramRun chosen =
-      run_tigon({"maxlen", "--model", "llama3-8b", "--layers", "2", "--devices", "4"});
-  EXPECT_EQ(chosen.out.rfind("llama3-8b, 2 layers, bf16: 80GiB on each of 4 devices;", 0), 0u)
+      run_tigon({"maxlen", "--model", "llama3-8b", "--layers", "2", "--ranks", "4"});
+  EXPECT_EQ(chosen.out.rfind("llama3-8b, 2 layers, bf16: 80GiB on each of 4 ranks, fsdp2;", 0), 0u)
       << chosen.out << chosen.err;
   for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--model", "gpt2"}, "RMSNorm"},
            {{"--model", "deepseek-v3"}, "experts"},
            {{"--model", "llama3-8b", "--memory", "many"}, "write a size"},
            {{"--model", "llama3-8b", "--memory", "80"}, "write a size"},
-           {{"--model", "llama3-8b", "--memory", "80MiB"}, "do not fit even on 1024 devices"},
+           {{"--model", "llama3-8b", "--memory", "80MiB"}, "do not fit even on 1024 ranks"},
            {{"--model", "llama3-8b", "--dtype", "f16"}, "bf16 and f32"},
-           {{"--model", "llama3-8b", "--confirm"}, "one device"}}) {
+           {{"--model", "llama3-8b", "--confirm"}, "one device"},
+           {{"--model", "llama3-8b", "--layout", "ddp"}, "ddp"},
+           {{"--model", "llama3-8b", "--ranks", "0"}, "out of range"},
+           {{"--model", "llama3-8b", "--ranks", "3", "--layout", "tp"},
+            "--layout tp: llama3-8b has 32 heads, which 3 ranks cannot share evenly"}}) {
     std::vector<std::string> all = {"maxlen"};
     all.insert(all.end(), words.begin(), words.end());
     const ProgramRun wrong = run_tigon(all);
     EXPECT_EQ(wrong.exit_code, 2);
     EXPECT_NE(wrong.err.find(says), std::string::npos) << wrong.err;
+    EXPECT_EQ(wrong.out, "");
   }
+}
+
+TEST(TigonProgram, maxlen_plans_each_layout_of_ranks) {
+  std::map<std::string, std::string> planned;
+  for (const std::string layout : {"fsdp2", "zero3", "tp"}) {
+    const ProgramRun run = run_tigon(
+        {"maxlen", "--model", "llama3-8b", "--layers", "2", "--ranks", "8", "--layout", layout});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("on each of 8 ranks, " + layout + ";"), std::string::npos) << run.out;
+    planned[layout] = run.out.substr(run.out.find("fused "));
+  }
+  EXPECT_NE(planned["fsdp2"], planned["zero3"]);
+  EXPECT_NE(planned["tp"], planned["zero3"]);
 }
 
 TEST(TigonProgram, a_budget_ends_a_check_and_says_what_was_covered) {
