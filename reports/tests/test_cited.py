@@ -8,6 +8,7 @@ import unittest
 import sample
 from command_test import CommandTest, full
 from tigon_report import cited_chart
+from tigon_report.cited import ROOT
 from tigon_report.kernel_age import Kernels
 
 PAGE = "# A page\n\n<!-- figures: {words} -->\n<!-- end figures -->\n\nThe end.\n"
@@ -234,8 +235,19 @@ class FiguresTest(CommandTest):
         self.assertIn(f"\nMeasured 2026-11-25: {commit} or not noted, [record](a.txt); {commit}, [record](b.txt).\n"
                       f"Measured 2026-11-26: {commit}, [record](b.txt).\n", self.written("first_use a.txt b.txt").read_text())
 
+    def test_costs_of_collectives_are_modelled_from_their_tables(self):
+        for name in ("kernels/collective/links.tsv", "harness/cli/options/models.inc"):
+            self.file(name, (ROOT / name).read_text())
+        words = "collective_costs kernels/collective/links.tsv harness/cli/options/models.inc llama3.2-1b"
+        text = self.written(words).read_text()
+        self.assertIn("\nModelled, not measured, from [link rates](kernels/collective/links.tsv).\n", text)
+        self.assertEqual(text.count("| llama3.2-1b |"), 3)
+        for wrong, says in (("collective_costs a.tsv", "names no table of links"), (words + " llama9", "models.inc has no model llama9")):
+            self.file("page.md", PAGE.format(words=wrong))
+            self.wrong(1, says)
+
     def test_what_a_block_says_wrongly_is_one_line(self):
-        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, first_use, peers"), ("peers", "names no record"),
+        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, collective_costs, first_use, peers"), ("peers", "names no record"),
                             (RECORD, "no generator of that name"),
                             (f"claims {RECORD}", "no claim in these records"), (f"baseline naive {RECORD}", "no kernel beside naive")):
             self.file("page.md", PAGE.format(words=words))
