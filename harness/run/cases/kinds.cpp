@@ -41,11 +41,11 @@ std::vector<std::string> kinds_of(const Case& c, InTypes in_types) {
 }
 
 struct Candidate {
-  size_t gain;    // kinds that were new when it was last looked at
-  uint64_t turn;  // among those of one gain
-  size_t place;   // among the cases
+  size_t gain;     // kinds that were new when it was last looked at
+  uint64_t order;  // among those of one gain
+  size_t place;    // among the cases
   bool operator<(const Candidate& other) const {
-    return gain != other.gain ? gain < other.gain : turn > other.turn;
+    return gain != other.gain ? gain < other.gain : order > other.order;
   }
 };
 
@@ -56,8 +56,8 @@ std::vector<Case> each_kind_once(const std::vector<Case>& cases, InTypes in_type
   std::priority_queue<Candidate> candidates;
   for (size_t i = 0; i < cases.size(); ++i) {
     // In any type: drawn, else all were in the first one.
-    const uint64_t turn = in_types == InTypes::kEach ? i : stream_key(0, case_id(cases[i]));
-    candidates.push({kinds_of(cases[i], in_types).size(), turn, i});
+    const uint64_t order = in_types == InTypes::kEach ? i : stream_key(0, case_id(cases[i]));
+    candidates.push({kinds_of(cases[i], in_types).size(), order, i});
   }
   std::vector<size_t> places;
   while (!candidates.empty()) {
@@ -68,7 +68,7 @@ std::vector<Case> each_kind_once(const std::vector<Case>& cases, InTypes in_type
         kinds.begin(), kinds.end(), [&](const std::string& kind) { return met.count(kind) == 0; }));
     if (gain == 0) continue;
     if (gain < best.gain) {  // others have met some of its kinds
-      candidates.push({gain, best.turn, best.place});
+      candidates.push({gain, best.order, best.place});
       continue;
     }
     met.insert(kinds.begin(), kinds.end());
