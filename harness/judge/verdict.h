@@ -36,7 +36,7 @@ inline bool is_skip(Verdict v) {
 }
 inline bool is_failure(Verdict v) { return v != Verdict::kPassed && !is_skip(v); }
 
-// 3, slower or larger than allowed, and 6, inconclusive, are those of ./tigon gate alone.
+// 3, slower or larger than allowed, and 6, inconclusive, are those of commands in Python.
 enum ExitCode : int {
   kExitOk = 0,
   kExitIncorrect = 1,       // a correctness failure
