@@ -73,10 +73,6 @@ template <class T>
 TIGON_DEVICE T warp_sum(T v) {
   return warp_reduce(v, Sum{});
 }
-template <class T>
-TIGON_DEVICE T warp_max(T v) {
-  return warp_reduce(v, Max{});
-}
 
 namespace device {
 
@@ -144,10 +140,6 @@ TIGON_DEVICE T block_join(T v, const Join& join, T (&warps)[kThreads / 32]) {
 template <int kThreads, class T>
 TIGON_DEVICE T block_sum(T v) {
   return block_reduce<kThreads>(v, Sum{});
-}
-template <int kThreads, class T>
-TIGON_DEVICE T block_max(T v) {
-  return block_reduce<kThreads>(v, Max{});
 }
 
 }  // namespace tigon

@@ -63,9 +63,10 @@ every_function(const float* f, const bf16* b, const f16* h, const double* d, con
   TIGON_SHARED(Triple, scratch, [kThreads / 32]);
   const Triple t = block_reduce<kThreads>(Triple{x, x, x}, Add{}, scratch);
   fo[1] = t.a + warp_reduce(t, Add{}).b + warp_reduce<4>(t, Add{}).c;
-  fo[2] = block_sum<kThreads>(x) + block_max<kThreads>(x) + warp_sum(x) + warp_max(x);
+  fo[2] = block_sum<kThreads>(x) + block_reduce<kThreads>(x, Max{}) + warp_sum(x) +
+          warp_reduce(x, Max{});
   dout[0] = block_sum<kThreads>(d[threadIdx.x]);
-  i32o[0] = block_max<kThreads>(i32[threadIdx.x]);
+  i32o[0] = block_reduce<kThreads>(i32[threadIdx.x], Max{});
 
   TIGON_DYNAMIC_SHARED(float, dynamic);
   async_copy<4>(dynamic, f);

@@ -31,7 +31,7 @@ TIGON_KERNEL(64) warp_ops_kernel(const int* in, int* out, int n) {
   r[9] = static_cast<int>(__reduce_max_sync(kAll, static_cast<unsigned>(v)));
   r[10] = static_cast<int>(__match_any_sync(kAll, v));
   r[11] = warp_sum(v);
-  r[12] = warp_max(v);
+  r[12] = warp_reduce(v, Max{});
   r[13] = warp_reduce<8>(v, Sum{});
   r[14] = static_cast<int>(__shfl_xor_sync(kAll, static_cast<long long>(v) << 32, 1) >> 32);
   r[15] = static_cast<int>(__shfl_sync(kAll, static_cast<float>(v), 31));
@@ -56,7 +56,7 @@ block_reductions_kernel(const float* x, int reductions, float* sums, float* maxi
     const float v = x[k * kThreads + static_cast<int>(threadIdx.x)];
     sum += block_sum<kThreads>(v);
     sum += block_sum<kThreads>(1.0f);  // at once, through the same scratch
-    maximum += block_max<kThreads>(v);
+    maximum += block_reduce<kThreads>(v, Max{});
   }
   sums[threadIdx.x] = sum;
   maxima[threadIdx.x] = maximum;
