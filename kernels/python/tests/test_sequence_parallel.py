@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tigon.ops.normaliser: processes on the CPU, each with some tokens, against torch's mean over all tokens."""
+"""tigon.ops.normaliser: processes on the CPU or on GPUs, each with some tokens, against torch's mean over all tokens."""
 import functools
 import random
 import unittest
@@ -28,14 +28,15 @@ def check_draw(seed):
     maker = torch.Generator().manual_seed(seed)
     x, w = torch.randn(sum(counts), HIDDEN, generator=maker), torch.randn(CLASSES, HIDDEN, generator=maker)
     target = torch.randint(0, CLASSES, (sum(counts),), generator=maker)
-    weight = torch.rand(CLASSES, generator=maker) + 0.5 if weighted else None
+    weight = (torch.rand(CLASSES, generator=maker) + 0.5).to(group.device()) if weighted else None
+    x, w, target = (t.to(group.device()) for t in (x, w, target))
     parts = target.split(counts)
     for r in range(ranks):
         parts[r][::1 if ignored[r] else 3] = options["ignore_index"]
     exact, head = x.double().requires_grad_(), w.double().requires_grad_()
     loss = functional.cross_entropy(exact @ head.T, target, weight=None if weight is None else weight.double(), reduction="sum", **options)
     counted = target[target != options["ignore_index"]]
-    share = (weight if weighted else torch.ones(CLASSES))[counted].double().sum()
+    share = (weight if weighted else torch.ones(CLASSES, device=target.device))[counted].double().sum()
     (loss / share if share > 0 else 0 * loss).backward()
 
     n = tigon.ops.normaliser(parts[rank], ignore_index=options["ignore_index"], class_weight=weight)
@@ -47,7 +48,7 @@ def check_draw(seed):
             else tigon.ops.cross_entropy(own @ own_w.T, parts[rank], normaliser=n, class_weight=weight, **options)
         got.backward()
         torch.testing.assert_close(own.grad.double(), exact.grad.split(counts)[rank], rtol=1e-4, atol=1e-6)
-        for part, want in ((got.detach().clone(), loss.detach() / share if share > 0 else torch.zeros(())), (own_w.grad, head.grad)):
+        for part, want in ((got.detach().clone(), loss.detach() / share if share > 0 else torch.zeros_like(share)), (own_w.grad, head.grad)):
             dist.all_reduce(part)
             torch.testing.assert_close(part.double(), want.double(), rtol=1e-4, atol=1e-6)
 
@@ -56,7 +57,7 @@ def check_subgroups():
     """Each group counts its own ranks."""
     rank = dist.get_rank()
     groups = [dist.new_group([0]), dist.new_group([1])]
-    n = tigon.ops.normaliser(torch.tensor([1] * (3 + rank) + [-100]), groups[rank])
+    n = tigon.ops.normaliser(torch.tensor([1] * (3 + rank) + [-100], device=group.device()), groups[rank])
     assert n.item() == 3 + rank, (rank, n)
 
 
@@ -70,12 +71,19 @@ class Alone(unittest.TestCase):
 
 @unittest.skipUnless(group.is_there(), "gloo is not there")
 class SequenceParallelTest(unittest.TestCase):
+    device = "cpu"
+
     def test_drawn_tokens_of_two_and_four_ranks(self):
-        for ranks in (2, 4):
-            group.run_in_all(ranks, *(functools.partial(check_draw, seed) for seed in range(16)))
+        for ranks in group.sizes(self.device):
+            group.run_in_all(ranks, *(functools.partial(check_draw, seed) for seed in range(16)), device=self.device)
 
     def test_groups(self):
-        group.run_in_all(2, check_subgroups)
+        group.run_in_all(2, check_subgroups, device=self.device)
+
+
+@group.on_gpus
+class SequenceParallelGpuTest(SequenceParallelTest):
+    device = "cuda"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tigon.patch and FSDP2: two processes on the CPU, each with half of every parameter and a batch of its own, against one model that is whole."""
-import pathlib
-import tempfile
+"""tigon.patch and FSDP2: two processes on the CPU or on GPUs, each with half of every parameter and a batch of its own, against a whole model."""
+import functools
 import unittest
 
+import group
 import tigon
 import torch
 import torch.distributed as dist
@@ -12,9 +12,13 @@ from test_patch import HAS_TRANSFORMERS, batch, largest_difference, make, rms
 RANKS = 2
 
 
+def make_here(name):
+    return make(name).to(group.device())
+
+
 def batch_of(rank):
     """As many labels that count on each rank, so that the mean of losses is the loss of both batches."""
-    return {name: tensor.roll(rank + 1, 0) for name, tensor in batch().items()}
+    return {name: tensor.roll(rank + 1, 0).to(group.device()) for name, tensor in batch().items()}
 
 
 def whole_step(model):
@@ -34,7 +38,7 @@ def shard(model, parts, **settings):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    mesh = init_device_mesh("cpu", (RANKS,))
+    mesh = init_device_mesh(group.device().type, (RANKS,))
     for module in [*model.model.layers, *(model.get_submodule(part) for part in parts), model]:
         fully_shard(module, mesh=mesh, **settings)
 
@@ -51,7 +55,7 @@ def sharded_step(model):
 
 def patched_and_sharded(name, parts, patched_first, recompute, **settings):
     """A model, and the report of its patch."""
-    model = make(name)
+    model = make_here(name)
     if not patched_first:
         shard(model, parts, **settings)
     report = tigon.patch(model, strict=True, recompute=recompute)
@@ -62,7 +66,7 @@ def patched_and_sharded(name, parts, patched_first, recompute, **settings):
 
 def check_steps(name, parts, patched_first, recompute):
     """A step against the whole, unpatched model, and another without the patch."""
-    losses, want = whole_step(make(name))
+    losses, want = whole_step(make_here(name))
     norm = torch.stack([g.norm() for g in want.values()]).norm()
     model, report = patched_and_sharded(name, parts, patched_first, recompute)
 
@@ -72,12 +76,12 @@ def check_steps(name, parts, patched_first, recompute):
         torch.testing.assert_close(got_norm, norm, rtol=bound, atol=0)
         assert largest_difference(want, got) <= bound, largest_difference(want, got)
     check(1e-4)
-    assert model(**batch()).logits is None
+    assert model(**batch_of(dist.get_rank())).logits is None
     if recompute:
         assert len(report.bytes_saved()) == 2, report
     tigon.unpatch(model)
     assert type(model).__name__.startswith("FSDP"), type(model)
-    assert model(**batch()).logits is not None
+    assert model(**batch_of(dist.get_rank())).logits is not None
     check(1e-5)
 
 
@@ -86,8 +90,8 @@ def check_bf16(recompute):
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    _, want = whole_step(make("llama"))
-    plain = make("llama")
+    _, want = whole_step(make_here("llama"))
+    plain = make_here("llama")
     shard(plain, (), mp_policy=policy)
     model, _ = patched_and_sharded("llama", (), True, recompute, mp_policy=policy)
     _, theirs, _ = sharded_step(plain)
@@ -97,31 +101,23 @@ def check_bf16(recompute):
         assert rms(ours[n] - w) <= allowed, n
 
 
-def work(rank, folder, function, arguments):
-    """One of the processes."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=RANKS)
-    try:
-        for given in arguments:
-            function(*given)
-    finally:
-        dist.destroy_process_group()
-
-
-@unittest.skipUnless(HAS_TRANSFORMERS and dist.is_available() and dist.is_gloo_available(), "transformers or gloo is not there")
+@unittest.skipUnless(HAS_TRANSFORMERS and group.is_there(), "transformers or gloo is not there")
 class ShardedTest(unittest.TestCase):
-    def run_in_all(self, function, arguments):
-        """Fails with the traceback of the process that failed."""
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(work, (pathlib.Path(folder), function, arguments), nprocs=RANKS)
+    device = "cpu"
 
     def test_steps_are_those_of_the_whole_model(self):
-        cases = [(name, parts, patched_first, recompute) for patched_first in (True, False) for recompute in (None, "cheap")
-                 for name, parts in (("llama", ()), ("llama", ("lm_head", "model.norm")), ("llama tied", ()), ("gemma2", ()))]
-        self.run_in_all(check_steps, cases)
+        checks = [functools.partial(check_steps, name, parts, patched_first, recompute)
+                  for patched_first in (True, False) for recompute in (None, "cheap")
+                  for name, parts in (("llama", ()), ("llama", ("lm_head", "model.norm")), ("llama tied", ()), ("gemma2", ()))]
+        group.run_in_all(RANKS, *checks, device=self.device)
 
     def test_bf16_is_no_worse(self):
-        self.run_in_all(check_bf16, [(None,), ("cheap",)])
+        group.run_in_all(RANKS, *(functools.partial(check_bf16, recompute) for recompute in (None, "cheap")), device=self.device)
+
+
+@group.on_gpus
+class ShardedGpuTest(ShardedTest):
+    device = "cuda"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tigon.ops.vocab_parallel_*: processes on the CPU, each with some classes, against torch's loss of all classes."""
+"""tigon.ops.vocab_parallel_*: processes on the CPU or on GPUs, each with some classes, against torch's loss of all classes."""
 import copy
+import datetime
+import faulthandler
 import functools
+import os
 import random
+import time
 import unittest
+from unittest import mock
 
 import group
 import tigon.ops
@@ -13,6 +18,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from torch.nn import functional
+
+SECONDS_OF_A_CALL, SECONDS_TO_END = 10, 90  # of ranks that wait for one that is gone
 
 
 def draw(seed, ranks):
@@ -31,7 +38,8 @@ def problem(seed, classes, weighted):
     logits = torch.randn(2, 3, classes, generator=maker).bfloat16().float()
     target = torch.randint(0, classes, (2, 3), generator=maker)
     target[0, 1] = -100
-    return logits, target, torch.rand(classes, generator=maker) + 0.5 if weighted else None
+    weight = (torch.rand(classes, generator=maker) + 0.5).to(group.device()) if weighted else None
+    return logits.to(group.device()), target.to(group.device()), weight
 
 
 def wanted(logits, target, weight, options):
@@ -40,7 +48,7 @@ def wanted(logits, target, weight, options):
     target = torch.where(target == -100, options["ignore_index"], target)
     loss = functional.cross_entropy(x.flatten(0, 1), target.flatten(), weight=None if weight is None else weight.double(), **options)
     loss = loss.reshape(target.shape) if options["reduction"] == "none" else loss
-    upstream = torch.linspace(0.5, 2, loss.numel(), dtype=torch.float64).reshape(loss.shape)
+    upstream = torch.linspace(0.5, 2, loss.numel(), dtype=torch.float64, device=loss.device).reshape(loss.shape)
     return loss.detach(), torch.autograd.grad(loss, x, upstream)[0], upstream, target
 
 
@@ -81,17 +89,18 @@ def check_linear(seed, dtype, bound):
     options = {"label_smoothing": chosen.choice((0.0, 0.1)), "reduction": chosen.choice(("mean", "sum", "none"))}
     chunks = {"logits_bytes": chosen.choice((64, 1 << 20)), "split": chosen.choice(("rows", "vocabulary"))}
     maker = torch.Generator().manual_seed(seed)
-    x, w, bias = (torch.randn(*shape, generator=maker).bfloat16().float() for shape in ((2, 3, hidden), (classes, hidden), (classes,)))
-    target = torch.randint(0, classes, (2, 3), generator=maker)
+    shapes = ((2, 3, hidden), (classes, hidden), (classes,))
+    x, w, bias = (torch.randn(*shape, generator=maker).bfloat16().float().to(group.device()) for shape in shapes)
+    target = torch.randint(0, classes, (2, 3), generator=maker).to(group.device())
     target[1, 0] = -100
-    weight = torch.rand(classes, generator=maker) + 0.5 if chosen.random() < 0.5 else None
+    weight = (torch.rand(classes, generator=maker) + 0.5).to(group.device()) if chosen.random() < 0.5 else None
     with_bias = chosen.random() < 0.5
 
     exact = [t.double().requires_grad_() for t in (x, w, bias)]
     logits = exact[0] @ exact[1].T + (exact[2] if with_bias else 0)
     want = functional.cross_entropy(logits.flatten(0, 1), target.flatten(), weight=None if weight is None else weight.double(), **options)
     want = want.reshape(target.shape) if options["reduction"] == "none" else want
-    upstream = torch.linspace(0.5, 2, want.numel(), dtype=torch.float64).reshape(want.shape)
+    upstream = torch.linspace(0.5, 2, want.numel(), dtype=torch.float64, device=want.device).reshape(want.shape)
     gradients = torch.autograd.grad(want, exact, upstream, allow_unused=True)
 
     own = slice(bounds[rank], bounds[rank + 1])
@@ -112,7 +121,7 @@ def check_linear(seed, dtype, bound):
 def check_linear_errors_and_a_group_of_one():
     """In a group of one the same bits as linear_cross_entropy."""
     loss = tigon.ops.vocab_parallel_linear_cross_entropy
-    x, w, y = torch.randn(2, 4), torch.randn(3, 4), torch.zeros(2, dtype=torch.long)
+    x, w, y = (t.to(group.device()) for t in (torch.randn(2, 4), torch.randn(3, 4), torch.zeros(2, dtype=torch.long)))
     case = unittest.TestCase()
     case.assertRaisesRegex(TypeError, "first_class and classes go together", loss, x, w, y, classes=6)
     case.assertRaisesRegex(TypeError, "vocab_parallel_linear_cross_entropy has no extra perplexity", loss, x, w, y, extras=("perplexity",))
@@ -125,10 +134,10 @@ def check_linear_errors_and_a_group_of_one():
 
 def check_tensor_parallel(classes):
     """A head in ColwiseParallel, with its logits and without: loss and gradients as of the whole head, which are DTensors again."""
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = init_device_mesh(group.device().type, (dist.get_world_size(),))
     torch.manual_seed(1)
-    head, x = torch.nn.Linear(8, classes), torch.randn(2, 3, 8)
-    target = torch.randint(0, classes, (2, 3))
+    made = torch.nn.Linear(8, classes), torch.randn(2, 3, 8), torch.randint(0, classes, (2, 3))
+    head, x, target = (one.to(group.device()) for one in made)
     target[0, 1] = -100
     exact = [t.detach().double().requires_grad_() for t in (x, head.weight, head.bias)]
     want = functional.cross_entropy((exact[0] @ exact[1].T + exact[2]).flatten(0, 1), target.flatten())
@@ -148,9 +157,9 @@ def check_tensor_parallel(classes):
 
 
 def check_tensor_parallel_errors():
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = init_device_mesh(group.device().type, (dist.get_world_size(),))
     loss, case = tigon.ops.vocab_parallel_cross_entropy, unittest.TestCase()
-    logits, target = torch.zeros(2, 4), torch.zeros(2, dtype=torch.long)
+    logits, target = torch.zeros(2, 4, device=group.device()), torch.zeros(2, dtype=torch.long, device=group.device())
     by_class, by_row = (distribute_tensor(logits, mesh, [Shard(axis)]) for axis in (1, 0))
     case.assertRaisesRegex(TypeError, "leave them out", loss, by_class, target, first_class=0, classes=4)
     case.assertRaisesRegex(ValueError, r"logits has placements .* but must have \(Shard\(dim=1\),\)", loss, by_row, target)
@@ -184,7 +193,7 @@ def check_group_of_one():
 
 
 def check_errors():
-    x, y = torch.zeros(2, 4), torch.zeros(2, dtype=torch.long)
+    x, y = torch.zeros(2, 4, device=group.device()), torch.zeros(2, dtype=torch.long, device=group.device())
     loss = tigon.ops.vocab_parallel_cross_entropy
     case = unittest.TestCase()
     case.assertRaisesRegex(TypeError, "first_class and classes go together", loss, x, y, first_class=0)
@@ -195,6 +204,17 @@ def check_errors():
     case.assertRaisesRegex(RuntimeError, "no second derivative", torch.autograd.grad, twice, x, create_graph=True)
 
 
+def check_that_a_rank_is_missed():
+    """Rank 1 is gone before the second call, without an error for which the test would end the others. One that hangs ends late."""
+    faulthandler.dump_traceback_later(SECONDS_TO_END, exit=True)
+    hasty = dist.new_group(timeout=datetime.timedelta(seconds=SECONDS_OF_A_CALL))
+    x, y = torch.zeros(2, 4, device=group.device()), torch.zeros(2, dtype=torch.long, device=group.device())
+    tigon.ops.vocab_parallel_cross_entropy(x, y, hasty).item()
+    if dist.get_rank() == 1:
+        os._exit(0)
+    tigon.ops.vocab_parallel_cross_entropy(x, y, hasty).item()
+
+
 class Alone(unittest.TestCase):
     def test_says_that_there_is_no_group(self):
         with self.assertRaisesRegex(RuntimeError, "init_process_group"):
@@ -203,26 +223,40 @@ class Alone(unittest.TestCase):
 
 @unittest.skipUnless(group.is_there(), "gloo is not there")
 class VocabParallelTest(unittest.TestCase):
+    device = "cpu"
+
     def test_drawn_shards_of_two_and_four_ranks(self):
         checks = [functools.partial(check_draw, seed, dtype, bound)
                   for seed in range(12) for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-3))]
-        for ranks in (2, 4):
-            group.run_in_all(ranks, *checks)
+        for ranks in group.sizes(self.device):
+            group.run_in_all(ranks, *checks, device=self.device)
 
     def test_drawn_shards_behind_a_linear_layer(self):
         checks = [functools.partial(check_linear, seed, dtype, bound)
                   for seed in range(12) for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2))]
-        for ranks in (2, 4):
-            group.run_in_all(ranks, *checks)
+        for ranks in group.sizes(self.device):
+            group.run_in_all(ranks, *checks, device=self.device)
 
     def test_tensor_parallel_heads(self):
-        for ranks in (2, 4):
+        for ranks in group.sizes(self.device):
             checks = [functools.partial(check_tensor_parallel, classes) for classes in (4 * ranks, 4 * ranks - 1)]
-            group.run_in_all(ranks, *checks, check_tensor_parallel_errors)
+            group.run_in_all(ranks, *checks, check_tensor_parallel_errors, device=self.device)
 
     def test_options_groups_and_errors(self):
         group.run_in_all(2, check_equal_shards_and_extras, check_megatron, check_group_of_one, check_errors,
-                         check_linear_errors_and_a_group_of_one)
+                         check_linear_errors_and_a_group_of_one, device=self.device)
+
+
+@group.on_gpus
+class VocabParallelGpuTest(VocabParallelTest):
+    device = "cuda"
+
+    def test_a_rank_that_is_gone_ends_the_others(self):
+        began = time.monotonic()
+        with mock.patch.dict(os.environ, TORCH_NCCL_DUMP_ON_TIMEOUT="0"), \
+                self.assertRaises((torch.multiprocessing.ProcessExitedException, torch.multiprocessing.ProcessRaisedException)):
+            group.run_in_all(2, check_that_a_rank_is_missed, device=self.device)
+        self.assertLess(time.monotonic() - began, SECONDS_TO_END)
 
 
 if __name__ == "__main__":

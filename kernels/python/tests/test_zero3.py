@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon.patch and DeepSpeed's ZeRO-3: two processes on the CPU that share every parameter, each with a batch of its own, against one whole model."""
+import functools
 import importlib.util
 import os
-import pathlib
-import tempfile
 import unittest
 
+import group
 import tigon
 import torch
 import torch.distributed as dist
 from test_patch import HAS_TRANSFORMERS, batch, largest_difference, make
-from test_sharded import RANKS, batch_of, whole_step, work
+from test_sharded import RANKS, batch_of, whole_step
 
 HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
 STEPS, RATE = 3, 0.1
@@ -57,20 +57,19 @@ def check_training(name, patched_first, recompute):
     engine.destroy()
 
 
-def deepspeed_work(rank, folder, arguments):
-    """One of the processes."""
-    os.environ.update(DS_ACCELERATOR="cpu", DS_SKIP_CUDA_CHECK="1", RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1",
+def tell_deepspeed():
+    """What it takes from the environment, before it is imported."""
+    rank = str(dist.get_rank())
+    os.environ.update(DS_ACCELERATOR="cpu", DS_SKIP_CUDA_CHECK="1", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1",
                       MASTER_PORT="0", DEEPSPEED_LOG_LEVEL="error")
-    work(rank, folder, check_training, arguments)
 
 
-@unittest.skipUnless(HAS_TRANSFORMERS and HAS_DEEPSPEED and dist.is_gloo_available(), "transformers, deepspeed or gloo is not there")
+@unittest.skipUnless(HAS_TRANSFORMERS and HAS_DEEPSPEED and group.is_there(), "transformers, deepspeed or gloo is not there")
 class Zero3Test(unittest.TestCase):
     def test_a_training_is_that_of_the_whole_model(self):
-        cases = [(name, patched_first, recompute) for patched_first in (True, False)
-                 for name, recompute in (("llama", None), ("llama", "cheap"), ("llama tied", None), ("gemma2", None))]
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(deepspeed_work, (pathlib.Path(folder), cases), nprocs=RANKS)
+        checks = [functools.partial(check_training, name, patched_first, recompute) for patched_first in (True, False)
+                  for name, recompute in (("llama", None), ("llama", "cheap"), ("llama tied", None), ("gemma2", None))]
+        group.run_in_all(RANKS, tell_deepspeed, *checks)
 
 
 if __name__ == "__main__":
