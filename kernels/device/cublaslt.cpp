@@ -44,6 +44,7 @@ Found find() {
   load(&lt.create, "cublasLtCreate");
   load(&lt.matmul, "cublasLtMatmul");
   load(&lt.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  load(&lt.check, "cublasLtMatmulAlgoCheck");
   load(&lt.init_operation, "cublasLtMatmulDescInit_internal");
   load(&lt.set_operation, "cublasLtMatmulDescSetAttribute");
   load(&lt.init_layout, "cublasLtMatrixLayoutInit_internal");

@@ -10,6 +10,7 @@ struct CublasLt {
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtMatmul) matmul;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+  decltype(&cublasLtMatmulAlgoCheck) check;
   decltype(&cublasLtMatmulDescInit_internal) init_operation;
   decltype(&cublasLtMatmulDescSetAttribute) set_operation;
   decltype(&cublasLtMatrixLayoutInit_internal) init_layout;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMM on a GPU by cuBLASLt. A plan (descriptors and algorithm) is made once per shape and kept;
-// the algorithm is the library's first choice until gemm_tune() has timed the others.
+// the algorithm is the library's first choice until gemm_tune() has timed the others. Its fast
+// kernels want sizes that are whole vectors of 16 bytes. Others get them in two ways:
+// algorithms are asked for sizes rounded up, and the columns of C behind the last whole vector are
+// a product of their own.
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <array>
 #include <compare>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 
 #include "kernels/device/cublaslt.h"
 #include "kernels/device/gemm.h"
+#include "kernels/device/gemm_parts.h"
 
 namespace tigon {
 namespace {
@@ -25,12 +28,6 @@ Status failed(const char* reason) { return {Status::kLaunchFailed, reason}; }
 
 cudaDataType_t cuda_type(DType t) {
   return t == DType::kBF16 ? CUDA_R_16BF : t == DType::kF16 ? CUDA_R_16F : CUDA_R_32F;
-}
-
-// The largest power of two up to 256 that divides the address.
-uint32_t alignment_of(const void* p) {
-  const auto address = reinterpret_cast<uintptr_t>(p) | 256;
-  return static_cast<uint32_t>(address & (~address + 1));
 }
 
 // Everything that the choice of an algorithm depends on.
@@ -62,13 +59,17 @@ Key key_of(const Gemm& p, int device) {
           std::min(alignment_of(p.c), alignment_of(p.bias))};
 }
 
-struct Plan {
-  cublasLtMatmulDescOpaque_t operation;
+struct Described {
   // mutable, because the library reads them through pointers that are not const.
+  mutable cublasLtMatmulDescOpaque_t operation;
   mutable cublasLtMatrixLayoutOpaque_t left, right, result;
-  std::array<cublasLtMatmulHeuristicResult_t, kCandidates> candidates;
-  int count = 0;
-  int chosen = 0;
+};
+
+using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+struct Plan : Described {
+  Algorithms candidates;
+  size_t chosen = 0;
   bool tuned = false;
 };
 
@@ -88,7 +89,7 @@ bool describe_bias(const Gemm& p, cublasLtMatmulDescOpaque_t* operation) {
 
 // cuBLASLt is column-major: C = op(A) op(B) by rows is C' = op(B)' op(A)' by columns, so B comes
 // first and "transposed" keeps its meaning.
-bool describe(const Gemm& p, Plan* plan) {
+bool describe(const Gemm& p, Described* plan) {
   const cublasOperation_t left = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t right = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const auto layout = [](cublasLtMatrixLayoutOpaque_t* l, DType t, bool transposed, int64_t rows,
@@ -114,33 +115,68 @@ bool prefer(cublasLtMatmulPreferenceOpaque_t* preference,
          CUBLAS_STATUS_SUCCESS;
 }
 
-// Fills plan->candidates, best guess first.
-bool find_algorithms(cublasLtHandle_t handle, const Key& key, Plan* plan) {
-  cublasLtMatmulPreferenceOpaque_t preference;
+bool limit(const Key& key, cublasLtMatmulPreferenceOpaque_t* preference) {
   // Split sums stay in fp32: the library's other schemes add partial sums in C's type.
   const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  if (cublaslt()->init_preference(&preference, sizeof preference) != CUBLAS_STATUS_SUCCESS ||
-      !prefer(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes}) ||
-      !prefer(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction) ||
-      !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_b) ||
-      !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.align_a) ||
-      !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.align_c) ||
-      !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.align_c))
-    return false;
-  return cublaslt()->heuristic(handle, &plan->operation, &plan->left, &plan->right, &plan->result,
-                               &plan->result, &preference, kCandidates, plan->candidates.data(),
-                               &plan->count) == CUBLAS_STATUS_SUCCESS &&
-         plan->count > 0;
+  return cublaslt()->init_preference(preference, sizeof *preference) == CUBLAS_STATUS_SUCCESS &&
+         prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes}) &&
+         prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction) &&
+         prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_b) &&
+         prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.align_a) &&
+         prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.align_c) &&
+         prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.align_c);
 }
 
-cublasStatus_t multiply(cublasLtHandle_t handle, const Plan& plan, int algorithm, const Gemm& p,
+// What the library proposes, best guess first; empty where it has nothing.
+Algorithms proposed(cublasLtHandle_t handle, const Key& key, const Described& d) {
+  cublasLtMatmulPreferenceOpaque_t preference;
+  Algorithms found(kCandidates);
+  int count = 0;
+  if (!limit(key, &preference) ||
+      cublaslt()->heuristic(handle, &d.operation, &d.left, &d.right, &d.result, &d.result,
+                            &preference, kCandidates, found.data(),
+                            &count) != CUBLAS_STATUS_SUCCESS)
+    count = 0;
+  found.resize(static_cast<size_t>(count));
+  return found;
+}
+
+Gemm rounded_up(Gemm p) {
+  for (int64_t* size : {&p.m, &p.n, &p.k})
+    *size += (vector_of(p) - *size % vector_of(p)) % vector_of(p);
+  return p;
+}
+
+bool takes(cublasLtHandle_t handle, const Described& d,
+           const cublasLtMatmulHeuristicResult_t& algorithm) {
+  cublasLtMatmulHeuristicResult_t checked;
+  return cublaslt()->check(handle, &d.operation, &d.left, &d.right, &d.result, &d.result,
+                           &algorithm.algo, &checked) == CUBLAS_STATUS_SUCCESS &&
+         checked.workspaceSize <= kWorkspaceBytes;
+}
+
+// Fills plan->candidates, best guess first: those for the rounded sizes that take these too, and
+// those for these.
+bool find_algorithms(cublasLtHandle_t handle, const Gemm& p, const Key& key, Plan* plan) {
+  Algorithms& all = plan->candidates;
+  Described larger;
+  const Gemm up = rounded_up(p);
+  const bool rounds = up.m != p.m || up.n != p.n || up.k != p.k;
+  if (rounds && gemm_check(up).ok() && describe(up, &larger))
+    for (const auto& a : proposed(handle, key, larger))
+      if (takes(handle, *plan, a)) all.push_back(a);
+  for (const auto& a : proposed(handle, key, *plan))
+    if (all.size() < kCandidates) all.push_back(a);
+  return !all.empty();
+}
+
+cublasStatus_t multiply(cublasLtHandle_t handle, const Plan& plan, size_t algorithm, const Gemm& p,
                         void* workspace, Stream stream) {
   cublasLtMatmulDescOpaque_t operation = plan.operation;
   if (!describe_bias(p, &operation)) return CUBLAS_STATUS_INVALID_VALUE;
   return cublaslt()->matmul(handle, &operation, &p.alpha, p.b, &plan.left, p.a, &plan.right,
                             &p.beta, p.c, &plan.result, p.c, &plan.result,
-                            &plan.candidates[static_cast<size_t>(algorithm)].algo, workspace,
-                            kWorkspaceBytes, stream);
+                            &plan.candidates[algorithm].algo, workspace, kWorkspaceBytes, stream);
 }
 
 // Handles (one per device) and plans of the process. Handles live as long as the process:
@@ -176,14 +212,14 @@ class Library {
     }
     auto fresh = std::make_shared<Plan>();
     if (!describe(p, fresh.get())) return failed("gemm: cuBLASLt refuses the problem's layout");
-    if (!find_algorithms(handle, key, fresh.get()))
+    if (!find_algorithms(handle, p, key, fresh.get()))
       return unsupported("gemm: cuBLASLt has no algorithm for this problem");
     const std::lock_guard lock(mutex_);
     *out = plans_.try_emplace(key, std::move(fresh)).first->second;
     return {};
   }
 
-  void choose(const Key& key, const Plan& plan, int algorithm) {
+  void choose(const Key& key, const Plan& plan, size_t algorithm) {
     auto tuned = std::make_shared<Plan>(plan);
     tuned->chosen = algorithm;
     tuned->tuned = true;
@@ -289,55 +325,42 @@ class Timer {
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
 };
 
-// The algorithm with the smallest median time, or -1. Rounds go over all algorithms in turn, so
-// that a drifting clock hits all alike; the first round is a warm-up.
-int fastest(const Prepared& prepared, const Gemm& p, void* workspace) {
+// The algorithm with the smallest median time; their number where none ran. Rounds go over all
+// algorithms in turn, so that a drifting clock hits all alike; the first round is a warm-up.
+size_t fastest(const Prepared& prepared, const Gemm& p, void* workspace) {
   Timer timer;
-  const int count = prepared.plan->count;
-  std::vector<std::vector<float>> times(static_cast<size_t>(count));
+  const size_t count = prepared.plan->candidates.size();
+  std::vector<std::vector<float>> times(count);
   for (int round = 0; round <= kRounds; ++round) {
-    for (int i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       const float ms = timer.time([&](Stream stream) {
         return multiply(prepared.handle, *prepared.plan, i, p, workspace, stream) ==
                CUBLAS_STATUS_SUCCESS;
       });
-      if (round > 0 && ms >= 0.0f) times[static_cast<size_t>(i)].push_back(ms);
+      if (round > 0 && ms >= 0.0f) times[i].push_back(ms);
     }
   }
-  int best = -1;
+  size_t best = count;
   float best_ms = 0.0f;
-  for (int i = 0; i < count; ++i) {
-    auto& t = times[static_cast<size_t>(i)];
+  for (size_t i = 0; i < count; ++i) {
+    auto& t = times[i];
     if (t.size() != static_cast<size_t>(kRounds)) continue;
     std::nth_element(t.begin(), t.begin() + kRounds / 2, t.end());
-    if (best < 0 || t[kRounds / 2] < best_ms) best = i, best_ms = t[kRounds / 2];
+    if (best == count || t[kRounds / 2] < best_ms) best = i, best_ms = t[kRounds / 2];
   }
   return best;
 }
 
-}  // namespace
-
-size_t gemm_workspace(const Gemm&) { return kWorkspaceBytes; }
-
-Status gemm(const Gemm& p, Scratch scratch, Stream stream) {
-  if (const Status s = gemm_check(p); !s.ok()) return s;
-  if (p.m == 0 || p.n == 0) return {};
-  if (p.k == 0) return unsupported("gemm: k must be at least 1");
-  if (p.a == nullptr || p.b == nullptr || p.c == nullptr)
-    return invalid("gemm: A, B and C must not be null");
-  if (scratch.data == nullptr || scratch.bytes < kWorkspaceBytes)
-    return invalid("gemm: scratch is smaller than gemm_workspace()");
+Status multiply(const Gemm& p, void* workspace, Stream stream) {
   Prepared prepared;
   if (const Status s = prepare(p, &prepared); !s.ok()) return s;
-  if (multiply(prepared.handle, *prepared.plan, prepared.plan->chosen, p, scratch.data, stream) !=
+  if (multiply(prepared.handle, *prepared.plan, prepared.plan->chosen, p, workspace, stream) !=
       CUBLAS_STATUS_SUCCESS)
     return failed("gemm: cublasLtMatmul failed");
   return {};
 }
 
-Status gemm_tune(const Gemm& problem) {
-  if (const Status s = gemm_check(problem); !s.ok()) return s;
-  if (problem.m == 0 || problem.n == 0 || problem.k == 0) return {};
+Status tune(const Gemm& problem) {
   Prepared prepared;
   if (const Status s = prepare(problem, &prepared); !s.ok()) return s;
   if (prepared.plan->tuned) return {};
@@ -356,10 +379,31 @@ Status gemm_tune(const Gemm& problem) {
   p.b = b.data();
   p.c = c.data();
   if (problem.bias != nullptr) p.bias = bias.data();
-  const int best = fastest(prepared, p, workspace.data());
-  if (best < 0) return failed("gemm_tune: no algorithm ran");
+  const size_t best = fastest(prepared, p, workspace.data());
+  if (best == prepared.plan->candidates.size()) return failed("gemm_tune: no algorithm ran");
   Library::instance().choose(key, *prepared.plan, best);
   return {};
+}
+
+}  // namespace
+
+size_t gemm_workspace(const Gemm&) { return kWorkspaceBytes; }
+
+Status gemm(const Gemm& p, Scratch scratch, Stream stream) {
+  if (const Status s = gemm_check(p); !s.ok()) return s;
+  if (p.m == 0 || p.n == 0) return {};
+  if (p.k == 0) return unsupported("gemm: k must be at least 1");
+  if (p.a == nullptr || p.b == nullptr || p.c == nullptr)
+    return invalid("gemm: A, B and C must not be null");
+  if (scratch.data == nullptr || scratch.bytes < kWorkspaceBytes)
+    return invalid("gemm: scratch is smaller than gemm_workspace()");
+  return for_parts(p, [&](const Gemm& part) { return multiply(part, scratch.data, stream); });
+}
+
+Status gemm_tune(const Gemm& problem) {
+  if (const Status s = gemm_check(problem); !s.ok()) return s;
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0) return {};
+  return for_parts(problem, tune);
 }
 
 }  // namespace tigon

@@ -43,15 +43,32 @@ struct Case {
   float alpha = 1.0f, beta = 0.0f;
   int64_t padding = 0;  // of every row
   bool bias = false;
+  int64_t check_every = 1;     // rows of C
+  bool whole_vectors = false;  // every row is padded to them
 };
+
+int64_t row_of(int64_t elements, const Case& c) {
+  return (c.whole_vectors ? (elements + 63) / 64 * 64 : elements) + c.padding;
+}
+
+// What no product may read.
+template <class T>
+void fill_gaps(Matrix<T>* m, int64_t columns) {
+  for (size_t i = 0; i < m->host.size(); ++i)
+    if (static_cast<int64_t>(i) % m->ld >= columns) m->host[i] = T(NAN);
+  device_upload(m->device.data(), m->host.data(), m->device.bytes());
+}
 
 template <class In, class Out>
 void expect_product(const Case& c) {
   SCOPED_TRACE(testing::Message() << c.m << "x" << c.n << "x" << c.k << " ta " << c.transpose_a
                                   << " tb " << c.transpose_b << " " << name_of(dtype_of<In>));
-  const Matrix<In> a(c.transpose_a ? c.k : c.m, (c.transpose_a ? c.m : c.k) + c.padding, 1);
-  const Matrix<In> b(c.transpose_b ? c.n : c.k, (c.transpose_b ? c.k : c.n) + c.padding, 2);
-  const Matrix<Out> out(c.m, c.n + c.padding, 3);
+  const int64_t of_a = c.transpose_a ? c.m : c.k, of_b = c.transpose_b ? c.k : c.n;
+  Matrix<In> a(c.transpose_a ? c.k : c.m, row_of(of_a, c), 1);
+  Matrix<In> b(c.transpose_b ? c.n : c.k, row_of(of_b, c), 2);
+  const Matrix<Out> out(c.m, row_of(c.n, c), 3);
+  fill_gaps(&a, of_a);
+  fill_gaps(&b, of_b);
   const Matrix<Out> bias(1, c.n, 4);
   const Gemm problem{.m = c.m,
                      .n = c.n,
@@ -73,8 +90,8 @@ void expect_product(const Case& c) {
   const Status status = gemm(problem, {scratch.data(), scratch.bytes()}, nullptr);
   ASSERT_TRUE(status.ok()) << status.reason;
   const std::vector<Out> result = out.download();
-  for (int64_t i = 0; i < c.m; ++i) {
-    for (int64_t j = 0; j < c.n + c.padding; ++j) {
+  for (int64_t i = 0; i < c.m; i += c.check_every) {
+    for (int64_t j = 0; j < out.ld; ++j) {
       const auto index = static_cast<size_t>(i * out.ld + j);
       const auto got = static_cast<double>(result[index]);
       if (j >= c.n) {
@@ -135,6 +152,33 @@ TEST(Gemm, MoreThanOneTile) {
   expect_product<bf16, float>({.m = 400, .n = 390, .k = 800, .transpose_b = true, .beta = 1.0f});
   expect_product<float, float>({.m = 1, .n = 1000, .k = 3, .transpose_a = true});
   expect_product<float, float>({.m = 1, .n = 1, .k = 1});
+}
+
+// Rows that begin with a vector and end within one.
+TEST(Gemm, DrawnSizesInRowsOfWholeVectors) {
+  std::mt19937 random(29);
+  const auto size = [&] { return static_cast<int64_t>(random() % 300 + 1); };
+  for (int i = 0; i < 24; ++i)
+    expect_product_in_all_types({.m = size(),
+                                 .n = size(),
+                                 .k = size(),
+                                 .transpose_a = random() % 2 == 0,
+                                 .transpose_b = random() % 2 == 0,
+                                 .beta = static_cast<float>(random() % 2),
+                                 .bias = random() % 2 == 0,
+                                 .whole_vectors = true});
+}
+
+// Large enough for two products.
+TEST(Gemm, TheLastColumnsApart) {
+  for (const bool transpose_b : {false, true})
+    expect_product<bf16, bf16>({.m = 519,
+                                .n = 2053,
+                                .k = 1031,
+                                .transpose_b = transpose_b,
+                                .bias = transpose_b,
+                                .check_every = 37,
+                                .whole_vectors = true});
 }
 
 // Without beta, C may hold anything.

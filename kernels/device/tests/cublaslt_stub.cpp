@@ -5,6 +5,7 @@ extern "C" {
 void cublasLtMatmul() {}
 #endif
 void cublasLtCreate() {}
+void cublasLtMatmulAlgoCheck() {}
 void cublasLtMatmulAlgoGetHeuristic() {}
 void cublasLtMatmulDescInit_internal() {}
 void cublasLtMatmulDescSetAttribute() {}
