@@ -15,6 +15,7 @@ namespace tigon {
 namespace {
 
 constexpr int64_t kPiece = 16;  // bytes that a thread of the copy moves
+constexpr int64_t kLineBytes = 128;
 
 // Random, so that nothing can be compressed and products need the power that they need in use.
 DeviceBuffer random_buffer(int64_t elements, DType dtype) {
@@ -52,11 +53,14 @@ struct Operands {
   DeviceBuffer a, b, c, scratch;
 };
 
+int64_t elements_of_a(const Gemm& g) { return (g.transpose_a ? g.k : g.m) * g.lda; }
+int64_t elements_of_b(const Gemm& g) { return (g.transpose_b ? g.n : g.k) * g.ldb; }
+
 Operands operands_of(Gemm gemm) {
   Operands o{.gemm = gemm,
-             .a = random_buffer(gemm.m * gemm.k, gemm.in_type),
-             .b = random_buffer(gemm.k * gemm.n, gemm.in_type),
-             .c = DeviceBuffer(static_cast<size_t>(gemm.m * gemm.n) * size_of(gemm.out_type)),
+             .a = random_buffer(elements_of_a(gemm), gemm.in_type),
+             .b = random_buffer(elements_of_b(gemm), gemm.in_type),
+             .c = DeviceBuffer(static_cast<size_t>(gemm.m * gemm.ldc) * size_of(gemm.out_type)),
              .scratch = {}};
   o.gemm.a = o.a.data();
   o.gemm.b = o.b.data();
@@ -66,16 +70,22 @@ Operands operands_of(Gemm gemm) {
   return o;
 }
 
-// Row-major operands without gaps, all of the case's type.
+int64_t padded(int64_t elements, DType dtype) {
+  const int64_t line = kLineBytes / static_cast<int64_t>(size_of(dtype));
+  return (elements + line - 1) / line * line;
+}
+
+// Row-major operands, all of the case's type. Rows begin at cache lines, where products are
+// fastest.
 Gemm gemm_of(const ProductSize& p, DType dtype) {
   return {.m = p.m,
           .n = p.n,
           .k = p.k,
           .in_type = dtype,
           .out_type = dtype,
-          .lda = p.transpose_a ? p.m : p.k,
-          .ldb = p.transpose_b ? p.k : p.n,
-          .ldc = p.n,
+          .lda = padded(p.transpose_a ? p.m : p.k, dtype),
+          .ldb = padded(p.transpose_b ? p.k : p.n, dtype),
+          .ldc = padded(p.n, dtype),
           .transpose_a = p.transpose_a,
           .transpose_b = p.transpose_b};
 }
@@ -83,7 +93,10 @@ Gemm gemm_of(const ProductSize& p, DType dtype) {
 std::optional<Yardstick> products(const std::vector<ProductSize>& sizes, DType dtype,
                                   size_t memory_bytes) {
   int64_t elements = 0;
-  for (const ProductSize& p : sizes) elements += p.m * p.k + p.k * p.n + p.m * p.n;
+  for (const ProductSize& p : sizes) {
+    const Gemm g = gemm_of(p, dtype);
+    elements += elements_of_a(g) + elements_of_b(g) + g.m * g.ldc;
+  }
   if (static_cast<size_t>(elements) * size_of(dtype) > memory_bytes) return std::nullopt;
   const auto all = std::make_shared<std::vector<Operands>>();
   for (const ProductSize& p : sizes) all->push_back(operands_of(gemm_of(p, dtype)));

@@ -34,7 +34,7 @@ TEST(Yardstick, is_the_products_that_a_contract_names) {
   ASSERT_TRUE(products);
   EXPECT_EQ(products->implementation.name, kProductsYardstick);
   EXPECT_TRUE(run(*products, c).ok());
-  const size_t bytes = 3 * (5 * 8 + 33 * 8 + 5 * 33) * 2;  // each product has its own operands
+  const size_t bytes = 3 * (5 + 33 + 5) * 128;  // each product has its own operands, in whole lines
   EXPECT_TRUE(Yardstick::of(c, 3, bytes));
   EXPECT_FALSE(Yardstick::of(c, 3, bytes - 1)) << "does not fit";
 }

@@ -158,15 +158,17 @@ TEST(Gemm, MoreThanOneTile) {
 TEST(Gemm, DrawnSizesInRowsOfWholeVectors) {
   std::mt19937 random(29);
   const auto size = [&] { return static_cast<int64_t>(random() % 300 + 1); };
-  for (int i = 0; i < 24; ++i)
+  for (int i = 0; i < 24; ++i) {
+    const bool adds = random() % 2 == 0;
     expect_product_in_all_types({.m = size(),
                                  .n = size(),
                                  .k = size(),
                                  .transpose_a = random() % 2 == 0,
                                  .transpose_b = random() % 2 == 0,
-                                 .beta = static_cast<float>(random() % 2),
-                                 .bias = random() % 2 == 0,
+                                 .beta = adds ? 1.0f : 0.0f,
+                                 .bias = !adds && random() % 2 == 0,
                                  .whole_vectors = true});
+  }
 }
 
 // Large enough for two products.
