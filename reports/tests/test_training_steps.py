@@ -26,7 +26,7 @@ class TrainingStepsTest(unittest.TestCase):
         return cited_tables.TABLES["training"]([types.SimpleNamespace(of=lambda kind: list(records) if kind == "training" else [])], [])
 
     def test_speed_over_all_rounds_with_its_interval(self):
-        row = training_steps.rows([turn("tigon", 1.0), turn("tigon", 2.0, 1)])["m", 2, 100, False]["tigon"]
+        row = training_steps.rows([turn("tigon", 1.0), turn("tigon", 2.0, 1)])["m", 2, 100, False, 1, ""]["tigon"]
         self.assertAlmostEqual(row["tokens_per_s"], 200 / ((1.004 + 2.0) / 2))
         self.assertEqual((row["low"], row["high"], row["steps"]), (200 / 2.008, 200.0, 10))
 
@@ -55,7 +55,7 @@ class TrainingStepsTest(unittest.TestCase):
     def test_the_longest_sequence(self):
         records = [turn("eager", 1.0), {**out_of_memory("eager"), "length": 200}, turn("tigon", 1.0), turn("tigon", 1.0, length=200),
                    {**out_of_memory("tigon"), "length": 400}, out_of_memory("liger"), turn("tigon", 1.0, batch=7)]
-        self.assertEqual(training_steps.longest(records), {("m", 2, 100, False): {"eager": 100, "tigon": 200, "liger": None}})
+        self.assertEqual(training_steps.longest(records), {("m", 2, 100, False, 1, ""): {"eager": 100, "tigon": 200, "liger": None}})
         self.assertIn("longest T from m, B=2, T=100: Hugging Face 100, Tigon 200, Liger none", training_steps.text(records))
 
     def test_the_chart(self):

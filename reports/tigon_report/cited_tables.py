@@ -3,7 +3,7 @@
 import collections
 import math
 
-from . import gates, load, next_action, peers, step_parts, tables, training_steps, units
+from . import gates, head_losses, load, next_action, peers, step_parts, tables, training_steps, units
 
 NAMES = {"torch": "eager PyTorch", "compile": "torch.compile", "liger": "Liger", "liger_cutedsl": "Liger CuTe DSL",
                "liger_hopper": "Liger Hopper", "quack": "QuACK", "quack_base": "QuACK base", "cce": "cut-cross-entropy",
@@ -227,7 +227,13 @@ def training_table(runs, words):
     return table([*heads, "from float32:"][:len(rows[0])], rows)
 
 
+def heads_table(runs, words):
+    """Ways to the loss behind a head whose classes lie in shards."""
+    heads = ["sizes", "loss", "time:", "products over it:", "memory:", "in collectives:", "of that hidden:", "dw from float32:"]
+    return table(heads, head_losses.table_rows(runs))
+
+
 # Name -> function(runs, words before the records) -> text. ValueError: the records do not have it.
 TABLES = {"peers": peers_table, "baseline": baseline_table, "judge": judge_table, "claims": claims_table,
           "next_action": next_action_table, "parts": parts_table, "controls": controls_table,
-          "training": training_table}
+          "training": training_table, "heads": heads_table}

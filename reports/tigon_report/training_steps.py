@@ -10,13 +10,18 @@ OURS, EXACT = "tigon", "float32"
 
 
 def case_of(record):
-    """What is compared: a model, its batch, checkpointing or not."""
-    return record["model"], record["batch"], record["length"], record["checkpointing"]
+    """What is compared: a model, its batch, checkpointing or not, and over how many ranks, which share it in some layout."""
+    return record["model"], record["batch"], record["length"], record["checkpointing"], *_ranks_of(record)
+
+
+def _ranks_of(record):
+    return record.get("ranks", 1), record.get("layout", "")
 
 
 def case_text(case):
-    model, batch, length, checkpointing = case
-    return f"{model}, B={batch}, T={length:,}{', checkpointing' if checkpointing else ''}"
+    model, batch, length, checkpointing, ranks, layout = case
+    shared = f" on each of {ranks} ranks ({layout})" if layout else ""
+    return f"{model}, B={batch}{shared}, T={length:,}{', checkpointing' if checkpointing else ''}"
 
 
 def rows(records):
@@ -69,7 +74,7 @@ def longest(records):
     """{case of the shortest: {variant: the longest length that passed, or None}} of what was trained with several lengths alone."""
     found = {}
     for record in records:
-        found.setdefault((record["model"], record["batch"], record["checkpointing"]), []).append(record)
+        found.setdefault((record["model"], record["batch"], record["checkpointing"], *_ranks_of(record)), []).append(record)
     return {case_of(min(group, key=lambda r: r["length"])): {
         variant: max((r["length"] for r in group if r["variant"] == variant and r["verdict"] == "passed"), default=None)
         for variant in dict.fromkeys(r["variant"] for r in group)} for group in found.values() if len({r["length"] for r in group}) > 1}
@@ -89,7 +94,15 @@ def turn_text(record):
     if record["executor"] != "cuda":
         speed = "ran on a processor: no speed"
     memory = "".join(f", {word} {units.binary_bytes(record[key])}" for word, key in (("peak", "peak_bytes"), ("reserved", "reserved_bytes")) if record[key])
-    return f"{name}: {speed}{memory}, losses {record['loss'][0]:.4f} to {record['loss'][-1]:.4f}"
+    return f"{name}: {speed}{memory}{_collectives_text(record)}, losses {record['loss'][0]:.4f} to {record['loss'][-1]:.4f}"
+
+
+def _collectives_text(record):
+    """What a profile says of them; '' without one."""
+    if not record.get("collective_s"):
+        return ""
+    share, hidden = record["collective_s"] / statistics.median(record["seconds_s"]), 1 - record["exposed_s"] / record["collective_s"]
+    return f", collectives {share:.0%} of a step, of which {hidden:.0%} are hidden"
 
 
 def text(records):

@@ -10,7 +10,10 @@ from tigon_report import recorder, training_steps
 from tigon_trees.build import commit_of
 
 from .case import parse
+from .links import links
+from .ranks import Ranks
 from .shapes import attention_of
+from .sharded import LAYOUTS
 from .trained import LEARNING_RATE
 from .turns import Process, in_turns, longest
 from .variants import VARIANTS
@@ -19,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = """examples:
   python3 -m tigon_training llama3-1b llama3-8b,batch=8,checkpointing
   python3 -m tigon_training llama3-8b,checkpointing --longest 32768 --variants eager,liger,tigon --warmup 1 --steps 1
+  python3 -m tigon_training llama3-8b,checkpointing --ranks 2 --layout fsdp2 --variants eager,liger,tigon
   python3 -m tigon_training tiny,batch=2,length=64 --variants eager,tigon --rounds 1   # on a CPU: that it runs, no speed
 
 Exit codes: 0 every variant ran, 1 one failed (out of memory and what is not installed are results), 2 a wrong argument."""
@@ -29,6 +33,8 @@ def arguments(argv):
                                 description="Trains Hugging Face models in turns: as they are, with torch.compile, Liger, Tigon.")
     p.add_argument("cases", nargs="+", metavar="CASE", help="MODEL[,batch=8][,length=4096][,checkpointing][,only=VARIANT/...]")
     p.add_argument("--variants", default="eager,compile,liger,tigon,tigon_cheap", help=f"of {', '.join(VARIANTS)}")
+    p.add_argument("--ranks", type=int, metavar="N", help="train over N GPUs, each with a batch of its own (without a GPU: N processes)")
+    p.add_argument("--layout", choices=LAYOUTS, help="how ranks share the model")
     p.add_argument("--longest", type=int, metavar="LIMIT",
                    help="one turn of each length from the case's, doubled until out of memory")
     p.add_argument("--rounds", type=int, default=3, help="turns of each variant")
@@ -49,18 +55,41 @@ def arguments(argv):
         p.error(f"{left[0]} is none of --variants")
     if min(options.rounds, options.steps) < 1 or options.warmup < 0:
         p.error("--rounds and --steps must be 1 or more, --warmup 0 or more")
+    _check_ranks(p, options)
     if options.longest and any(case.length > options.longest for case in options.cases):
         p.error("--longest is shorter than a case")
     return options
 
 
-def _record(options, on_gpu, case, variant, number, answer):
-    return {"model": case.model, "variant": variant, "batch": case.batch, "length": case.length, "checkpointing": case.checkpointing,
+def _check_ranks(p, options):
+    if options.ranks is not None and options.ranks < 1:
+        p.error("--ranks must be 1 or more")
+    if options.layout and options.ranks is None:
+        p.error("--layout needs --ranks")
+    options.ranks = options.ranks or 1
+    if options.ranks > 1 and not options.layout:
+        p.error(f"--ranks {options.ranks} needs --layout, {' or '.join(LAYOUTS)}")
+
+
+def _processes(options):
+    if options.layout:
+        return [Ranks(variant, options.seed, options.ranks, options.layout) for variant in options.variants]
+    return [Process(variant, options.seed) for variant in options.variants]
+
+
+def _ranks_of(options, processes, on_gpu):
+    """What every record says of them."""
+    return {"ranks": options.ranks, "layout": options.layout or "", "devices": processes[0].devices(),
+            "links": links(options.ranks) if on_gpu and options.layout else ""}
+
+
+def _record(options, on_gpu, shared, case, variant, number, answer):
+    numbers = ("parameters", "peak_bytes", "reserved_bytes", "collective_s", "exposed_s")
+    return {"model": case.model, "variant": variant, "batch": case.batch, "length": case.length, "checkpointing": case.checkpointing, **shared,
             "round": number, "dtype": "bf16", "executor": "cuda" if on_gpu else "fast", "optimizer": "AdamW", "learning_rate": LEARNING_RATE,
-            "attention": attention_of(case.model), "warmup": options.warmup, "tokens_per_step": case.tokens,
-            "parameters": answer.get("parameters"), "loss": answer.get("loss", []), "seconds_s": answer.get("seconds_s", []),
-            "peak_bytes": answer.get("peak_bytes"), "reserved_bytes": answer.get("reserved_bytes"), "what": answer.get("what", ""),
-            "verdict": answer["verdict"], "reason": answer["reason"]}
+            "attention": attention_of(case.model), "warmup": options.warmup, "tokens_per_step": options.ranks * case.tokens,
+            "loss": answer.get("loss", []), "seconds_s": answer.get("seconds_s", []), **{key: answer.get(key) for key in numbers},
+            "what": answer.get("what", ""), "verdict": answer["verdict"], "reason": answer["reason"]}
 
 
 def _turns(options, processes, request):
@@ -77,18 +106,19 @@ def main(argv):
     options = arguments(argv)
     if options.profile:
         options.profile.mkdir(parents=True, exist_ok=True)
-    processes = [Process(variant, options.seed) for variant in options.variants]
+    processes = _processes(options)
     found = [process.hello() for process in processes][0]
     on_gpu = found["device"]["kind"] == "cuda"
     if not on_gpu:
         print("no GPU here: this tries that everything runs; its times are no speed", file=sys.stderr)
+    shared = _ranks_of(options, processes, on_gpu)
     folder = options.out or ROOT / "results" / recorder.new_run_id()
     command = ["python3", "-m", "tigon_training", *argv]
     writer = recorder.Recorder(folder / "records.jsonl", command, commit_of(ROOT), found, options.seed)
     request = {"warmup": options.warmup, "steps": options.steps}
     kept = []
     for case, variant, number, answer in _turns(options, processes, request):
-        kept.append(_record(options, on_gpu, case, variant, number, answer))
+        kept.append(_record(options, on_gpu, shared, case, variant, number, answer))
         writer.write("training", kept[-1])
         print(training_steps.turn_text(kept[-1]), flush=True)
     for process in processes:

@@ -19,7 +19,7 @@ class Case:
 
     @property
     def tokens(self):
-        """Of one step."""
+        """Of one step, on each rank."""
         return self.batch * self.length
 
 

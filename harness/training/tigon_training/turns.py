@@ -11,18 +11,20 @@ import threading
 
 
 LIMIT_S = 1800  # for an answer: a step may compile first
+CLOSE_S = 60  # for the end of a process that was told to
+WORKER = "tigon_training.worker"
 
 
 class Process:
     """A worker's process; one that does not answer in time is ended."""
 
-    def __init__(self, variant, seed, limit_s=LIMIT_S):
+    def __init__(self, variant, seed, limit_s=LIMIT_S, place=None):
         self.variant, self._limit_s = variant, limit_s
         self._is_late = False
         # Segments that grow: else what is reserved says more of the allocator than of the variant.
         environment = {"PYTORCH_ALLOC_CONF": "expandable_segments:True", **os.environ}
-        self._process = subprocess.Popen([sys.executable, "-m", "tigon_training.worker", variant, str(seed)], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, text=True, env=environment)
+        command = [sys.executable, "-m", WORKER, variant, str(seed), *([str(place)] if place else [])]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.facts = None
 
     def hello(self):
@@ -53,14 +55,27 @@ class Process:
 
     def _end_late(self):
         self._is_late = True
+        self.end()
+
+    def devices(self):
+        """The name of the device that it runs on, or its kind."""
+        device = self.hello()["device"]
+        return [device.get("name", device["kind"])]
+
+    def end(self):
+        """Ends it at once, whatever it does."""
         self._process.kill()
 
     def close(self):
-        """Ends it."""
+        """Has it end."""
         with contextlib.suppress(OSError):  # what it was to read when it ended
             self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self.end()
+            self._process.wait()
 
 
 def in_turns(processes, cases, rounds, request, profile_of=lambda case, variant: None):

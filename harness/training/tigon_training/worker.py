@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a variant: python3 -m tigon_training.worker VARIANT SEED. It reads requests, a JSON object a line, and answers each with one.
+"""The process of a variant, or of one rank of it: python3 -m tigon_training.worker VARIANT SEED [PLACE].
 
-First it says what it runs on. What libraries print goes to standard error.
+It reads requests, a JSON object a line, and answers each with one. First it says what it runs on. What libraries print goes to standard error.
 """
 import importlib.metadata
 import json
@@ -10,8 +10,9 @@ import platform
 import sys
 
 from .case import parse
+from .place import ALONE, Place
 
-SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # of the environment, which change what is measured
+SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NCCL_")  # what variables begin with that change what is measured
 
 
 def facts():
@@ -19,12 +20,12 @@ def facts():
     import torch
 
     libraries = {"python": platform.python_version()}
-    for name in ("torch", "transformers", "triton", "liger_kernel"):
+    for name in ("torch", "transformers", "triton", "liger_kernel", "deepspeed"):
         try:
             libraries[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             libraries[name] = None
-    common = {"libraries": libraries, "environment": {name: os.environ[name] for name in SETTINGS if name in os.environ}}
+    common = {"libraries": libraries, "environment": {name: value for name, value in os.environ.items() if name.startswith(SETTINGS)}}
     if not torch.cuda.is_available():
         return {**common, "device": {"kind": "host"}}
     found = torch.cuda.get_device_properties(0)
@@ -36,8 +37,8 @@ def facts():
 class Worker:
     """Keeps the model of the last case."""
 
-    def __init__(self, variant, seed):
-        self.variant, self.seed = variant, seed
+    def __init__(self, variant, seed, place=ALONE):
+        self.variant, self.seed, self.place = variant, seed, place
         self.text, self.trained = None, None
 
     def answer(self, request):
@@ -56,13 +57,20 @@ class Worker:
             return {"verdict": "runtime_error", "reason": f"{type(error).__name__}: {str(error)[:300]}"}
 
     def _turn(self, request):
-        from .trained import Trained
-
         if self.text != request["case"]:
             self.release()
-            self.trained, self.text = Trained(parse(request["case"]), self.variant, self.seed), request["case"]
+            self.trained, self.text = self._trained(parse(request["case"])), request["case"]
         found = self.trained.turn(request["round"], request["warmup"], request["steps"], request.get("profile"))
         return {**found, "parameters": self.trained.count, "what": self.trained.what}
+
+    def _trained(self, case):
+        from .sharded import LAYOUTS
+        from .trained import Trained
+
+        if not self.place.layout:
+            return Trained(case, self.variant, self.seed)
+        self.place.join()
+        return LAYOUTS[self.place.layout](case, self.variant, self.seed, self.place)
 
     def park(self):
         """Leaves the GPU to the others."""
@@ -75,19 +83,24 @@ class Worker:
         self.text, self.trained = None, None
 
 
-def main(variant, seed):
+def main(variant, seed, place=None):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    place = Place(**json.loads(place)) if place else ALONE
+    if place.layout:
+        place.take_device()
 
     def say(answer):
         print(json.dumps(answer), file=answers, flush=True)
 
     say(facts())
-    worker = Worker(variant, int(seed))
+    worker = Worker(variant, int(seed), place)
     for line in sys.stdin:
         answer = worker.answer(json.loads(line))
         worker.park()  # here no error holds the step's tensors any more
         say(answer)
+    if place.layout:
+        place.leave()
 
 
 if __name__ == "__main__":
