@@ -108,8 +108,9 @@ void expect_product(const Case& c) {
       const double start = c.beta == 0 ? 0 : c.beta * out.at(i, j);
       const double product = c.alpha * sum + start, added = c.bias ? bias.at(0, j) : 0;
       const double want = product + added;
-      // The product may be rounded before the bias is added to it.
-      const double rounded = std::abs(want) + (c.bias ? std::abs(product) : 0);
+      // The product may be rounded before the bias, or C, is added to it.
+      const double rounded = std::abs(want) + (c.bias ? std::abs(product) : 0) +
+                             (c.beta != 0 ? std::abs(c.alpha * sum) : 0);
       const double bound = unit_roundoff(dtype_of<Out>) * rounded +
                            (4 * std::sqrt(static_cast<double>(c.k)) + 4) * 0x1p-24 *
                                (std::abs(c.alpha) * magnitude + std::abs(start + added) + 1);
@@ -158,17 +159,15 @@ TEST(Gemm, MoreThanOneTile) {
 TEST(Gemm, DrawnSizesInRowsOfWholeVectors) {
   std::mt19937 random(29);
   const auto size = [&] { return static_cast<int64_t>(random() % 300 + 1); };
-  for (int i = 0; i < 24; ++i) {
-    const bool adds = random() % 2 == 0;
+  for (int i = 0; i < 24; ++i)
     expect_product_in_all_types({.m = size(),
                                  .n = size(),
                                  .k = size(),
                                  .transpose_a = random() % 2 == 0,
                                  .transpose_b = random() % 2 == 0,
-                                 .beta = adds ? 1.0f : 0.0f,
-                                 .bias = !adds && random() % 2 == 0,
+                                 .beta = static_cast<float>(random() % 2),
+                                 .bias = random() % 2 == 0,
                                  .whole_vectors = true});
-  }
 }
 
 // Large enough for two products.

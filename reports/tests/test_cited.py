@@ -247,7 +247,8 @@ class FiguresTest(CommandTest):
             self.wrong(1, says)
 
     def test_what_a_block_says_wrongly_is_one_line(self):
-        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, collective_costs, first_use, peers"), ("peers", "names no record"),
+        for words, says in ((f"pears {RECORD}", "no generator of that name; there are chart, collective_costs, collectives, first_use, peers"),
+                            ("peers", "names no record"),
                             (RECORD, "no generator of that name"),
                             (f"claims {RECORD}", "no claim in these records"), (f"baseline naive {RECORD}", "no kernel beside naive")):
             self.file("page.md", PAGE.format(words=words))

@@ -69,5 +69,24 @@ class Tables(unittest.TestCase):
             costs.read_links(ROOT / "kernels/collective/README.md")
 
 
+class Measured(unittest.TestCase):
+    HEAD = {"record": "head_loss", "variant": "tigon", "tokens": 1000, "hidden": 100, "classes": 50257, "ranks": 2, "collective_s": 2e-3, "exposed_s": 1e-3}
+
+    def test_the_shortest_of_each_beside_the_model(self):
+        records = [self.HEAD, {**self.HEAD, "collective_s": 1e-3, "exposed_s": 2.5e-4}, {**self.HEAD, "variant": "megatron", "collective_s": 1e-9},
+                   {**self.HEAD, "variant": "products", "collective_s": None},
+                   {"record": "training", "layout": "fsdp2", "model": "llama3-8b", "ranks": 2, "collective_s": 0.2, "exposed_s": 0.0},
+                   {"record": "training", "model": "llama3-8b", "collective_s": None}]
+        rows = costs.measured(LINKS, MODELS, records)
+        expected = costs.seconds(LINKS, "all-gather", 24000, 2, 1) + costs.seconds(LINKS, "all-reduce", 400000, 2, 1)
+        self.assertEqual(rows[0], ["loss of 1,000 tokens behind a head of 100 x 50,257, 2 GPUs", "1.000 ms", "75 %", costs.units.seconds(expected),
+                                   f"{1e-3 / expected:.2f}"])
+        self.assertEqual([row[0] for row in rows[1:]], ["step of llama3-8b with fsdp2, 2 GPUs"])
+
+    def test_nothing_measured(self):
+        with self.assertRaisesRegex(ValueError, "no collectives"):
+            costs.measured(LINKS, MODELS, [{**self.HEAD, "collective_s": None}])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -29,6 +29,12 @@ class HeadLossesTest(unittest.TestCase):
         self.assertEqual(head_losses.table_rows([types.SimpleNamespace(of=lambda kind: profiled)])[0],
                          ["T=8, H=4, V=1,001, 2 ranks", "Tigon, behind the layer", "2.000 ms", "50 %", "1.00 MiB", "50 %", "75 %", "0.00200"])
 
+    def test_waiting_for_another_rank_is_no_collective(self):
+        rounds = [record("tigon", [2e-3], collective_s=9.0, exposed_s=9.0), record("tigon", [2e-3], collective_s=1e-3, exposed_s=0.0),
+                  record("tigon", [2e-3], collective_s=2e-3, exposed_s=1e-3)]
+        row = head_losses.rows(rounds)[8, 4, 1001, 2]["tigon"]
+        self.assertEqual((row["collective_s"], row["exposed_s"]), (1e-3, 0.0))
+
     def test_text(self):
         text = head_losses.text(RECORDS)
         self.assertIn("oom: no memory", text)

@@ -52,6 +52,17 @@ class TrainingStepsTest(unittest.TestCase):
         self.assertIn("1.0e-01 from float32's", training_steps.text([eager, ours, exact]))
         self.assertNotIn("float32", self.table(eager, ours))
 
+    def test_other_ranks_or_layouts_are_other_cases(self):
+        two = {"ranks": 2, "layout": "fsdp2"}
+        records = [turn("eager", 2.0), turn("eager", 1.0, **two), turn("tigon", 1.0), turn("tigon", 0.8, **{**two, "layout": "zero3"}),
+                   turn("tigon", 0.5, length=200, **two, collective_s=0.2, exposed_s=0.05)]
+        self.assertEqual([[(training_steps.case_text(case), *variants)] for case, variants in training_steps.rows(records).items()], [
+            [("m, B=2, T=100", "eager", "tigon")], [("m, B=2 on each of 2 ranks (fsdp2), T=100", "eager")],
+            [("m, B=2 on each of 2 ranks (zero3), T=100", "tigon")], [("m, B=2 on each of 2 ranks (fsdp2), T=200", "tigon")]])
+        self.assertEqual(training_steps.longest(records), {("m", 2, 100, False, 2, "fsdp2"): {"eager": 100, "tigon": 200}})
+        self.assertIn("reserved 3.00 GiB, collectives 40% of a step, of which 75% are hidden, losses", training_steps.turn_text(records[-1]))
+        self.assertIn("m, B=2 on 1 rank (fsdp2), T", training_steps.turn_text(turn("tigon", 0.5, ranks=1, layout="fsdp2")))
+
     def test_the_longest_sequence(self):
         records = [turn("eager", 1.0), {**out_of_memory("eager"), "length": 200}, turn("tigon", 1.0), turn("tigon", 1.0, length=200),
                    {**out_of_memory("tigon"), "length": 400}, out_of_memory("liger"), turn("tigon", 1.0, batch=7)]

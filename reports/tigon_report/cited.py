@@ -57,10 +57,13 @@ class Block:
             chart = CHARTS[generator]
             self.chart = (kernels.root / self.words[1], chart.data_of(runs), chart.figure)
             body = cited_chart.markup(self._from_page(self.words[1]), chart.alt_of(self.chart[1]))
+        elif generator == "collectives":
+            body = self._collectives(runs, *self.words[1:])
         elif generator in TABLES:
             body = TABLES[generator](runs, self.words[1:])
         else:
-            raise ValueError(f"no generator of that name; there are {', '.join(dict.fromkeys(['chart', 'collective_costs', 'first_use', *TABLES, *CHARTS]))}")
+            there_are = dict.fromkeys(["chart", "collective_costs", "collectives", "first_use", *TABLES, *CHARTS])
+            raise ValueError(f"no generator of that name; there are {', '.join(there_are)}")
         self.text = f"{body}\n{self._source()}\n"
 
     def _first_use(self, paths):
@@ -86,6 +89,12 @@ class Block:
         steps = table(["model", "GPUs:", "fsdp2 or zero3:", "tp in a node, fsdp2 over nodes:", "waits less", "even at tokens of a GPU:"],
                       [row for model in chosen for row in collective_costs.steps(of_links, model)])
         return f"{singles}\n{steps}\nModelled, not measured, from [link rates]({self._from_page(links).as_posix()}).\n"
+
+    def _collectives(self, runs, links="", models=""):
+        """What records have measured, beside what is modelled."""
+        records = [record for run in runs for kind in ("head_loss", "training") for record in run.of(kind)]
+        rows = collective_costs.measured(collective_costs.read_links(self.kernels.root / links), self.kernels.root / models, records)
+        return table(["in collectives", "measured:", "of it hidden:", "modelled:", "measured over modelled:"], rows)
 
     def _commit_of(self, one):
         if one.commit == first_use.NOT_NOTED:

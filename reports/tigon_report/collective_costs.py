@@ -145,3 +145,35 @@ def steps(links, model):
         rows.append([model.name, f"{gpus:,}", units.seconds(sharded), units.seconds(both), "fsdp2, zero3" if sharded <= both else "tp in a node",
                      f"{even_tokens(links, model, gpus):,.0f}"])
     return rows
+
+
+def head_step(links, tokens, hidden, ranks):
+    """A step of tigon.ops.vocab_parallel_linear_cross_entropy over GPUs of one node."""
+    return (seconds(links, "all-gather", STATISTICS * tokens * ranks, ranks, 1)
+            + seconds(links, "all-reduce", FP32 * tokens * hidden, ranks, 1))
+
+
+def measured(links, models, records):
+    """Rows of a table of what was measured on GPUs of one node, beside what is modelled: [what, measured, of it hidden, modelled, their ratio].
+    Of several measurements of one thing the shortest counts: a rank that waits for another is in a collective, too. ValueError: none was measured."""
+    found = {}
+    for record in records:
+        if record.get("collective_s") and (modelled := _modelled(links, models, record)):
+            what, expected = modelled
+            if what not in found or record["collective_s"] < found[what][0]["collective_s"]:
+                found[what] = record, expected
+    if not found:
+        raise ValueError("no collectives that are modelled in these records")
+    return [[what, units.seconds(record["collective_s"]), units.percent(1 - record["exposed_s"] / record["collective_s"], 0), units.seconds(expected),
+             f"{record['collective_s'] / expected:.2f}"] for what, (record, expected) in found.items()]
+
+
+def _modelled(links, models, record):
+    """(what, seconds) of a record's collectives; None where no model says them."""
+    if record["record"] == "head_loss" and record["variant"] == "tigon":
+        return (f"loss of {record['tokens']:,} tokens behind a head of {record['hidden']:,} x {record['classes']:,}, {record['ranks']} GPUs",
+                head_step(links, record["tokens"], record["hidden"], record["ranks"]))
+    if record["record"] == "training" and record.get("layout") == "fsdp2":
+        model = read_model(models, record["model"])
+        return f"step of {model.name} with fsdp2, {record['ranks']} GPUs", sharded_step(links, model, record["ranks"], 1)
+    return None

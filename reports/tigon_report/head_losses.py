@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways to the loss behind a head whose classes lie in shards, beside each other; as a text and as rows of a page's table."""
+import math
+
 from . import statistics, units
 
 NAMES = {"tigon": "Tigon, behind the layer", "tigon_logits": "Tigon, on logits", "megatron": "Megatron's formula in torch",
@@ -8,17 +10,22 @@ OURS, PRODUCTS = "tigon", "products"
 
 
 def rows(records):
-    """{(tokens, hidden, classes, ranks): {variant: {time_s, of the last record whatever else it has}}}, of what passed and what did not."""
+    """{(tokens, hidden, classes, ranks): {variant: row}}; a row is the last record with time_s, the median over all rounds, or None.
+
+    Collectives are those of the round with the least: a rank that waits for another is in one, too.
+    """
     found = {}
     for record in records:
         of_case = found.setdefault((record["tokens"], record["hidden"], record["classes"], record["ranks"]), {})
-        row = of_case.setdefault(record["variant"], {"all_s": []})
-        row.update(record)
-        row["all_s"] = row["all_s"] + record["seconds_s"]
-    for of_case in found.values():
-        for row in of_case.values():
-            row["time_s"] = statistics.median(row["all_s"]) if row["verdict"] == "passed" else None
-    return found
+        of_case.setdefault(record["variant"], []).append(record)
+    return {case: {variant: _row(rounds) for variant, rounds in of_case.items()} for case, of_case in found.items()}
+
+
+def _row(rounds):
+    least = min(rounds, key=lambda record: record["collective_s"] if record["collective_s"] is not None else math.inf)
+    row = {**rounds[-1], **{key: least[key] for key in ("collective_s", "exposed_s")}}
+    times = [seconds for record in rounds for seconds in record["seconds_s"]]
+    return {**row, "time_s": statistics.median(times) if row["verdict"] == "passed" else None}
 
 
 def case_text(case):
@@ -44,7 +51,7 @@ def _cells(row, variants):
     return [units.seconds(row["time_s"]) if on_gpu else "no speed on a processor",
             units.percent(alone / row["time_s"] if on_gpu and alone else None, 0), units.binary_bytes(row["peak_bytes"]),
             units.percent(row["collective_s"] / row["time_s"] if row["collective_s"] is not None else None, 0),
-            units.percent(1 - row["exposed_s"] / row["collective_s"] if row["collective_s"] else None, 0), units.number(row["dw_error"])]
+            units.percent(max(0.0, 1 - row["exposed_s"] / row["collective_s"]) if row["collective_s"] else None, 0), units.number(row["dw_error"])]
 
 
 def table_rows(runs):

@@ -20,7 +20,7 @@ def _ranks_of(record):
 
 def case_text(case):
     model, batch, length, checkpointing, ranks, layout = case
-    shared = f" on each of {ranks} ranks ({layout})" if layout else ""
+    shared = f" on {f'each of {ranks} ranks' if ranks > 1 else '1 rank'} ({layout})" if layout else ""
     return f"{model}, B={batch}{shared}, T={length:,}{', checkpointing' if checkpointing else ''}"
 
 

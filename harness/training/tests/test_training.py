@@ -17,6 +17,14 @@ from tigon_training import case, trained, turns, variants
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 
 
+def run_program(*arguments):
+    """Exit code, records, what was printed."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as said:
+        code = program.main([*arguments, "--out", folder])
+        lines = (pathlib.Path(folder) / "records.jsonl").read_text().splitlines()
+    return code, [json.loads(line) for line in lines], printed.getvalue() + said.getvalue()
+
+
 class CaseTest(unittest.TestCase):
     def test_texts(self):
         self.assertEqual(case.parse("llama3-8b"), case.Case("llama3-8b", 8, 4096, False))
@@ -33,17 +41,10 @@ class CaseTest(unittest.TestCase):
 
 @unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
 class ProgramTest(unittest.TestCase):
-    def run_program(self, *arguments):
-        """Exit code, records, what was printed."""
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as said:
-            code = program.main([*arguments, "--out", folder])
-            lines = (pathlib.Path(folder) / "records.jsonl").read_text().splitlines()
-        return code, [json.loads(line) for line in lines], printed.getvalue() + said.getvalue()
-
     def test_every_kind_of_model_at_a_small_size(self):
         for model in ("gemma2-tiny", "qwen3-tiny"):
             with self.subTest(model=model):
-                code, records, printed = self.run_program(f"{model},batch=2,length=16", "--variants", "eager,tigon", "--rounds", "1", "--warmup", "0",
+                code, records, printed = run_program(f"{model},batch=2,length=16", "--variants", "eager,tigon", "--rounds", "1", "--warmup", "0",
                                                           "--steps", "2")
                 self.assertEqual(code, 0, printed)
                 eager, tigon = (record for record in records if record["record"] == "training")
@@ -51,7 +52,7 @@ class ProgramTest(unittest.TestCase):
                 self.assertRegex(tigon["what"], r"^replaced: 1 loss.* left: 0$")
 
     def test_the_longest_sequence(self):
-        code, records, printed = self.run_program("tiny,batch=1,length=8", "--longest", "35", "--variants", "eager,tigon", "--warmup", "0", "--steps", "1")
+        code, records, printed = run_program("tiny,batch=1,length=8", "--longest", "35", "--variants", "eager,tigon", "--warmup", "0", "--steps", "1")
         self.assertEqual(code, 0, printed)
         made = [(r["variant"], r["length"], r["round"]) for r in records if r["record"] == "training"]
         self.assertEqual(made, [(variant, length, 0) for length in (8, 16, 32) for variant in ("eager", "tigon")])
@@ -59,7 +60,7 @@ class ProgramTest(unittest.TestCase):
 
     @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
     def test_variants_train_the_same_model(self):
-        code, records, printed = self.run_program("tiny,batch=2,length=16", "--variants", "eager,tigon_cheap,liger", "--rounds", "2", "--warmup", "1",
+        code, records, printed = run_program("tiny,batch=2,length=16", "--variants", "eager,tigon_cheap,liger", "--rounds", "2", "--warmup", "1",
                                                   "--steps", "2")
         self.assertEqual(code, 0, printed)
         self.assertEqual([found for record in records if (found := schema.violation(record))], [])
@@ -138,11 +139,16 @@ class WordsTest(unittest.TestCase):
     def test_wrong_arguments(self):
         for words, message in ((["nosuch"], "no model nosuch"), (["tiny", "--variants", "eager,fast"], "no variant fast"),
                                (["tiny", "--rounds", "0"], "1 or more"),
+                               (["tiny", "--ranks", "0", "--layout", "fsdp2"], "--ranks must be 1 or more"),
+                               (["tiny", "--ranks", "2"], "--ranks 2 needs --layout, fsdp2 or zero3"),
+                               (["tiny", "--ranks", "2", "--layout", "foo"], "invalid choice: 'foo'"),
+                               (["tiny", "--layout", "fsdp2"], "--layout needs --ranks"),
                                (["tiny", "--longest", "64"], "--longest is shorter"),
                                (["tiny,only=liger", "--variants", "eager"], "liger is none of --variants")):
-            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+            with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as said:
                 program.arguments(words)
             self.assertIn(message, said.getvalue())
+            self.assertEqual(ended.exception.code, 2)
 
 
 class VariantsTest(unittest.TestCase):

@@ -108,9 +108,13 @@ def _mark(device):
 
 
 def _collectives(head, way):
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
-        head.step(way)
-        torch.cuda.synchronize()
+    """Of a step that all ranks begin together, behind one that starts the profiler."""
+    with torch.profiler.profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)) as profiler:
+        for _ in range(2):
+            head.step(way)
+            dist.barrier()
+            torch.cuda.synchronize()
+            profiler.step()
     return collectives.times(profiler.events())
 
 

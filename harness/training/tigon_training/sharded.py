@@ -13,6 +13,8 @@ import torch
 from .trained import Trained
 from .variants import Unavailable
 
+HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
+
 
 class Sharded(Trained):
     """It is made anew in every turn: what shards a model keeps memory for its transfers."""
@@ -71,7 +73,7 @@ class Zero3(Sharded):
                 "bf16": {"enabled": True, "bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}}  # all of it
 
     def _make(self):
-        if importlib.util.find_spec("deepspeed") is None:
+        if not HAS_DEEPSPEED:
             raise Unavailable("deepspeed is not installed; install it with: pip install deepspeed")
         super()._make()
 
