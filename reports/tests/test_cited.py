@@ -76,6 +76,10 @@ class FiguresTest(CommandTest):
         self.assertTrue(text.startswith("# A page\n") and text.endswith("\nThe end.\n"))
         self.assertIn("every figure was that of its record", self.figures()[1])
 
+    def test_a_table_has_cold_caches_where_there_are_both(self):
+        self.record(bases=("cold", "graph"))
+        self.assertEqual(self.written(TABLE).read_text().count("| cross_entropy forward + backward |"), 1)
+
     def test_a_page_in_a_folder_links_the_record_from_there(self):
         page = self.file("harness/page.md", PAGE.format(words=TABLE))
         self.figures()

@@ -11,12 +11,8 @@ THEMES = ("light", "dark")
 
 
 def data_of(runs):
-    """What a page's chart shows: PyTorch eager and compiled, and the fastest other package; with cold caches, where a run has
-    graph replay, too."""
-    found = cells(runs)
-    cold = {case(cell["ours"]) for cell in found if cell["ours"]["basis"] == "cold"}
-    found = [cell for cell in found if cell["ours"]["basis"] == "cold" or case(cell["ours"]) not in cold]
-    return rows_of(found, lambda cell: [cell["peers"].get(impl) for impl in PYTORCH] + [best_of_others(cell)])
+    """What a page's chart shows: PyTorch eager and compiled, and the fastest other package."""
+    return rows_of(cells(runs), lambda cell: [cell["peers"].get(impl) for impl in PYTORCH] + [best_of_others(cell)])
 
 
 def rows_of(found, shown_of):

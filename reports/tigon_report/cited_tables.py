@@ -38,11 +38,12 @@ def beside_peers(runs):
 
 
 def cells(runs):
-    """The same. ValueError: there is none."""
+    """The same, with cold caches where a run has graph replay, too. ValueError: there is none."""
     found = beside_peers(runs)
     if not found:
         raise ValueError("no kernel beside a peer in these records")
-    return found
+    cold = {case(cell["ours"]) for cell in found if cell["ours"]["basis"] == "cold"}
+    return [cell for cell in found if cell["ours"]["basis"] == "cold" or case(cell["ours"]) not in cold]
 
 
 def best_of_others(cell):
