@@ -241,7 +241,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, Logits computed 
   using std::abs;
   using S = typename P::Elem;
   loss_intermediate(a);
-  const auto w = array(a.w);  // [V, H]
+  const Rows<S> w = array(a.w);  // [V, H]
   const Rows<S> z = logits(a);
   const linear_head::Stored<S> stored_logits(layer_of(a), z);
   const Rows<S>& sizes = stored_logits.sizes;
@@ -257,11 +257,10 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, Logits computed 
     const bool twice = computed == Logits::kTwice;
     if (linear_head::has_dx(a)) {
       const Row<S> vw = times<S>(of.v, w);  // [1, H]
-      const Rows<S> by_p = w.colwise() * of.d.transpose(),
-                    by_lse = times<S>(of.c * of.v.transpose(), vw);
-      const Rows<S> stored_w = w.colwise() * (g[t] * of.gradient).transpose();
+      const Rows<S> by_p = scaled_rows<S>(w, of.d), by_lse = times<S>(of.c * of.v.transpose(), vw);
+      const Rows<S> stored_w = scaled_rows<S>(w, g[t] * of.gradient);
       const auto moved_by = [&](const Rows<S>& hessian_w) {
-        const Rows<S> by_logit = hessian_w.colwise() * (g[t] * sizes.row(t)).transpose();
+        const Rows<S> by_logit = scaled_rows<S>(hessian_w, g[t] * sizes.row(t));
         return squared_norms<S>(by_logit, logits_depend);
       };
       moved.dx_squares.row(t) =

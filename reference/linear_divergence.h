@@ -279,7 +279,7 @@ void forward_intermediate(const Forward<P>& a) {
 template <class P>
 void backward_intermediate(const Backward<P>& a) {
   using S = typename P::Elem;
-  const auto w = array(a.w);  // [V, H]
+  const Rows<S> w = array(a.w);  // [V, H]
   const auto z = logits_of(a);
   const Stored<S> student(layer_of(a), z.student), teacher(teacher_of(a), z.teacher);
   Rows<S> d = logits_gradient(a, z);
@@ -292,8 +292,7 @@ void backward_intermediate(const Backward<P>& a) {
     moved.d_squares.row(t) = stored.square();
     moved.d_sums.row(t) = stored;
     const auto to_dx = [&](const Row<S>& factors, const Dependence<S>& of) {
-      const Rows<S> all = w.colwise() * factors.transpose();
-      return squared_norms<S>(all, of);
+      return squared_norms<S>(scaled_rows<S>(w, factors), of);
     };
     if (linear_head::has_dx(a)) moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored));
     const auto add = [&](const Stored<S>& layer, const Row<S>& by) {

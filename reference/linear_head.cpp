@@ -7,6 +7,7 @@ namespace tigon::reference {
 template Rows<double> times_transpose(const Rows<double>&, const Rows<double>&);
 template Rows<double> times(const Rows<double>&, const Rows<double>&);
 template Rows<double> transpose_times(const Rows<double>&, const Rows<double>&);
+template Rows<double> scaled_rows(const Rows<double>&, const Row<double>&);
 
 }  // namespace tigon::reference
 

@@ -182,7 +182,7 @@ void forward_intermediate(const Forward<P>& a) {
 template <class P>
 void backward_intermediate(const Backward<P>& a) {
   using S = typename P::Elem;
-  const auto w = array(a.w);  // [V, H]
+  const Rows<S> w = array(a.w);  // [V, H]
   const Rows<S> z = logits(a);
   const linear_head::Stored<S> stored_logits(layer_of(a), z);
   const Rows<S>& sizes = stored_logits.sizes;
@@ -201,8 +201,7 @@ void backward_intermediate(const Backward<P>& a) {
     moved.d_sums.row(t) = stored + by_logit;
     if (!linear_head::has_dx(a)) continue;
     const auto to_dx = [&](const Row<S>& factors, const Dependence<S>& of) {
-      const Rows<S> all = w.colwise() * factors.transpose();
-      return squared_norms<S>(all, of);
+      return squared_norms<S>(scaled_rows<S>(w, factors), of);
     };
     moved.dx_squares.row(t) = to_dx(stored, Dependence<S>(stored)) + to_dx(by_logit, depend);
   }

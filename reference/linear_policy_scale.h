@@ -168,7 +168,7 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
   using S = typename P::Elem;
   const TokensNear<S> near(a, type);
   losses_intermediate(a, near);
-  const auto w = array(a.w);  // [V, H]
+  const Rows<S> w = array(a.w);  // [V, H]
   const Rows<S> z = linear_head::logits(a);
   const linear_head::Stored<S> stored_logits(layer_of(a), z);
   linear_head::Moved<S> moved(z.rows(), z.cols(), w.cols());
@@ -188,13 +188,12 @@ void forward_backward_intermediate(const ForwardBackward<P>& a, DType type) {
                           abs(moves) * e.abs() * (e.abs() * size).sum();
     if (!linear_head::has_dx(a)) continue;
     // Apart, too: with two classes they can cancel, and then the second order shows.
-    const Rows<S> curvature = times<S>(c * p.transpose(), times<S>(p, w)) -
-                              w.colwise() * (c * p / S(a.temperature)).transpose();
-    const Row<S> by_p = squared_norms<S>(curvature.colwise() * size.transpose(), depend).sqrt();
+    const Rows<S> curvature =
+        times<S>(c * p.transpose(), times<S>(p, w)) - scaled_rows<S>(w, c * p / S(a.temperature));
+    const Row<S> by_p = squared_norms<S>(scaled_rows<S>(curvature, size), depend).sqrt();
     const Row<S> by_slope = abs(moves) * norm(e) * times<S>(e, w).abs();
-    moved.dx_squares.row(t) =
-        squared_norms<S>(w.colwise() * stored.transpose(), Dependence<S>(stored)) +
-        (by_p + by_slope).square();
+    moved.dx_squares.row(t) = squared_norms<S>(scaled_rows<S>(w, stored), Dependence<S>(stored)) +
+                              (by_p + by_slope).square();
   }
   linear_head::write_gradients_intermediate(layer_of(a), gradients_of(a), moved,
                                             stored_logits.finite);

@@ -23,9 +23,16 @@ Rows<S> transpose_times(const Rows<S>& a, const Rows<S>& b) {
   return (a.matrix().transpose() * b.matrix()).array();
 }
 
+// The rows of a, each times a factor of its own.
+template <class S>
+Rows<S> scaled_rows(const Rows<S>& a, const Row<S>& factors) {
+  return a.colwise() * factors.transpose();
+}
+
 // Compiled once, in linear_head.cpp.
 extern template Rows<double> times_transpose(const Rows<double>&, const Rows<double>&);
 extern template Rows<double> times(const Rows<double>&, const Rows<double>&);
 extern template Rows<double> transpose_times(const Rows<double>&, const Rows<double>&);
+extern template Rows<double> scaled_rows(const Rows<double>&, const Row<double>&);
 
 }  // namespace tigon::reference
