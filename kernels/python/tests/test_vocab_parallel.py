@@ -125,7 +125,7 @@ def check_linear_errors_and_a_group_of_one():
     case = unittest.TestCase()
     case.assertRaisesRegex(TypeError, "first_class and classes go together", loss, x, w, y, classes=6)
     case.assertRaisesRegex(TypeError, "vocab_parallel_linear_cross_entropy has no extra perplexity", loss, x, w, y, extras=("perplexity",))
-    case.assertRaisesRegex(RuntimeError, "first_class \\+ V at most classes", loss, x, w, y, first_class=5, classes=7)
+    case.assertRaisesRegex(RuntimeError, f"^rank {dist.get_rank()}: .*first_class \\+ V at most classes", loss, x, w, y, first_class=5, classes=7)
     again = x.clone().requires_grad_()
     case.assertRaisesRegex(RuntimeError, "no second derivative", torch.autograd.grad, loss(again, w, y), again, create_graph=True)
     groups = [dist.new_group([r]) for r in range(dist.get_world_size())]
@@ -196,7 +196,8 @@ def check_errors():
     x, y = torch.zeros(2, 4, device=group.device()), torch.zeros(2, dtype=torch.long, device=group.device())
     loss = tigon.ops.vocab_parallel_cross_entropy
     case = unittest.TestCase()
-    case.assertRaisesRegex(TypeError, "first_class and classes go together", loss, x, y, first_class=0)
+    case.assertRaisesRegex(TypeError, f"^rank {dist.get_rank()}: first_class and classes go together", loss, x, y, first_class=0)
+    case.assertRaisesRegex(ValueError, f"^rank {dist.get_rank()}: .*target has shape .1., but logits .2, 4. needs .2.$", loss, x, y[:1])
     case.assertRaisesRegex(ValueError, "must be pytorch or megatron", loss, x, y, smoothing_formula="keras")
     case.assertRaisesRegex(TypeError, "has no extra perplexity; it has z_part", loss, x, y, extras=("perplexity",))
     case.assertRaisesRegex(RuntimeError, "first_class \\+ V at most classes", loss, x, y, first_class=6, classes=8)

@@ -161,11 +161,19 @@ def _check_extras(name: str, extras: Sequence[str]) -> None:
             raise TypeError(f"{name} has no extra {extra}; it has {', '.join(_EXTRAS)}")
 
 
+def _rows(name: str, what: str, tensor: Tensor, target: Tensor) -> Tensor:
+    """[targets, columns]; -1 could be any number for a shard without classes. ValueError: there is not a row for each target."""
+    rows = tensor.shape[:-1]
+    if rows.numel() != target.numel():
+        raise ValueError(f"{name}: target has shape {list(target.shape)}, but {what} {list(tensor.shape)} needs {list(rows)}")
+    return tensor.reshape(target.numel(), tensor.shape[-1])
+
+
 def loss_of_shard(logits: Tensor, target: Tensor, class_weight: Tensor | None, normaliser: Tensor | None, group: Any,
                   options: dict[str, Any], extras: Sequence[str]) -> tuple[Tensor, ...]:
     """Loss and extras of rows of logits. TypeError: there is no such extra."""
     _check_extras(NAME, extras)
-    rows = logits.reshape(target.numel(), logits.shape[-1])  # of a shard without classes -1 could be any number
+    rows = _rows(NAME, "logits", logits, target)
     made: tuple[Tensor, ...] = _Loss.apply(  # type: ignore[no-untyped-call]
         rows, target.reshape(-1), class_weight, normaliser, group, options, tuple(extras))
     return made
@@ -175,7 +183,7 @@ def loss_of_linear_shard(x: Tensor, w: Tensor, bias: Tensor | None, target: Tens
                          normaliser: Tensor | None, group: Any, options: dict[str, Any], extras: Sequence[str]) -> tuple[Tensor, ...]:
     """Loss and extras of rows of x. TypeError: there is no such extra."""
     _check_extras(LINEAR, extras)
-    rows = x.reshape(target.numel(), x.shape[-1])
+    rows = _rows(LINEAR, "x", x, target)
     made: tuple[Tensor, ...] = _LinearLoss.apply(  # type: ignore[no-untyped-call]
         rows, w, bias, target.reshape(-1), class_weight, normaliser, group, options, tuple(extras))
     return made

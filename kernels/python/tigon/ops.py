@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from torch import Tensor
 
 from . import _function
+from ._ranks import errors_name_their_rank
 
 Casting = Literal["llama", "gemma", "none"]
 Reduction = Literal["mean", "sum", "none"]
@@ -196,6 +197,7 @@ def linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, *, bias: Tensor |
     return _losses(results, reduction, target)
 
 
+@errors_name_their_rank
 def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = None, *, first_class: int | None = None,
                                  classes: int | None = None, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
                                  ignore_index: int = -100, label_smoothing: float = 0.0,
@@ -228,6 +230,7 @@ def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = No
     return _losses(ranks.loss_of_shard(logits, target, class_weight, normaliser, group, options, extras), reduction, target)
 
 
+@errors_name_their_rank
 def vocab_parallel_linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, group: Any = None, *, first_class: int | None = None,
                                         classes: int | None = None, bias: Tensor | None = None, class_weight: Tensor | None = None,
                                         normaliser: Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
@@ -262,6 +265,7 @@ def vocab_parallel_linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, gr
     return _losses(results, reduction, target)
 
 
+@errors_name_their_rank
 def normaliser(target: Tensor, group: Any = None, *, ignore_index: int = -100, class_weight: Tensor | None = None) -> Tensor:
     """What the mean over the targets of all ranks divides by: a float32 tensor [1] on target's device, the same on every rank.
 
