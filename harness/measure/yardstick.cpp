@@ -75,8 +75,8 @@ int64_t padded(int64_t elements, DType dtype) {
   return (elements + line - 1) / line * line;
 }
 
-// Row-major operands, all of the case's type. Rows begin at cache lines, where products are
-// fastest.
+// Row-major operands, all of the case's type. Rows begin at cache lines, as those of kernels do:
+// cuBLASLt's fast kernels take no rows that begin anywhere.
 Gemm gemm_of(const ProductSize& p, DType dtype) {
   return {.m = p.m,
           .n = p.n,

@@ -7,8 +7,8 @@ namespace tigon {
 
 // C[m,n] = alpha op(A)[m,k] op(B)[k,n] + beta C, and bias [n] added to each row, all row-major in
 // device memory. Sums are fp32; f32 inputs are multiplied as fp32, never as TF32. C is not read
-// when beta is 0 and may not overlap A or B. The product may be rounded to C's type before the
-// bias, or C, is added to it, as cuBLASLt does for some sizes.
+// when beta is 0 and may not overlap A or B. The product may be rounded to C's type before the bias
+// is added to it, as cuBLASLt does for some sizes; with beta a 16-bit C may be rounded twice.
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;
   DType in_type = DType::kF32;        // of A and B: f32, bf16 or f16

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/device/gemm_parts.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {
@@ -45,6 +46,7 @@ struct Case {
   bool bias = false;
   int64_t check_every = 1;     // rows of C
   bool whole_vectors = false;  // every row is padded to them
+  bool in_parts = false;       // by for_parts()
 };
 
 int64_t row_of(int64_t elements, const Case& c) {
@@ -87,7 +89,10 @@ void expect_product(const Case& c) {
                      .alpha = c.alpha,
                      .beta = c.beta};
   const DeviceBuffer scratch(gemm_workspace(problem));
-  const Status status = gemm(problem, {scratch.data(), scratch.bytes()}, nullptr);
+  const auto multiply = [&](const Gemm& g) {
+    return gemm(g, {scratch.data(), scratch.bytes()}, nullptr);
+  };
+  const Status status = c.in_parts ? for_parts(problem, multiply) : multiply(problem);
   ASSERT_TRUE(status.ok()) << status.reason;
   const std::vector<Out> result = out.download();
   for (int64_t i = 0; i < c.m; i += c.check_every) {
@@ -108,9 +113,8 @@ void expect_product(const Case& c) {
       const double start = c.beta == 0 ? 0 : c.beta * out.at(i, j);
       const double product = c.alpha * sum + start, added = c.bias ? bias.at(0, j) : 0;
       const double want = product + added;
-      // The product may be rounded before the bias, or C, is added to it.
-      const double rounded = std::abs(want) + (c.bias ? std::abs(product) : 0) +
-                             (c.beta != 0 ? std::abs(c.alpha * sum) : 0);
+      // The product may be rounded before the bias is added to it.
+      const double rounded = std::abs(want) + (c.bias ? std::abs(product) : 0);
       const double bound = unit_roundoff(dtype_of<Out>) * rounded +
                            (4 * std::sqrt(static_cast<double>(c.k)) + 4) * 0x1p-24 *
                                (std::abs(c.alpha) * magnitude + std::abs(start + added) + 1);
@@ -155,31 +159,55 @@ TEST(Gemm, MoreThanOneTile) {
   expect_product<float, float>({.m = 1, .n = 1, .k = 1});
 }
 
-// Rows that begin with a vector and end within one.
+// Rows that begin with a vector and end within one. Sums go into C where it is f32, as ops have it.
 TEST(Gemm, DrawnSizesInRowsOfWholeVectors) {
   std::mt19937 random(29);
   const auto size = [&] { return static_cast<int64_t>(random() % 300 + 1); };
-  for (int i = 0; i < 24; ++i)
-    expect_product_in_all_types({.m = size(),
-                                 .n = size(),
-                                 .k = size(),
-                                 .transpose_a = random() % 2 == 0,
-                                 .transpose_b = random() % 2 == 0,
-                                 .beta = static_cast<float>(random() % 2),
-                                 .bias = random() % 2 == 0,
-                                 .whole_vectors = true});
+  for (int i = 0; i < 24; ++i) {
+    Case c{.m = size(),
+           .n = size(),
+           .k = size(),
+           .transpose_a = random() % 2 == 0,
+           .transpose_b = random() % 2 == 0,
+           .bias = random() % 2 == 0,
+           .whole_vectors = true};
+    expect_product_in_all_types(c);
+    c.beta = 1.0f;
+    expect_product<float, float>(c);
+    expect_product<bf16, float>(c);
+    expect_product<f16, float>(c);
+  }
 }
 
-// Large enough for two products.
+// Large enough for two products; a product cuts itself on a GPU only.
 TEST(Gemm, TheLastColumnsApart) {
   for (const bool transpose_b : {false, true})
-    expect_product<bf16, bf16>({.m = 519,
-                                .n = 2053,
-                                .k = 1031,
-                                .transpose_b = transpose_b,
-                                .bias = transpose_b,
-                                .check_every = 37,
-                                .whole_vectors = true});
+    for (const bool in_parts : {false, true})
+      expect_product<bf16, bf16>({.m = 519,
+                                  .n = 2053,
+                                  .k = 1031,
+                                  .transpose_b = transpose_b,
+                                  .bias = transpose_b,
+                                  .check_every = 37,
+                                  .whole_vectors = true,
+                                  .in_parts = in_parts});
+}
+
+TEST(Gemm, CutsWhereTheLastVectorEnds) {
+  Gemm g{.m = 519, .n = 2053, .k = 1031, .in_type = DType::kBF16, .out_type = DType::kBF16};
+  g.lda = g.ldb = 2048;
+  g.ldc = 2056;
+  EXPECT_EQ(first_columns(g), 2048);
+  const auto whole = [&](auto change) {
+    Gemm other = g;
+    change(other);
+    return first_columns(other) == other.n;
+  };
+  EXPECT_TRUE(whole([](Gemm& o) { o.n = 2048; }));
+  EXPECT_TRUE(whole([](Gemm& o) { o.m = 1; })) << "too small to gain";
+  EXPECT_TRUE(whole([](Gemm& o) { o.ldb = 2053; })) << "no fast kernel for these rows";
+  EXPECT_TRUE(whole([](Gemm& o) { o.in_type = DType::kF32; }));
+  EXPECT_TRUE(whole([](Gemm& o) { o.n = 7, o.m = o.k = 1 << 20; })) << "less than a vector";
 }
 
 // Without beta, C may hold anything.
