@@ -101,8 +101,13 @@ def tensor_step(links, model, gpus, nodes, tokens):
     two in backward of each block, the loss' statistics, and the head's dx in fp32."""
     residual = tokens * model.hidden
     return (4 * model.layers * seconds(links, "all-reduce", BF16 * residual, gpus, nodes)
-            + seconds(links, "all-gather", STATISTICS * tokens * gpus, gpus, nodes)
-            + seconds(links, "all-reduce", FP32 * residual, gpus, nodes))
+            + head_step(links, model.hidden, gpus, nodes, tokens))
+
+
+def head_step(links, hidden, gpus, nodes, tokens):
+    """The loss behind a head in shards, as tigon.ops.vocab_parallel_linear_cross_entropy has it: statistics, and dx in fp32."""
+    return (seconds(links, "all-gather", STATISTICS * tokens * gpus, gpus, nodes)
+            + seconds(links, "all-reduce", FP32 * tokens * hidden, gpus, nodes))
 
 
 def both_step(links, model, gpus, tokens):
@@ -147,12 +152,6 @@ def steps(links, model):
     return rows
 
 
-def head_step(links, tokens, hidden, ranks):
-    """A step of tigon.ops.vocab_parallel_linear_cross_entropy over GPUs of one node."""
-    return (seconds(links, "all-gather", STATISTICS * tokens * ranks, ranks, 1)
-            + seconds(links, "all-reduce", FP32 * tokens * hidden, ranks, 1))
-
-
 def measured(links, models, records):
     """Rows of a table of what was measured on GPUs of one node, beside what is modelled: [what, measured, of it hidden, modelled, their ratio].
     Of several measurements of one thing the shortest counts: a rank that waits for another is in a collective, too. ValueError: none was measured."""
@@ -172,7 +171,7 @@ def _modelled(links, models, record):
     """(what, seconds) of a record's collectives; None where no model says them."""
     if record["record"] == "head_loss" and record["variant"] == "tigon":
         return (f"loss of {record['tokens']:,} tokens behind a head of {record['hidden']:,} x {record['classes']:,}, {record['ranks']} GPUs",
-                head_step(links, record["tokens"], record["hidden"], record["ranks"]))
+                head_step(links, record["hidden"], record["ranks"], 1, record["tokens"]))
     if record["record"] == "training" and record.get("layout") == "fsdp2":
         model = read_model(models, record["model"])
         return f"step of {model.name} with fsdp2, {record['ranks']} GPUs", sharded_step(links, model, record["ranks"], 1)

@@ -2,12 +2,10 @@
 """tigon_heads on a CPU: that every way gives the loss and gradients of the whole head, and what is recorded. Run by ./tigon test --python."""
 import contextlib
 import io
-import json
-import pathlib
-import tempfile
 import unittest
 
 import torch
+from test_training import run_program
 from tigon_heads import __main__ as program
 from tigon_heads import case, exact, losses
 from tigon_report import schema
@@ -31,15 +29,8 @@ class ExactTest(unittest.TestCase):
 
 @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
 class ProgramTest(unittest.TestCase):
-    def run_program(self, *arguments):
-        """Exit code, records, what was printed."""
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as said:
-            code = program.main([*arguments, "--out", folder])
-            lines = (pathlib.Path(folder) / "records.jsonl").read_text().splitlines()
-        return code, [json.loads(line) for line in lines], printed.getvalue() + said.getvalue()
-
     def test_every_way_is_near_to_float32(self):
-        code, records, printed = self.run_program("T=65,H=32,V=1001", "T=16,H=8,V=6", "--ranks", "3", "--steps", "2", "--rounds", "2")
+        code, records, printed = run_program("T=65,H=32,V=1001", "T=16,H=8,V=6", "--ranks", "3", "--steps", "2", "--rounds", "2", main=program.main)
         self.assertEqual(code, 0, printed)
         self.assertEqual([found for record in records if (found := schema.violation(record))], [])
         made = [record for record in records if record["record"] == "head_loss"]

@@ -17,10 +17,10 @@ from tigon_training import case, trained, turns, variants
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 
 
-def run_program(*arguments):
+def run_program(*arguments, main=program.main):
     """Exit code, records, what was printed."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as said:
-        code = program.main([*arguments, "--out", folder])
+        code = main([*arguments, "--out", folder])
         lines = (pathlib.Path(folder) / "records.jsonl").read_text().splitlines()
     return code, [json.loads(line) for line in lines], printed.getvalue() + said.getvalue()
 

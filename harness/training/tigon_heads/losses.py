@@ -6,11 +6,8 @@ mean loss; x.grad is the sum over ranks. `first` is the class of w's first row.
 """
 import torch
 import torch.distributed as dist
+from tigon_training.variants import Unavailable
 from torch.nn import functional
-
-
-class Unavailable(Exception):
-    """It cannot run here: the reason."""
 
 
 def tigon(x, w, target, first, classes):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank's part of a measurement. All ranks do the same; what is said is of the slowest, or of the one that takes most memory."""
-import time
 
 import torch
 import torch.distributed as dist
 from tigon_training import collectives
+from tigon_training.marks import between, mark
+from tigon_training.variants import Unavailable
 
 from . import exact
-from .losses import LOSSES, Unavailable
+from .losses import LOSSES
 
 WARM_UP = 3  # steps that are not timed
 SPREAD = 0.02  # of the weights
@@ -86,25 +87,14 @@ def _measured(head, way, steps, want):
 
 def _times(work, steps, device):
     """Of steps one behind the other."""
-    marks = []
+    on_gpu, marks = device.type == "cuda", []
     for _ in range(WARM_UP):
         work()
     dist.barrier()
-    for _ in range(steps + 1):
-        marks.append(_mark(device))
+    for _ in range(steps):
+        marks.append(mark(on_gpu))
         work()
-    if device.type != "cuda":
-        return [b - a for a, b in zip(marks, marks[1:])]
-    torch.cuda.synchronize()
-    return [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:])]
-
-
-def _mark(device):
-    if device.type != "cuda":
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
+    return between([*marks, mark(on_gpu)], on_gpu)
 
 
 def _collectives(head, way):

@@ -7,6 +7,7 @@ variants.py     what is done to a model before it is trained
 trained.py      one variant of one case: some steps from the same start, as often as asked
 sharded.py      the same over several ranks that share the model
 place.py        which of the ranks a process is
+marks.py        points in time
 worker.py       the process of a variant, or of one rank of it
 turns.py        all variants in turns
 ranks.py        the processes of a variant's ranks, as one

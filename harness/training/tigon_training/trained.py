@@ -5,11 +5,11 @@ So the variants of a model that fills a GPU can take turns on it. The batches of
 round before: the same mathematics with other roundings, so the rounds of one variant show how far apart two right trainings are.
 """
 import gc
-import time
 
 import torch
 
 from . import collectives
+from .marks import between, mark
 from .place import ALONE
 from .shapes import attention_of, config_of
 from .variants import VARIANTS
@@ -70,11 +70,11 @@ class Trained:
         if on_gpu:
             torch.cuda.reset_peak_memory_stats()
         optimizer = self._optimizer()
-        losses, marks = [], [_mark(on_gpu)]
+        losses, marks = [], [mark(on_gpu)]
         for step in range(warmup + steps):
             losses.append(self._step(optimizer, round_number, step))
-            marks.append(_mark(on_gpu))
-        found = {"loss": [loss.item() for loss in losses], "seconds_s": _between(marks[warmup:], on_gpu),
+            marks.append(mark(on_gpu))
+        found = {"loss": [loss.item() for loss in losses], "seconds_s": between(marks[warmup:], on_gpu),
                  "peak_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
                  "reserved_bytes": torch.cuda.max_memory_reserved() if on_gpu else None}
         return {**found, **self._profile(optimizer, profile)} if profile else found
@@ -128,19 +128,3 @@ class Trained:
             with open(file, "w", encoding="utf-8") as out:
                 out.write(profiler.key_averages().table(sort_by=f"self_{self.device.type}_time_total", row_limit=40, max_name_column_width=90))
         return collectives.times(profiler.events()) if on_gpu and self.place.layout else {}
-
-
-def _mark(on_gpu):
-    """A point in time: of the GPU's stream, so the processor may run ahead as in any training."""
-    if not on_gpu:
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
-
-
-def _between(marks, on_gpu):
-    if on_gpu:
-        torch.cuda.synchronize()
-        return [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:])]
-    return [b - a for a, b in zip(marks, marks[1:])]
