@@ -16,12 +16,11 @@
 #include "convergence/text_data.h"
 #include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/device/gemm.h"
+#include "kernels/device/integer.h"
 #include "reference/naive/cudnn_pointwise.h"
 
 namespace tigon::convergence::next_action {
 namespace {
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 DeviceBuffer floats(int64_t n) { return DeviceBuffer(static_cast<size_t>(n) * sizeof(float)); }
 

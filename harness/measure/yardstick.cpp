@@ -10,6 +10,7 @@
 #include "harness/measure/stream_kernels.h"
 #include "harness/run/check.h"
 #include "kernels/device/gemm.h"
+#include "kernels/device/integer.h"
 
 namespace tigon {
 namespace {
@@ -71,8 +72,7 @@ Operands operands_of(Gemm gemm) {
 }
 
 int64_t padded(int64_t elements, DType dtype) {
-  const int64_t line = kLineBytes / static_cast<int64_t>(size_of(dtype));
-  return (elements + line - 1) / line * line;
+  return round_up(elements, kLineBytes / static_cast<int64_t>(size_of(dtype)));
 }
 
 // Row-major operands, all of the case's type. Rows begin at cache lines, as those of kernels do:

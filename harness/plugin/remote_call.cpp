@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/run/judging/implementation_fault.h"
+#include "kernels/device/integer.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon::plugin {
@@ -18,8 +19,6 @@ namespace {
 uint64_t hash_of(const char* bytes, size_t size) {
   return std::hash<std::string_view>()({bytes, size});
 }
-
-size_t rounded_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Rows that lie gigabytes apart are reserved addresses, not an allocation.
 DeviceRange range_of(const void* address) {
@@ -109,7 +108,7 @@ size_t RemoteCall::place(const void* address) {
     if (address >= r.data && inside(r) < r.bytes) return r.at + inside(r);
   const DeviceRange range = range_of(address);
   regions_.push_back({range.data, range.bytes, bytes_});
-  bytes_ += rounded_up(range.bytes);
+  bytes_ += round_up(range.bytes, kAlignment);
   return regions_.back().at + inside(regions_.back());
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/device/cublaslt.h"
 #include "kernels/device/gemm.h"
 #include "kernels/device/gemm_parts.h"
+#include "kernels/device/integer.h"
 
 namespace tigon {
 namespace {
@@ -142,8 +143,7 @@ Algorithms proposed(cublasLtHandle_t handle, const Key& key, const Described& d)
 }
 
 Gemm rounded_up(Gemm p) {
-  for (int64_t* size : {&p.m, &p.n, &p.k})
-    *size += (vector_of(p) - *size % vector_of(p)) % vector_of(p);
+  for (int64_t* size : {&p.m, &p.n, &p.k}) *size = round_up(*size, vector_of(p));
   return p;
 }
 

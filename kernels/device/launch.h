@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "kernels/device/integer.h"
 #include "kernels/device/platform.h"
 
 namespace tigon {
@@ -26,12 +27,6 @@ struct LaunchConfig {
 #endif
 
 namespace tigon {
-
-// Blocks of `per_block` items that cover `items`.
-template <class A, class B>
-TIGON_HOST_DEVICE constexpr auto ceil_div(A items, B per_block) {
-  return (items + per_block - 1) / per_block;
-}
 
 // Blocks of this shape that the device runs at once, whatever the grid of `config`; whole clusters,
 // at least one.

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/device/integer.h"
+
 namespace tigon::linear_head {
 
 // First columns and strides of logits are multiples of this, 16 bytes of a 16-bit type: the GEMM
@@ -23,10 +25,6 @@ inline constexpr int64_t kSegmentAlignment = 16;
 // in dw's memory, the fewer. It gets a 16th of the columns, because narrow products are slow;
 // columns that then find no room go to the next round.
 inline constexpr int64_t kLastSegmentPart = 16;
-
-inline int64_t round_up(int64_t n, int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
 
 // Whole tiles where that is one at least.
 inline int64_t whole_tiles(int64_t columns) {
@@ -76,7 +74,7 @@ inline Round round_before(int64_t end, const LogitsRoom& room) {
 inline Columns segment_before(int64_t end, const Round& round, const LogitsRoom& room) {
   const int64_t padded_end = round_up(end, kPadding);
   const int64_t bytes = kSegmentAlignment + (padded_end - round.in_dw) * room.column_bytes;
-  const int64_t free_row = round_up((bytes + room.dw_row_bytes - 1) / room.dw_row_bytes, kPadding);
+  const int64_t free_row = round_up(ceil_div(bytes, room.dw_row_bytes), kPadding);
   const int64_t first = std::max(round.in_dw, padded_end - whole_tiles(padded_end - free_row));
   return {first, end - first};
 }

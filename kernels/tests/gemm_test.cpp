@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/device/gemm_parts.h"
+#include "kernels/device/integer.h"
 #include "kernels/device/runtime.h"
 
 namespace tigon {
@@ -50,7 +51,7 @@ struct Case {
 };
 
 int64_t row_of(int64_t elements, const Case& c) {
-  return (c.whole_vectors ? (elements + 63) / 64 * 64 : elements) + c.padding;
+  return (c.whole_vectors ? round_up(elements, 64) : elements) + c.padding;
 }
 
 // What no product may read.
