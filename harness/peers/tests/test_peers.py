@@ -168,6 +168,9 @@ class BenchTest(unittest.TestCase):
         ran = [r for r in records if r["record"] == "accuracy" and r["impl"] == "torch"]
         self.assertEqual({r["op"] for r in ran}, set(all_ops()))
         for record in ran:
+            if record["op"].startswith("vocab_parallel_"):  # of several processes, where a peer is one
+                self.assertEqual(record["reason"], "has nothing for {op} {pass}".format_map(record))
+                continue
             self.assertEqual(record["verdict"], "passed", record["reason"])
             for output in record["outputs"]:
                 self.assertLess(output["relative_l2"], 0.02, record["case_id"])

@@ -3,9 +3,11 @@
 
 A request has `do`: "outputs" (the results of the call, written into its outputs), "warm" (calls of it), "measure" (its times
 and peak memory) or "prepare" (what a compiler keeps, of calls that will come). The other side is harness/peers/peer_process.h.
-Whatever goes wrong is an answer {"verdict", "reason"}.
+Whatever goes wrong is an answer {"verdict", "reason"}. What imports leave behind is frozen: it stays, and each later collection
+would look at all of it again.
 """
 import contextlib
+import gc
 import importlib
 import importlib.util
 import math
@@ -38,6 +40,7 @@ class Peer:
             self.module, self.backend = load(name)
         except Exception as error:  # an import of somebody else's package
             self.missing = f"not importable: {timing.first_line(error)}"
+        gc.freeze()
 
     def answer(self, request):
         if self.missing:
@@ -81,9 +84,11 @@ class Peer:
                 "peak_bytes": bench.peak_bytes, "sets": len(bench.calls), "timings": timings}
 
     def warm(self, request):
-        """What a first call compiles, tunes and starts is no part of a measurement's time."""
+        """What a first call compiles, tunes and starts is no part of a measurement's time. Its inputs are made up,
+        which spares a copy of them."""
         self.backend.begin()
-        call = self.call(request)
+        with self.backend.made_up():
+            call = self.call(request)
         call.build()
         for _ in range(2):
             call.run()
@@ -96,9 +101,12 @@ class Peer:
         for one in request["requests"] if getattr(self.module, "PREPARES", False) else []:
             tensors, _ = tigon_call.named(one["call"], one["op"])
             if self.backend.has_room_for(tensors.values()):
-                with self.backend.made_up(), contextlib.suppress(Exception):
+                with contextlib.suppress(Exception):
                     self.warm(one)
             self.backend.release()
+        self.backend.begin()
+        self.backend.release()
+        gc.freeze()
         return {"verdict": "passed", "reason": ""}
 
     def outputs(self, request):
