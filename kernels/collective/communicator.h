@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "kernels/device/owned_stream.h"
 #include "kernels/signature/dtype.h"
 #include "kernels/signature/status.h"
 
@@ -28,8 +29,14 @@ class Communicator {
   // `receive` may not overlap `send`.
   virtual Status reduce_scatter(const void* send, void* receive, int64_t count, DType type,
                                 Stream stream) = 0;
+  // A stream for collectives that run beside the caller's work. What is enqueued on it must follow
+  // that work, and be followed by it (stream_follow in kernels/device/runtime.h).
+  Stream beside() const { return beside_; }
   // Waits for the work of the stream. A rank that has died or hangs ends this after `limit`.
   virtual Status wait(Stream stream, std::chrono::milliseconds limit) = 0;
+
+ private:
+  OwnedStream beside_;
 };
 
 // What every communicator checks first.

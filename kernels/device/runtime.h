@@ -46,6 +46,8 @@ void device_mark_uninitialized(void* p, size_t bytes);
 Stream stream_create();
 void stream_destroy(Stream stream);
 void stream_synchronize(Stream stream);
+// Work that `later` gets from now on waits for all that is on `earlier`. Nothing waits for it here.
+void stream_follow(Stream later, Stream earlier);
 void device_synchronize();
 
 struct DeviceInfo {

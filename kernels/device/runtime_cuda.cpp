@@ -148,6 +148,15 @@ void stream_destroy(Stream stream) {
 void stream_synchronize(Stream stream) {
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
+void stream_follow(Stream later, Stream earlier) {
+  cudaEvent_t reached = nullptr;
+  check(cudaEventCreateWithFlags(&reached, cudaEventDisableTiming), "cudaEventCreate");
+  const cudaError_t recorded = cudaEventRecord(reached, earlier);
+  const cudaError_t waits =
+      recorded == cudaSuccess ? cudaStreamWaitEvent(later, reached) : recorded;
+  check_release(cudaEventDestroy(reached), "cudaEventDestroy");
+  check(waits, "cudaStreamWaitEvent");
+}
 void device_synchronize() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
 DeviceInfo device_info() {

@@ -86,6 +86,7 @@ void device_mark_uninitialized(void* p, size_t bytes) { simt::memory_mark(p, byt
 Stream stream_create() { return nullptr; }
 void stream_destroy(Stream) {}
 void stream_synchronize(Stream) {}
+void stream_follow(Stream, Stream) {}
 void device_synchronize() {}
 
 DeviceInfo device_info() {

@@ -50,14 +50,17 @@ void take_sums(const Head<T>& a, bool by_columns, ScratchParts* parts, Plan<T>* 
 
 // dbias, dx and dw from a chunk's dlogits.
 template <class T>
-Status use_gradient(const Head<T>& a, const Plan<T>& p, Chunk<T> c, Stream stream) {
+Status use_gradient(const Head<T>& a, const Plan<T>& p, const Pass<T>& pass, Chunk<T> c,
+                    Stream stream) {
   if (a.dbias) {
     const bool adds = c.row != 0;
     const Status s = add_bias_gradient(c.logits, c.rows, c.columns, c.stride, adds, p.bias_sums,
                                        a.dbias.data + c.column, stream);
     if (!s.ok()) return s;
   }
-  return for_gradient_gemms(a, p, c, [&](const Gemm& g) { return gemm(g, p.gemm, stream); });
+  const Status s =
+      for_gradient_gemms(a, p, c, [&](const Gemm& g) { return gemm(g, p.gemm, stream); });
+  return s.ok() ? pass.used(c, stream) : s;
 }
 
 template <class T>
@@ -66,7 +69,7 @@ Status run_rows(const Head<T>& a, const Plan<T>& p, const Pass<T>& pass, Stream 
     const Chunk<T> c = rows_at(a, p, i);
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     if (const Status s = pass.rows(c, stream); !s.ok()) return s;
-    if (const Status s = use_gradient(a, p, c, stream); !s.ok()) return s;
+    if (const Status s = use_gradient(a, p, pass, c, stream); !s.ok()) return s;
   }
   return {};
 }
@@ -90,7 +93,7 @@ Status run_columns(const Head<T>& a, const Plan<T>& p, const Pass<T>& pass, Stre
   const auto compute = [&](Chunk<T> c) { return compute_logits(a, p, c, stream); };
   const auto gradient = [&](Chunk<T> c) {
     if (const Status s = pass.gradient(c, stream); !s.ok()) return s;
-    return use_gradient(a, p, c, stream);
+    return use_gradient(a, p, pass, c, stream);
   };
   if (const Status s = for_columns(a, p, last, gradient); !s.ok()) return s;
   return for_rounds(last.first, p.room, [&](const Round& round) {
@@ -105,7 +108,7 @@ Status run_known(const Head<T>& a, const Plan<T>& p, const Pass<T>& pass, Stream
   return for_chunks(a, p, [&](Chunk<T> c) {
     if (const Status s = compute_logits(a, p, c, stream); !s.ok()) return s;
     if (const Status s = pass.gradient(c, stream); !s.ok()) return s;
-    return use_gradient(a, p, c, stream);
+    return use_gradient(a, p, pass, c, stream);
   });
 }
 

@@ -34,6 +34,8 @@ class Pass {
   virtual Status finish(Stream) const { return {}; }
   // dlogits over the logits, of what is known of their rows by then.
   virtual Status gradient(const Chunk<T>&, Stream) const { return {}; }
+  // The products of a chunk were enqueued. Where rows are cut, dx of its rows is complete.
+  virtual Status used(const Chunk<T>&, Stream) const { return {}; }
 };
 
 // How a head is cut, with its arrays in the scratch. The head's memory may be missing where only

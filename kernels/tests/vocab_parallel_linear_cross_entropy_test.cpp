@@ -178,6 +178,72 @@ TYPED_TEST(OverRanks, in_drawn_shards_is_the_loss_of_all_classes) {
   }
 }
 
+TEST(Backward, tells_of_the_rows_that_are_done_where_rows_are_cut) {
+  const DeviceArray<float> x(std::vector<float>(48)), w(std::vector<float>(12)),
+      lse(std::vector<float>(12)), dx(std::vector<float>(48));
+  const DeviceArray<int64_t> target(std::vector<int64_t>(12));
+  Backward<F32> b;
+  b.x = view<const float>(x.data(), 12, 4);
+  b.w = view<const float>(w.data(), 3, 4);
+  b.target = view<const int64_t>(target.data(), 12);
+  b.lse = view<const float>(lse.data(), 12);
+  b.dx_fp32 = view(dx.data(), 12, 4);
+  b.classes = 3;
+  b.logits_bytes = 5 * 8 * 4;  // five rows at most
+  std::vector<int64_t> ends;
+  const auto tell = [&](int64_t end) {
+    ends.push_back(end);
+    return Status{};
+  };
+  const auto run = [&] {
+    const DeviceBuffer scratch(workspace(b));
+    b.scratch = {scratch.data(), scratch.bytes()};
+    const Status s = backward(b, tell, nullptr);
+    device_synchronize();
+    EXPECT_TRUE(s.ok()) << s.reason;
+    return std::exchange(ends, {});
+  };
+  EXPECT_EQ(run(), (std::vector<int64_t>{4, 8, 12}));
+  b.split = Split::kVocabulary;
+  EXPECT_EQ(run(), std::vector<int64_t>{});
+}
+
+// Notes what is summed.
+class NotedSums final : public Communicator {
+ public:
+  explicit NotedSums(const float* values) : values_(values) {}
+  std::vector<std::pair<int64_t, int64_t>> taken() { return std::exchange(noted_, {}); }
+
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  Status all_gather(const void*, void*, size_t, Stream) override { return {}; }
+  Status all_reduce(void* values, int64_t count, DType, Stream) override {
+    noted_.emplace_back(static_cast<float*>(values) - values_, count);
+    return {};
+  }
+  Status reduce_scatter(const void*, void*, int64_t, DType, Stream) override { return {}; }
+  Status wait(Stream, std::chrono::milliseconds) override { return {}; }
+
+ private:
+  const float* values_;
+  std::vector<std::pair<int64_t, int64_t>> noted_;  // of which element on, how many
+};
+
+TEST(SumsOfRows, begin_as_soon_as_their_rows_are_complete) {
+  using Sums = std::vector<std::pair<int64_t, int64_t>>;
+  std::vector<float> dx(26);
+  NotedSums ranks(dx.data());
+  SumsOfRows sums(view(dx.data(), 13, 2), &ranks, nullptr);
+  EXPECT_TRUE(sums.add_up_to(5).ok());
+  EXPECT_EQ(ranks.taken(), (Sums{{0, 6}}));
+  EXPECT_TRUE(sums.add_up_to(5).ok());
+  EXPECT_EQ(ranks.taken(), Sums{});
+  EXPECT_TRUE(sums.add_up_to(12).ok());
+  EXPECT_EQ(ranks.taken(), (Sums{{6, 6}, {12, 6}}));
+  EXPECT_TRUE(sums.add_up_to(13).ok());
+  EXPECT_EQ(ranks.taken(), (Sums{{18, 8}}));
+}
+
 class Refusals : public testing::Test {
  protected:
   Refusals() {

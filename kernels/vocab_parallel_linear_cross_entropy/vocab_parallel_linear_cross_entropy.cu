@@ -125,7 +125,8 @@ template <class P>
 class GradientPass final : public linear_head::Pass<typename P::Elem> {
  public:
   using T = typename P::Elem;
-  explicit GradientPass(const Call<Backward<P>>& call) : call_(call) {}
+  GradientPass(const Call<Backward<P>>& call, const RowsDone& rows_done)
+      : call_(call), rows_done_(rows_done) {}
 
   Status gradient(const Chunk<T>& c, Stream stream) const override {
     const Backward<P>& a = call_.args;
@@ -146,8 +147,14 @@ class GradientPass final : public linear_head::Pass<typename P::Elem> {
                                     stream);
   }
 
+  Status used(const Chunk<T>& c, Stream) const override {
+    const bool tells = rows_done_ && call_.args.split == linear_head::Split::kRows;
+    return tells ? rows_done_(c.row + c.rows) : Status{};
+  }
+
  private:
   const Call<Backward<P>>& call_;
+  const RowsDone& rows_done_;
 };
 
 template <class Args>
@@ -169,14 +176,18 @@ Status statistics(const Statistics<P>& a, Stream stream) {
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
+Status backward(const Backward<P>& a, const RowsDone& rows_done, Stream stream) {
   if (const Status s = check(a); !s.ok()) return s;
   return linear_head::run_call(
-      call_of(a, a.scratch.data), stream, [](const Call<Backward<P>>& call, Stream on) {
+      call_of(a, a.scratch.data), stream, [&](const Call<Backward<P>>& call, Stream on) {
         if (!call.head.has_gradients()) return Status{};
         const Status s = count_rows(call.args, call.args.classes, call.state, on);
-        return s.ok() ? linear_head::run_pass(call, GradientPass<P>(call), on) : s;
+        return s.ok() ? linear_head::run_pass(call, GradientPass<P>(call, rows_done), on) : s;
       });
+}
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  return backward(a, RowsDone(), stream);
 }
 
 template <class P>
@@ -198,6 +209,9 @@ Status tune(const Backward<P>& a) {
 
 TIGON_INSTANTIATE(statistics, Statistics);
 TIGON_INSTANTIATE(backward, Backward);
+template Status backward<F32>(const Backward<F32>&, const RowsDone&, Stream);
+template Status backward<BF16>(const Backward<BF16>&, const RowsDone&, Stream);
+template Status backward<F16>(const Backward<F16>&, const RowsDone&, Stream);
 TIGON_INSTANTIATE_WORKSPACE(Statistics);
 TIGON_INSTANTIATE_WORKSPACE(Backward);
 TIGON_INSTANTIATE_TUNE(Statistics);

@@ -8,6 +8,8 @@
 //   all-reduce   dx, or a reduce-scatter where each rank goes on with some rows
 // statistics is one product, backward three, because lse says all that a row needs.
 #pragma once
+#include <functional>
+
 #include "kernels/linear_head/options.h"
 #include "kernels/vocab_parallel_cross_entropy/vocab_parallel_cross_entropy.h"
 
@@ -96,10 +98,14 @@ struct Backward : LossOptions, Shard, ChunkOptions, HeadGradients<P> {
   }
 };
 
+// Told between chunks of rows: what is on the stream by then completes dx of rows [0, end). Where
+// columns are cut, nothing is told.
+using RowsDone = std::function<Status(int64_t end)>;
+
 template <class P>
 using Passes = std::tuple<Statistics<P>, Backward<P>>;
 
-// Both enqueue on `stream` and wait for nothing.
+// All enqueue on `stream` and wait for nothing.
 // Shapes: as in fields(), T >= 0, 1 <= H < 2^31, V >= 1, T < 2^31, first_class + V <= classes <
 // 2^31. Columns lie side by side; rows of matrices may be apart and must not overlap.
 // Types: x, w, bias, dx and dw are f32, bf16 or f16; target int64; all else float.
@@ -113,6 +119,8 @@ template <class P>
 Status statistics(const Statistics<P>& args, Stream stream);
 template <class P>
 Status backward(const Backward<P>& args, Stream stream);
+template <class P>
+Status backward(const Backward<P>& args, const RowsDone& rows_done, Stream stream);
 
 // Bytes of scratch: one chunk of logits, the GEMM's workspace and, with several chunks, the fp32
 // sum of the gradient that they share.
