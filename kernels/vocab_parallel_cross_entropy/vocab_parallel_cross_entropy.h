@@ -11,6 +11,7 @@
 // found together (Milakov and Gimelshein 2018), so that its three all-reduces become one gather.
 #pragma once
 #include "kernels/loss/options.h"
+#include "kernels/loss/shard.h"
 
 namespace tigon::vocab_parallel_cross_entropy {
 
@@ -35,16 +36,6 @@ enum FurtherStatistic : int {
   kFurtherStatistics,
 };
 
-// Which classes a rank has.
-struct Shard {
-  int64_t first_class = 0;
-  int64_t classes = 0;  // of all ranks
-};
-
-constexpr Size all_classes() {
-  return {"classes", [](const Binding& b, Axis) { return b.at("classes"); }};
-}
-
 // An ignored token has the statistics of no class.
 template <class P>
 struct Statistics : Shard {
@@ -68,8 +59,7 @@ struct Statistics : Shard {
     f(option(&Statistics::ignore_index, "ignore_index"));
     f(option(&Statistics::label_smoothing, "label_smoothing"));
     f(option(&Statistics::softcap, "softcap"));
-    f(option(&Shard::first_class, "first_class"));
-    f(option(&Shard::classes, "classes"));
+    shard_options(f);
   }
 };
 
@@ -124,8 +114,7 @@ struct Backward : LossOptions, Shard {
     f(on_request(in(&Backward::class_weight, "class_weight", {all_classes()})));
     f(on_request(in(&Backward::normaliser, "normaliser", {1})));
     loss_options(f);
-    f(option(&Shard::first_class, "first_class"));
-    f(option(&Shard::classes, "classes"));
+    shard_options(f);
   }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of a rank with a communicator.
 #pragma once
-#include "kernels/collective/communicator.h"
+#include "kernels/collective/gather.h"
 #include "kernels/vocab_parallel_cross_entropy/vocab_parallel_cross_entropy.h"
 
 namespace tigon::vocab_parallel_cross_entropy {
@@ -9,8 +9,8 @@ namespace tigon::vocab_parallel_cross_entropy {
 // kInvalidArgument where the statistics of `all` are not those of as many ranks as there are.
 template <class Own, class P>
 Status check_gathered(const Own& own, const Join<P>& all, const Communicator* ranks) {
-  if (all.statistics.size() == own.statistics.size() * ranks->size() &&
-      all.further.size() == own.further.size() * ranks->size())
+  if (is_of_all(own.statistics, all.statistics, *ranks) &&
+      is_of_all(own.further, all.further, *ranks))
     return {};
   return invalid(
       "vocab_parallel_cross_entropy: gathered statistics must be [R, T, 3], and further ones "
@@ -21,14 +21,9 @@ Status check_gathered(const Own& own, const Join<P>& all, const Communicator* ra
 // `all.further` where that is given, and join(all). Ranks are in the order of their classes.
 template <class Own, class P>
 Status gather_and_join(const Own& own, const Join<P>& all, Communicator* ranks, Stream stream) {
-  const auto gather = [&](const auto& part, const auto& gathered) {
-    const auto bytes = static_cast<size_t>(part.size()) * sizeof(float);
-    // Not const only for those who gather into it.
-    return ranks->all_gather(part.data, const_cast<float*>(gathered.data), bytes, stream);
-  };
-  if (const Status s = gather(own.statistics, all.statistics); !s.ok()) return s;
+  if (const Status s = gather(own.statistics, all.statistics, ranks, stream); !s.ok()) return s;
   if (own.further)
-    if (const Status s = gather(own.further, all.further); !s.ok()) return s;
+    if (const Status s = gather(own.further, all.further, ranks, stream); !s.ok()) return s;
   return join(all, stream);
 }
 

@@ -24,10 +24,8 @@ using linear_head::ChunkOptions;
 using linear_head::head_gradients;
 using linear_head::HeadGradients;
 using linear_head::Split;
-using vocab_parallel_cross_entropy::all_classes;
 using vocab_parallel_cross_entropy::kFurtherStatistics;
 using vocab_parallel_cross_entropy::kStatistics;
-using vocab_parallel_cross_entropy::Shard;
 
 // What vocab_parallel_cross_entropy::Statistics says of logits x w^T + bias, rounded to the element
 // type. Rows go in chunks.
@@ -57,8 +55,7 @@ struct Statistics : Shard, ChunkOptions {
     f(option(&Statistics::ignore_index, "ignore_index"));
     f(option(&Statistics::label_smoothing, "label_smoothing"));
     f(option(&Statistics::softcap, "softcap"));
-    f(option(&Shard::first_class, "first_class"));
-    f(option(&Shard::classes, "classes"));
+    shard_options(f);
     f(option(&ChunkOptions::logits_bytes, "logits_bytes"));
   }
 };
@@ -91,8 +88,7 @@ struct Backward : LossOptions, Shard, ChunkOptions, HeadGradients<P> {
     f(on_request(in(&Backward::class_weight, "class_weight", {all_classes()})));
     f(on_request(in(&Backward::normaliser, "normaliser", {1})));
     loss_options(f);
-    f(option(&Shard::first_class, "first_class"));
-    f(option(&Shard::classes, "classes"));
+    shard_options(f);
     f(option(&ChunkOptions::logits_bytes, "logits_bytes"));
     f(option(&ChunkOptions::split, "split", {"rows", "vocabulary"}));
   }
