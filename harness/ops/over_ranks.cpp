@@ -3,6 +3,7 @@
 #include "harness/ops/over_ranks.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "reference/vocab_parallel_cross_entropy.h"
 
@@ -33,10 +34,22 @@ bool needs_further(const Bound& call) {
   return needs;
 }
 
+// Floats of a token.
+int64_t floats_of(const Told& told) {
+  return std::accumulate(told.of_token.begin(), told.of_token.end(), int64_t{1},
+                         std::multiplies<>());
+}
+
+std::vector<int64_t> behind(std::vector<int64_t> shape, const std::vector<int64_t>& more) {
+  shape.insert(shape.end(), more.begin(), more.end());
+  return shape;
+}
+
 // A call of forward over ranks: its statistics lie first in the scratch, which may be missing.
 struct ForwardCall {
-  ForwardCall(const Bound& all, const Sharding& sharding, void* memory)
-      : cut(all, sharding), scratch(memory), gathered(cut, all, &scratch) {}
+  ForwardCall(const Bound& all, const Sharding& sharding, const std::vector<Told>& told,
+              void* memory)
+      : cut(all, sharding), scratch(memory), gathered(cut, all, told, &scratch) {}
 
   Cut cut;
   ScratchParts scratch;
@@ -118,31 +131,36 @@ Bound Cut::of_all() const {
   return b;
 }
 
-Gathered::Gathered(const Cut& cut, const Bound& all, ScratchParts* memory)
-    : ranks_(cut.ranks()), rows_(cut.rows()), has_further_(needs_further(all)) {
+Gathered::Gathered(const Cut& cut, const Bound& all, const std::vector<Told>& told,
+                   ScratchParts* memory)
+    : ranks_(cut.ranks()), rows_(cut.rows()) {
   const int64_t tokens = cut.has_sizes() ? ranks_ * rows_ : 0;
-  statistics_ = memory->take<float>(tokens * kStatistics);
-  if (has_further_) further_ = memory->take<float>(tokens * kFurtherStatistics);
+  for (const Told& t : told)
+    if (!t.is_needed || t.is_needed(all))
+      places_.push_back({&t, memory->take<float>(tokens * floats_of(t))});
 }
 
 void Gathered::add_of_rank(int64_t rank, Bound* b) const {
-  const auto of_rank = [&](float* data, int64_t count) {
-    return packed_floats(data != nullptr ? data + rank * rows_ * count : nullptr, {rows_, count});
-  };
-  b->tensors["statistics"] = of_rank(statistics_, kStatistics);
-  if (has_further_) b->tensors["further"] = of_rank(further_, kFurtherStatistics);
+  for (const auto& [told, data] : places_) {
+    float* const own = data != nullptr ? data + rank * rows_ * floats_of(*told) : nullptr;
+    b->tensors[told->tensor] = packed_floats(own, behind({rows_}, told->of_token));
+  }
 }
 
 void Gathered::add_all(Bound* b) const {
-  b->tensors["statistics"] = packed_floats(statistics_, {ranks_, rows_, kStatistics});
-  if (has_further_)
-    b->tensors["further"] = packed_floats(further_, {ranks_, rows_, kFurtherStatistics});
+  for (const auto& [told, data] : places_)
+    b->tensors[told->tensor] = packed_floats(data, behind({ranks_, rows_}, told->of_token));
 }
 
-Implementation forward_of_ranks(Implementation statistics, Implementation join, Sharding sharding) {
+std::vector<Told> told_for_loss() {
+  return {{"statistics", {kStatistics}}, {"further", {kFurtherStatistics}, needs_further}};
+}
+
+Implementation forward_of_ranks(Implementation statistics, Implementation join, Sharding sharding,
+                                std::vector<Told> told) {
   Implementation r = join;
   const auto workspace = [=](DType dtype, const Bound& all) {
-    const ForwardCall call(all, sharding, nullptr);
+    const ForwardCall call(all, sharding, told, nullptr);
     if (!call.cut.has_sizes()) return size_t{0};
     size_t most = join.workspace(dtype, call.of_join());
     for (int64_t rank = 0; rank < call.cut.ranks(); ++rank)
@@ -153,10 +171,26 @@ Implementation forward_of_ranks(Implementation statistics, Implementation join, 
   r.run = [=](DType dtype, const Bound& all, Stream stream) {
     if (all.scratch.bytes < workspace(dtype, all))
       return invalid("scratch is smaller than workspace()");
-    const ForwardCall call(all, sharding, all.scratch.data);
+    const ForwardCall call(all, sharding, told, all.scratch.data);
     for (int64_t rank = 0; rank < call.cut.ranks(); ++rank)
       if (const Status s = statistics.run(dtype, call.of_rank(rank), stream); !s.ok()) return s;
     return join.run(dtype, call.of_join(), stream);
+  };
+  r.prepare = {};
+  return r;
+}
+
+Implementation each_rank(Implementation of_shard, Sharding sharding) {
+  Implementation r = of_shard;
+  r.workspace = [=](DType dtype, const Bound& all) {
+    const Cut cut(all, sharding);
+    return cut.has_sizes() ? of_shard.workspace(dtype, cut.of_rank(0)) : size_t{0};
+  };
+  r.run = [=](DType dtype, const Bound& all, Stream stream) {
+    const Cut cut(all, sharding);
+    for (int64_t rank = 0; rank < cut.ranks(); ++rank)
+      if (const Status s = of_shard.run(dtype, cut.of_rank(rank), stream); !s.ok()) return s;
+    return Status{};
   };
   r.prepare = {};
   return r;
@@ -166,8 +200,14 @@ Pass over_ranks(Pass pass, Implementation implementation) {
   implementation.in_steps = true;
   pass.implementations.front() = std::move(implementation);
   pass.options.push_back({kRanksOption, {}, kRanks, true});
-  pass.invisible[kRanksOption] = "any sharding gives the loss of all classes: the oracle says so";
+  pass.invisible[kRanksOption] =
+      "any sharding gives the results of all classes: the oracle says so";
   return pass;
+}
+
+Pass over_shards(Pass pass, Implementation implementation) {
+  pass.rows_apart.clear();
+  return over_ranks(std::move(pass), std::move(implementation));
 }
 
 }  // namespace tigon

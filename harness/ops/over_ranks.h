@@ -3,6 +3,7 @@
 // a call cuts them into the shards of `ranks` ranks, runs the passes of each and puts the
 // statistics where an all-gather would.
 #pragma once
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,13 @@ struct Sharding {
   // Tensors of a rank's classes, and the axis that they lie in. The first is always given.
   std::vector<std::pair<const char*, size_t>> tensors;
   int64_t least;  // classes of each rank; with fewer in all there are fewer ranks
+};
+
+// A tensor of float that ranks tell each other.
+struct Told {
+  const char* tensor;
+  std::vector<int64_t> of_token;                         // its shape behind the tokens
+  std::function<bool(const Bound& all)> is_needed = {};  // in a call; absent: always
 };
 
 // The bound call of all classes, and its shards. Refers to the call and the sharding.
@@ -44,26 +52,38 @@ class Cut {
   int64_t rows_, classes_, ranks_;
 };
 
-// The statistics of all ranks in the memory of a call.
+// What all ranks tell, in the memory of a call that needs some of it.
 class Gathered {
  public:
-  Gathered(const Cut& cut, const Bound& all, ScratchParts* memory);
+  Gathered(const Cut& cut, const Bound& all, const std::vector<Told>& told, ScratchParts* memory);
 
-  // Adds the statistics of a rank, or of all, to a call.
+  // Adds what a rank tells, or what all do, to a call.
   void add_of_rank(int64_t rank, Bound* b) const;
   void add_all(Bound* b) const;
 
  private:
+  struct Place {
+    const Told* told;
+    float* data;
+  };
   int64_t ranks_, rows_;
-  bool has_further_;
-  float *statistics_, *further_ = nullptr;
+  std::vector<Place> places_;
 };
 
+// What ranks tell each other for a cross entropy.
+std::vector<Told> told_for_loss();
+
 // The statistics of each rank, and join over them.
-Implementation forward_of_ranks(Implementation statistics, Implementation join, Sharding sharding);
+Implementation forward_of_ranks(Implementation statistics, Implementation join, Sharding sharding,
+                                std::vector<Told> told);
+
+// A pass that each rank makes alone of its shard.
+Implementation each_rank(Implementation of_shard, Sharding sharding);
 
 // A pass of an op with all classes, over ranks and beside the chain that has all classes.
 Pass over_ranks(Pass pass, Implementation implementation);
+// The same of logits in shards: that rows overlap shows in none of them.
+Pass over_shards(Pass pass, Implementation implementation);
 
 // A contiguous tensor of floats.
 TensorRef packed_floats(float* data, std::vector<int64_t> shape);

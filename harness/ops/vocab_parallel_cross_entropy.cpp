@@ -17,29 +17,6 @@ namespace {
 // Some ranks have no classes of a few.
 const Sharding kSharding = {{{"logits", 1}}, 0};
 
-Implementation backward_of_ranks() {
-  const Implementation backward = fused<Backward>();
-  Implementation r = backward;
-  r.workspace = [backward](DType dtype, const Bound& all) {
-    const Cut cut(all, kSharding);
-    return cut.has_sizes() ? backward.workspace(dtype, cut.of_rank(0)) : size_t{0};
-  };
-  r.run = [backward](DType dtype, const Bound& all, Stream stream) {
-    const Cut cut(all, kSharding);
-    for (int64_t rank = 0; rank < cut.ranks(); ++rank)
-      if (const Status s = backward.run(dtype, cut.of_rank(rank), stream); !s.ok()) return s;
-    return Status{};
-  };
-  r.prepare = {};
-  return r;
-}
-
-// That rows overlap shows in no shard of them.
-Pass of_shards(Pass pass, Implementation implementation) {
-  pass.rows_apart.clear();
-  return over_ranks(std::move(pass), std::move(implementation));
-}
-
 }  // namespace
 
 OpSpec contract() {
@@ -54,9 +31,9 @@ OpSpec contract() {
   op.further_inputs.clear();
   for (const char* ranks : {"1", "8"}) op.option_sets.push_back({{kRanksOption, ranks}});
   op.option_sets.push_back(with_results({{kRanksOption, "8"}, {"reduction", "none"}}));
-  op.passes = {
-      of_shards(op.passes[0], forward_of_ranks(fused<Statistics>(), fused<Join>(), kSharding)),
-      of_shards(op.passes[1], backward_of_ranks())};
+  op.passes = {over_shards(op.passes[0], forward_of_ranks(fused<Statistics>(), fused<Join>(),
+                                                          kSharding, told_for_loss())),
+               over_shards(op.passes[1], each_rank(fused<Backward>(), kSharding))};
   return op;
 }
 

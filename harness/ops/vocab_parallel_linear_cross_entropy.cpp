@@ -78,7 +78,7 @@ class BackwardCall {
 };
 
 Implementation forward_of_shards() {
-  return forward_of_ranks(fused<Statistics>(), fused<Join>(), kSharding);
+  return forward_of_ranks(fused<Statistics>(), fused<Join>(), kSharding, told_for_loss());
 }
 
 Implementation forward_backward_of_shards() {
