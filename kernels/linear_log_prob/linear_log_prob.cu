@@ -13,6 +13,7 @@
 
 #include "kernels/linear_head/call.h"
 #include "kernels/log_prob/row.h"
+#include "kernels/loss/shard.h"
 #include "kernels/signature/instantiate.h"
 
 namespace tigon::linear_log_prob {
@@ -36,17 +37,6 @@ struct RowState {
   float target;
 };
 
-// The columns of the logits that a chunk holds.
-struct Held {
-  int first, classes;
-};
-
-// The target's column in the chunk; -1 where it is in another one, or no class.
-TIGON_DEVICE int held_target(int64_t target, const Held& held, int columns) {
-  const int y = log_prob::column_of(target, held.classes);
-  return y >= 0 ? log_prob::column_of(y - held.first, columns) : -1;
-}
-
 TIGON_DEVICE RowSums load_sums(const RowState* state) {
   return {load(&state->sums.max), load(&state->sums.sum), load(&state->sums.moment)};
 }
@@ -59,7 +49,7 @@ TIGON_DEVICE void store_sums(RowState* state, const RowSums& s) {
 // slope: log2(e) / temperature.
 template <class P, bool kEntropy>
 TIGON_KERNEL(kThreads, kBlocks)
-add_kernel(log_prob::Forward<P> a, Held held, RowState* state, bool is_first, float slope) {
+add_kernel(log_prob::Forward<P> a, Shard held, RowState* state, bool is_first, float slope) {
   using T = typename P::Elem;
   TIGON_SHARED(RowSums, warps, [kThreads / 32]);
   const int64_t row = blockIdx.x;
@@ -74,7 +64,7 @@ add_kernel(log_prob::Forward<P> a, Held held, RowState* state, bool is_first, fl
   if (threadIdx.x != 0) return;
   if (!is_first) s = join(load_sums(state + row), s);
   store_sums(state + row, s);
-  const int y = held_target(target, held, columns);
+  const int y = log_prob::held_target(target, held, columns);
   if (y >= 0)
     store(&state[row].target, to_float(load(x + y)));
   else if (is_first)
@@ -93,7 +83,7 @@ finish_kernel(log_prob::Forward<P> a, const RowState* state) {
 
 template <class P, bool kEntropy>
 TIGON_KERNEL(kThreads, kEntropy ? kEntropyBlocks : kBlocks)
-gradient_kernel(log_prob::Backward<P> a, Held held, float inverse) {
+gradient_kernel(log_prob::Backward<P> a, Shard held, float inverse) {
   using T = typename P::Elem;
   constexpr int kWidth = kVec<T>;
   const int64_t row = blockIdx.x;
@@ -104,10 +94,10 @@ gradient_kernel(log_prob::Backward<P> a, Held held, float inverse) {
   const int64_t target = load(a.target.data + row);
   if (target == a.ignore_index)
     return log_prob::write_zeros<kWidth, kThreads>(x, slice, columns, 0, thread);
-  const int y = log_prob::column_of(target, held.classes);
+  const int y = log_prob::class_of(target, held);
   const auto gradient = log_prob::row_gradient<kEntropy>(a, row, y, inverse);
   log_prob::write_gradient<kWidth, kThreads>(x, x, slice, columns, 0, thread, gradient,
-                                             held_target(target, held, columns));
+                                             log_prob::held_target(target, held, columns));
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -177,8 +167,8 @@ Call<Args> call_of(const Args& a, void* scratch) {
 }
 
 template <class T>
-Held held_by(const Head<T>& head, const Chunk<T>& c) {
-  return {static_cast<int>(c.column), static_cast<int>(head.w.shape[0])};
+Shard held_by(const Head<T>& head, const Chunk<T>& c) {
+  return {.first_class = c.column, .classes = head.w.shape[0]};
 }
 
 template <class T>

@@ -8,6 +8,8 @@
 // Backward: p comes from the saved lse, so nothing is summed, and the blocks of a row know nothing
 // of each other. The gradient may take the place of the logits.
 //
+// A rank with some of the classes sweeps in the same way: kernels/vocab_parallel_log_prob.
+//
 // Bytes: T*V*elem forward, 2*T*V*elem backward.
 #include "kernels/log_prob/log_prob.h"
 
@@ -18,6 +20,7 @@
 #include "kernels/device/device_limits.h"
 #include "kernels/device/row_parts.h"
 #include "kernels/log_prob/row.h"
+#include "kernels/log_prob/statistics.h"
 #include "kernels/signature/checks.h"
 #include "kernels/signature/instantiate.h"
 
@@ -44,10 +47,24 @@ constexpr int blocks_of(const LaunchShape& shape, bool entropy) {
   return entropy ? shape.blocks_per_sm * 2 / 3 : shape.blocks_per_sm;
 }
 
+// Ends a row: its results, or, where there are other classes, its statistics.
+template <class P>
+TIGON_DEVICE void end_row(const Forward<P>& a, const Statistics<float>& statistics, int64_t row,
+                          const RowSums& s, float x_y) {
+  if (statistics.few == nullptr) return write_sums(a, row, s, x_y);
+  store_statistics(statistics, row, s, x_y);
+}
+template <class P>
+TIGON_DEVICE void end_ignored_row(const Forward<P>& a, const Statistics<float>& statistics,
+                                  int64_t row) {
+  if (statistics.few == nullptr) return write_row(a, row, 0.0f, 0.0f, 0.0f);
+  store_statistics(statistics, row, RowSums{}, NAN);
+}
+
 // slope: log2(e) / temperature.
 template <class P, int kThreads, int kBlocks, bool kEntropy>
 TIGON_KERNEL(kThreads, kBlocks)
-forward_kernel(Forward<P> a, float slope) {
+forward_kernel(Forward<P> a, Shard shard, Statistics<float> statistics, float slope) {
   using T = typename P::Elem;
   using Scratch = ExchangeScratch<RowSums, kThreads>;
   TIGON_SHARED(Scratch, scratch, [1]);
@@ -57,24 +74,24 @@ forward_kernel(Forward<P> a, float slope) {
   const bool writes_row = rank == 0 && threadIdx.x == 0;
   const int64_t target = load(a.target.data + row);
   if (target == a.ignore_index) {
-    if (writes_row) write_row(a, row, 0.0f, 0.0f, 0.0f);
+    if (writes_row) end_ignored_row(a, statistics, row);
     return;
   }
   const T* const x = a.logits.data + row * a.logits.stride[0];  // [V]
-  const int y = column_of(target, columns);
+  const int y = held_target(target, shard, columns);
   const float x_y = writes_row && y >= 0 ? to_float(load(x + y)) : NAN;
   const Slice slice = slice_of<kVec<T>>(x, columns, rank, blocks);
   begin_exchange(scratch[0]);
   RowSums s = sweep<kEntropy, kThreads>(x, slice, columns, rank, slope);
   s = cluster_exchange<kThreads>(s, JoinRowSums<kEntropy>{slope}, scratch[0]);
-  if (writes_row) write_sums(a, row, s, x_y);
+  if (writes_row) end_row(a, statistics, row, s, x_y);
 }
 
 // kWidth: 1 where the rows of logits and dlogits do not start equally far from 16-byte boundaries.
 // `blocks` of them share a row.
 template <class P, int kWidth, int kThreads, int kBlocks, bool kEntropy>
 TIGON_KERNEL(kThreads, kBlocks)
-backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
+backward_kernel(Backward<P> a, Shard shard, float inverse, unsigned blocks) {
   using T = typename P::Elem;
   const int thread = static_cast<int>(threadIdx.x), columns = static_cast<int>(a.logits.shape[1]);
   const unsigned rank = blockIdx.x & (blocks - 1);
@@ -84,9 +101,10 @@ backward_kernel(Backward<P> a, float inverse, unsigned blocks) {
   const Slice s = slice_of<kWidth>(x, columns, rank, blocks);
   const int64_t target = load(a.target.data + row);
   if (target == a.ignore_index) return write_zeros<kWidth, kThreads>(dx, s, columns, rank, thread);
-  const int y = column_of(target, columns);
+  const int y = class_of(target, shard);
   const RowGradient<kEntropy> gradient = row_gradient<kEntropy>(a, row, y, inverse);
-  write_gradient<kWidth, kThreads>(x, dx, s, columns, rank, thread, gradient, y);
+  write_gradient<kWidth, kThreads>(x, dx, s, columns, rank, thread, gradient,
+                                   held_target(target, shard, columns));
 }
 
 // ---- launchers ----------------------------------------------------------------------------------
@@ -125,17 +143,19 @@ Status check_gradients(const Backward<P>& a) {
 }
 
 template <class P, LaunchShape kShape, bool kEntropy>
-Status launch_forward(const Forward<P>& a, Stream stream) {
+Status launch_forward(const Forward<P>& a, const Shard& shard, const Statistics<float>& statistics,
+                      Stream stream) {
   constexpr int kThreads = kShape.lanes, kBlocks = kShape.blocks_per_sm;
   const LaunchConfig config{.grid = dim3(static_cast<unsigned>(a.logits.shape[0] * kShape.cluster)),
                             .block = dim3(kThreads),
                             .stream = stream,
                             .cluster = static_cast<unsigned>(kShape.cluster)};
-  return launch(config, forward_kernel<P, kThreads, kBlocks, kEntropy>, a, kLog2E / a.temperature);
+  return launch(config, forward_kernel<P, kThreads, kBlocks, kEntropy>, a, shard, statistics,
+                kLog2E / a.temperature);
 }
 
 template <class P, LaunchShape kShape, bool kEntropy>
-Status launch_backward(const Backward<P>& a, bool by_elements, Stream stream) {
+Status launch_backward(const Backward<P>& a, const Shard& shard, bool by_elements, Stream stream) {
   using T = typename P::Elem;
   constexpr int kThreads = kShape.lanes, kBlocks = blocks_of(kShape, kEntropy);
   const LaunchConfig config{.grid = dim3(static_cast<unsigned>(a.logits.shape[0] * kShape.cluster)),
@@ -143,16 +163,21 @@ Status launch_backward(const Backward<P>& a, bool by_elements, Stream stream) {
                             .stream = stream};
   const auto kernel = by_elements ? backward_kernel<P, 1, kThreads, kBlocks, kEntropy>
                                   : backward_kernel<P, kVec<T>, kThreads, kBlocks, kEntropy>;
-  return launch(config, kernel, a, 1.0f / a.temperature, static_cast<unsigned>(kShape.cluster));
+  return launch(config, kernel, a, shard, 1.0f / a.temperature,
+                static_cast<unsigned>(kShape.cluster));
+}
+
+// Logits of all classes.
+template <class Args>
+Shard all_of(const Args& a) {
+  return {.first_class = 0, .classes = a.logits.shape[1]};
 }
 
 }  // namespace
 
 template <class P>
-Status forward(const Forward<P>& a, Stream stream) {
-  if (const Status s = check(a); !s.ok()) return s;
-  if (is_missing(a.logp) || !has_shape(a.logp, a.logits.shape[0]))
-    return invalid("log_prob: logp must be [T]");
+Status forward_of_shard(const Forward<P>& a, const Shard& shard,
+                        const Statistics<float>& statistics, Stream stream) {
   const auto can_take = [&](size_t i) {
     return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]) &&
            has_clusters_for(kShapes.shapes[i]);
@@ -160,15 +185,14 @@ Status forward(const Forward<P>& a, Stream stream) {
   const size_t shape =
       shape_by_parts<kShapes>(row_bytes(a.logits), kForwardPart, "log_prob.forward", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
-    return a.entropy ? launch_forward<P, kShape, true>(a, stream)
-                     : launch_forward<P, kShape, false>(a, stream);
+    return a.entropy || statistics.moment != nullptr
+               ? launch_forward<P, kShape, true>(a, shard, statistics, stream)
+               : launch_forward<P, kShape, false>(a, shard, statistics, stream);
   });
 }
 
 template <class P>
-Status backward(const Backward<P>& a, Stream stream) {
-  if (const Status s = check(a); !s.ok()) return s;
-  if (const Status s = check_gradients(a); !s.ok()) return s;
+Status backward_of_shard(const Backward<P>& a, const Shard& shard, Stream stream) {
   const auto can_take = [&](size_t i) {
     return has_blocks_for(kShapes.shapes[i], a.logits.shape[0]);
   };
@@ -177,12 +201,36 @@ Status backward(const Backward<P>& a, Stream stream) {
       row_bytes(a.logits), kBackwardPart,
       by_elements ? "log_prob.backward.elements" : "log_prob.backward.vectors", can_take);
   return with_shape<kShapes>(shape, [&]<LaunchShape kShape> {
-    return a.dentropy ? launch_backward<P, kShape, true>(a, by_elements, stream)
-                      : launch_backward<P, kShape, false>(a, by_elements, stream);
+    return a.dentropy ? launch_backward<P, kShape, true>(a, shard, by_elements, stream)
+                      : launch_backward<P, kShape, false>(a, shard, by_elements, stream);
   });
+}
+
+template <class P>
+Status forward(const Forward<P>& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  if (is_missing(a.logp) || !has_shape(a.logp, a.logits.shape[0]))
+    return invalid("log_prob: logp must be [T]");
+  return forward_of_shard(a, all_of(a), {}, stream);
+}
+
+template <class P>
+Status backward(const Backward<P>& a, Stream stream) {
+  if (const Status s = check(a); !s.ok()) return s;
+  if (const Status s = check_gradients(a); !s.ok()) return s;
+  return backward_of_shard(a, all_of(a), stream);
 }
 
 TIGON_INSTANTIATE(forward, Forward);
 TIGON_INSTANTIATE(backward, Backward);
+template Status forward_of_shard(const Forward<F32>&, const Shard&, const Statistics<float>&,
+                                 Stream);
+template Status forward_of_shard(const Forward<BF16>&, const Shard&, const Statistics<float>&,
+                                 Stream);
+template Status forward_of_shard(const Forward<F16>&, const Shard&, const Statistics<float>&,
+                                 Stream);
+template Status backward_of_shard(const Backward<F32>&, const Shard&, Stream);
+template Status backward_of_shard(const Backward<BF16>&, const Shard&, Stream);
+template Status backward_of_shard(const Backward<F16>&, const Shard&, Stream);
 
 }  // namespace tigon::log_prob

@@ -6,6 +6,7 @@
 #include "kernels/device/pieces.h"
 #include "kernels/log_prob/log_prob.h"
 #include "kernels/log_prob/row_sums.h"
+#include "kernels/loss/shard.h"
 
 namespace tigon::log_prob {
 
@@ -18,6 +19,15 @@ inline bool is_temperature(float t) {
 // The target's column; -1 where it is no class.
 TIGON_DEVICE int column_of(int64_t target, int columns) {
   return target >= 0 && target < columns ? static_cast<int>(target) : -1;
+}
+
+// The target among all classes, and its column among those of the shard; -1 where it is none.
+TIGON_DEVICE int class_of(int64_t target, const Shard& shard) {
+  return column_of(target, static_cast<int>(shard.classes));
+}
+TIGON_DEVICE int held_target(int64_t target, const Shard& shard, int columns) {
+  const int y = class_of(target, shard);
+  return y >= 0 ? column_of(y - shard.first_class, columns) : -1;
 }
 
 template <class P>
