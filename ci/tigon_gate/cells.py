@@ -26,6 +26,8 @@ _SHAPES = {
     "softmax/backward": [("bf16", "T=1024,V=128256")],
     "log_prob/forward": [("bf16", "T=4096,V=128256"), ("bf16", "T=8192,V=32000")],
     "log_prob/backward": [("bf16", "T=1024,V=128256")],
+    "vocab_parallel_log_prob/forward": [("bf16", "T=4096,V=128256,ranks=8")],
+    "vocab_parallel_log_prob/backward": [("bf16", "T=1024,V=128256,ranks=8")],
     "cross_entropy/forward": [("bf16", "T=4096,V=128256"), ("bf16", "T=1024,V=262144")],
     "cross_entropy/backward": [("bf16", "T=1024,V=128256")],
     "cross_entropy/forward_backward": [("bf16", "T=1024,V=128256")],
