@@ -13,6 +13,7 @@ from tigon._torch import DTYPES, pass_of
 
 LEAD = (2, 3)  # what stands for the rows
 SIZE = 8
+NEEDED = {"classes"}  # options without which there is no call
 
 
 def passes() -> list[str]:
@@ -21,8 +22,8 @@ def passes() -> list[str]:
 
 
 def options_of(said: Pass) -> Iterator[tuple[float, ...]]:
-    """The defaults, and every combination of choices; of an option that is a tensor's size one that has room for any of LEAD and SIZE."""
-    sizes = {text for t in said.tensors for text in t.shape}
+    """The defaults, and every combination of choices; of an option that is a size, or needed, one with room for any of LEAD and SIZE."""
+    sizes = NEEDED | {text for t in said.tensors for text in t.shape}
     values = [range(len(o.choices)) if o.choices else [64 if o.name in sizes else o.number(o.default)] for o in said.options]
     yield from itertools.product(*values)
 

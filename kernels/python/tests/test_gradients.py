@@ -24,7 +24,7 @@ class GradientsTest(unittest.TestCase):
     def test_every_op_of_the_library_has_a_problem(self):
         self.assertEqual({name.split()[0] for name in PROBLEMS} - {"gated", "rope_heads_first"},
                          {op for op in (name.split(".")[0] for name in _native.host().names)
-                          if not op.startswith("vocab_parallel_")})  # test_vocab_parallel.py has those
+                          if not op.startswith("vocab_parallel_")})  # test_vocab_parallel*.py have those
 
     def compare(self, problem, dtype):
         torch.manual_seed(0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses whose classes lie in shards, one on each rank of a process group: all-gathers of a few numbers in forward, and behind a linear
-layer an all-reduce of the gradient of x in backward."""
+"""Losses and log-probabilities whose classes lie in shards, one on each rank of a process group: all-gathers of a few numbers in forward,
+and behind a linear layer an all-reduce of the gradient of x in backward."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +13,7 @@ from ._torch import Operator, operator
 
 NAME = "vocab_parallel_cross_entropy"
 LINEAR = "vocab_parallel_linear_cross_entropy"
+LOG_PROB = "vocab_parallel_log_prob"
 _EXTRAS = ("z_part", "accuracy", "entropy")
 
 
@@ -76,20 +77,27 @@ def _gathered(own: Tensor, group: Any) -> Tensor:
     return gathered
 
 
-def _joined(op: str, tensors: dict[str, Any], group: Any, options: dict[str, Any], extras: Sequence[str]) -> tuple[tuple[Any, ...], Tensor]:
-    """((loss, *extras), lse) of the ranks' classes, whose statistics are a pass of `op`."""
-    statistics, join = operator(f"{op}.statistics"), operator(f"{NAME}.join")
-    more = ["further"] if options["label_smoothing"] or tensors["class_weight"] is not None or extras else []
+def _joined(statistics: Operator, join: Operator, tensors: dict[str, Any], group: Any, options: dict[str, Any], more: Sequence[str],
+            extras: Sequence[str]) -> dict[str, Tensor]:
+    """Results of join by their names, of all ranks' statistics and of what `more` is of those."""
     own = statistics(*_arguments(statistics, tensors, options, more))
     gathered = {name: _gathered(own[statistics.results[name]], group) for name in ("statistics", *more)}
     made = join(*_arguments(join, {**tensors, **gathered}, options, extras))
-    return tuple(made[join.results[name]] for name in ("loss", *extras)), made[join.results["lse"]]
+    return {name: made[place] for name, place in join.results.items()}
 
 
-def _keep(ctx: Any, results: tuple[Any, ...], tensors: Sequence[Any], **more: Any) -> None:
+def _joined_loss(op: str, tensors: dict[str, Any], group: Any, options: dict[str, Any],
+                 extras: Sequence[str]) -> tuple[tuple[Any, ...], Tensor]:
+    """((loss, *extras), lse) of the ranks' classes, whose statistics are a pass of `op`."""
+    more = ["further"] if options["label_smoothing"] or tensors["class_weight"] is not None or extras else []
+    made = _joined(operator(f"{op}.statistics"), operator(f"{NAME}.join"), tensors, group, options, more, extras)
+    return tuple(made[name] for name in ("loss", *extras)), made["lse"]
+
+
+def _keep(ctx: Any, extras: tuple[Any, ...], tensors: Sequence[Any], **more: Any) -> None:
     """What backward needs; extras have no gradient."""
     ctx.save_for_backward(*tensors)
-    ctx.mark_non_differentiable(*results[1:])
+    ctx.mark_non_differentiable(*extras)
     ctx.set_materialize_grads(False)
     for name, value in more.items():
         setattr(ctx, name, value)
@@ -107,8 +115,8 @@ class _Loss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, target: Tensor, class_weight: Tensor | None, normaliser: Tensor | None, group: Any,
                 options: dict[str, Any], extras: tuple[str, ...]) -> Any:
         tensors = {"logits": logits, "target": target, "class_weight": class_weight, "normaliser": normaliser}
-        results, lse = _joined(NAME, tensors, group, options, extras)
-        _keep(ctx, results, (logits, target, lse, class_weight, normaliser), options=options)
+        results, lse = _joined_loss(NAME, tensors, group, options, extras)
+        _keep(ctx, results[1:], (logits, target, lse, class_weight, normaliser), options=options)
         return results
 
     @staticmethod
@@ -131,8 +139,8 @@ class _LinearLoss(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, w: Tensor, bias: Tensor | None, target: Tensor, class_weight: Tensor | None,
                 normaliser: Tensor | None, group: Any, options: dict[str, Any], extras: tuple[str, ...]) -> Any:
         tensors = {"x": x, "w": w, "bias": bias, "target": target, "class_weight": class_weight, "normaliser": normaliser}
-        results, lse = _joined(LINEAR, tensors, group, options, extras)
-        _keep(ctx, results, (x, w, bias, target, lse, class_weight, normaliser), options=options, group=group)
+        results, lse = _joined_loss(LINEAR, tensors, group, options, extras)
+        _keep(ctx, results[1:], (x, w, bias, target, lse, class_weight, normaliser), options=options, group=group)
         return results
 
     @staticmethod
@@ -153,6 +161,31 @@ class _LinearLoss(torch.autograd.Function):
                 dist.all_reduce(gradient, group=ctx.group)
             gradients[places[name]] = gradient.to(ctx.saved_tensors[places[name]].dtype)
         return tuple(gradients)
+
+
+class _LogProb(torch.autograd.Function):
+    """Log-probabilities, and entropies where they are asked for; the gradient of this rank's logits in backward, for which no rank is asked."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, target: Tensor, group: Any, options: dict[str, Any], entropy: bool) -> Any:
+        wanted = ["entropy"] if entropy else []
+        made = _joined(operator(f"{LOG_PROB}.statistics"), operator(f"{LOG_PROB}.join"), {"logits": logits, "target": target}, group, options,
+                       ["moment"] if entropy else [], wanted)
+        results = tuple(made[name] for name in ("logp", *wanted))
+        _keep(ctx, (), (logits, target, made["lse"], results[-1] if entropy else None), options=options)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, dlogp: Tensor | None, dentropy: Tensor | None = None) -> Any:
+        _refuse_second_derivative(LOG_PROB)
+        if not ctx.needs_input_grad[0] or (dlogp is None and dentropy is None):
+            return (None,) * 5
+        logits, target, lse, entropy = ctx.saved_tensors
+        tensors = {"logits": logits, "target": target, "lse": lse, "dlogp": torch.zeros_like(lse) if dlogp is None else dlogp.contiguous()}
+        if dentropy is not None:
+            tensors |= {"dentropy": dentropy.contiguous(), "entropy": entropy}
+        backward = operator(f"{LOG_PROB}.backward")
+        return (backward(*_arguments(backward, tensors, ctx.options))[0], *(None,) * 4)
 
 
 def _check_extras(name: str, extras: Sequence[str]) -> None:
@@ -176,6 +209,13 @@ def loss_of_shard(logits: Tensor, target: Tensor, class_weight: Tensor | None, n
     rows = _rows(NAME, "logits", logits, target)
     made: tuple[Tensor, ...] = _Loss.apply(  # type: ignore[no-untyped-call]
         rows, target.reshape(-1), class_weight, normaliser, group, options, tuple(extras))
+    return made
+
+
+def log_prob_of_shard(logits: Tensor, target: Tensor, group: Any, options: dict[str, Any], entropy: bool) -> tuple[Tensor, ...]:
+    """Log-probabilities of rows of logits, and their entropies where they are asked for."""
+    rows = _rows(LOG_PROB, "logits", logits, target)
+    made: tuple[Tensor, ...] = _LogProb.apply(rows, target.reshape(-1), group, options, entropy)  # type: ignore[no-untyped-call]
     return made
 
 

@@ -198,6 +198,34 @@ def linear_cross_entropy(x: Tensor, w: Tensor, target: Tensor, *, bias: Tensor |
 
 
 @errors_name_their_rank
+def vocab_parallel_log_prob(logits: Tensor, target: Tensor, group: Any = None, *, first_class: int | None = None,
+                            classes: int | None = None, temperature: float = 1.0, ignore_index: int = -100,
+                            entropy: bool = False) -> Any:
+    """log_prob of logits whose classes lie in shards, one on each rank of a process group: the same results on every rank.
+
+    logits [..., V], float32, bfloat16 or float16: the classes [first_class, first_class + V) of `classes` in all, in the order of
+    ranks. Where neither is given, every rank has as many. target [...], int64: of all classes. group: of torch.distributed, None for
+    all processes; every rank of it must call. Log-probabilities [...], and with entropy=True entropies [...], are float32.
+
+    Forward tells the other ranks three numbers of each target, and another one with entropies; backward tells nothing. In a group of
+    one rank it is log_prob, with the same bits. RuntimeError: there is no process group; there is no such shard, or a second
+    derivative is asked for. TypeError: only one of first_class and classes is given. ValueError: there is not a row for each target.
+
+    Of tensor parallelism logits are a DTensor with Shard(-1), which says group and classes; target may be a replicated DTensor. The
+    results are tensors, the same on every rank.
+    """
+    from . import _vocab_parallel as ranks
+
+    tensors: dict[str, Any] = {"logits": logits, "target": target}
+    tensors, group, first_class, classes = ranks.shards_of(ranks.LOG_PROB, tensors, {"logits": -1}, group, first_class, classes)
+    logits, target = tensors.values()
+    if ranks.is_alone(group) and classes == logits.shape[-1]:
+        return log_prob(logits, target, temperature=temperature, ignore_index=ignore_index, entropy=entropy)
+    options = {"ignore_index": ignore_index, "temperature": temperature, "first_class": first_class, "classes": classes}
+    return _losses(ranks.log_prob_of_shard(logits, target, group, options, entropy), "none", target)
+
+
+@errors_name_their_rank
 def vocab_parallel_cross_entropy(logits: Tensor, target: Tensor, group: Any = None, *, first_class: int | None = None,
                                  classes: int | None = None, class_weight: Tensor | None = None, normaliser: Tensor | None = None,
                                  ignore_index: int = -100, label_smoothing: float = 0.0,
