@@ -26,8 +26,8 @@ TIGON_DEVICE int class_of(int64_t target, const Shard& shard) {
   return column_of(target, static_cast<int>(shard.classes));
 }
 TIGON_DEVICE int held_target(int64_t target, const Shard& shard, int columns) {
-  const int y = class_of(target, shard);
-  return y >= 0 ? column_of(y - shard.first_class, columns) : -1;
+  const int y = class_of(target, shard) - static_cast<int>(shard.first_class);
+  return y >= 0 && y < columns ? y : -1;
 }
 
 template <class P>

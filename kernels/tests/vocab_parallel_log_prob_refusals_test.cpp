@@ -8,7 +8,7 @@
 namespace tigon::vocab_parallel_log_prob {
 namespace {
 
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 using testing::IsSubstring;
 
 class Refusals : public testing::Test {

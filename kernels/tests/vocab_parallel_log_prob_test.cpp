@@ -13,7 +13,7 @@ namespace tigon::vocab_parallel_log_prob {
 namespace {
 
 using namespace testing_support;
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 
 // A call of all ranks, drawn by a seed.
 struct Draw {
