@@ -256,6 +256,52 @@ class PrepareTest(unittest.TestCase):
         self.assertEqual(self.called(True, lambda tensors: False), [])
 
 
+@unittest.skipUnless(HAS_TORCH, "SKIPPED: this Python has no torch")
+class LockedPagesTest(unittest.TestCase):
+    """What is asked of the CUDA runtime where memory is mapped and grows."""
+
+    class Cudart:
+        cudaError = types.SimpleNamespace(success=0)
+
+        def __init__(self, answer):
+            self.answer, self.asked = answer, []
+
+        def cudaHostRegister(self, pointer, size, flags):
+            self.asked.append(("lock", pointer, size))
+            return self.answer
+
+        def cudaHostUnregister(self, pointer):
+            self.asked.append(("unlock", pointer))
+
+    def asked(self, answer):
+        """(what was asked for two memories, their addresses, whether a launch cleared the error each time)."""
+        import torch
+        from tigon_peers import backends
+        backend, launches, addresses = backends.Torch(torch), [], []
+        backend.on_gpu = True
+        cudart = self.Cudart(answer)
+        with unittest.mock.patch("torch.cuda.cudart", return_value=cudart), \
+                unittest.mock.patch("torch.arange", side_effect=lambda *_, **__: launches.append(1) or self.fail_launch()):
+            for size in (8, 24):
+                backend.map(bytearray(size))
+                addresses.append(backend.memory.data_ptr())
+        return cudart.asked, addresses, len(launches)
+
+    @staticmethod
+    def fail_launch():
+        raise RuntimeError("CUDA error: of the call before")
+
+    def test_those_before_are_given_back(self):
+        asked, (first, second), launches = self.asked(0)
+        self.assertEqual(asked, [("lock", first, 8), ("unlock", first), ("lock", second, 24)])
+        self.assertEqual(launches, 0)
+
+    def test_a_refusal_is_no_error_of_a_later_call(self):
+        asked, (first, second), launches = self.asked(2)
+        self.assertEqual(asked, [("lock", first, 8), ("lock", second, 24)])
+        self.assertEqual(launches, 2)
+
+
 @unittest.skipUnless(HAS_NUMPY, "SKIPPED: this Python has no numpy")
 class TimingTest(unittest.TestCase):
     def test_the_stopping_rule_is_that_of_the_bench(self):

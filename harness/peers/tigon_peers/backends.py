@@ -55,6 +55,7 @@ class Torch(MadeUp, tigon_call.TorchTensors):
 
     def __init__(self, torch):
         super().__init__(torch)
+        self.is_locked = False
         self.on_gpu = torch.cuda.is_available()
         self.executor = "cuda" if self.on_gpu else "external"
         self.device = torch.device("cuda" if self.on_gpu else "cpu")
@@ -63,15 +64,18 @@ class Torch(MadeUp, tigon_call.TorchTensors):
             torch.cuda.set_stream(self.stream)  # for good: autograd's backward runs where its forward ran
 
     def map(self, memory):
-        """The pages of the memory are locked where a GPU copies from them: it is several times as fast."""
-        before = self.memory
-        super().map(memory)
+        """Locks the memory's pages where a GPU copies from them, which is several times as fast."""
         if not self.on_gpu:
+            super().map(memory)
             return
         cudart = self.torch.cuda.cudart()
-        if before is not None:
-            cudart.cudaHostUnregister(before.data_ptr())
-        cudart.cudaHostRegister(self.memory.data_ptr(), self.memory.numel(), 0)
+        if self.is_locked:
+            cudart.cudaHostUnregister(self.memory.data_ptr())
+        super().map(memory)
+        self.is_locked = cudart.cudaHostRegister(self.memory.data_ptr(), self.memory.numel(), 0) == cudart.cudaError.success
+        if not self.is_locked:
+            with contextlib.suppress(RuntimeError):  # the next launch is told of it
+                self.torch.arange(1, device=self.device)
 
     def given(self, t):
         return self.zeros(t) if self.makes_up else super().given(t).to(self.device, copy=True)
