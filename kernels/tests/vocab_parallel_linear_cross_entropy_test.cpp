@@ -16,7 +16,7 @@ using namespace testing_support;
 using linear_cross_entropy::Dw;
 using linear_cross_entropy::LinearCrossEntropy;
 using linear_cross_entropy::Problem;
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 using testing::IsSubstring;
 using vocab_parallel_cross_entropy::Join;
 
