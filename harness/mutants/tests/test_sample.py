@@ -101,6 +101,12 @@ class Files(unittest.TestCase):
         self.assertNotIn("kernels/softmax/softmax.cu", paths)
         self.assertIn("cross_entropy", files.ops(ROOT))
 
+    def test_of_an_op_are_those_of_another_whose_launchers_it_calls(self):
+        for op, other, calls in (("vocab_parallel_log_prob", "log_prob", True),
+                                 ("vocab_parallel_linear_cross_entropy", "vocab_parallel_cross_entropy", True),
+                                 ("linear_log_prob", "log_prob", False), ("vocab_parallel_cross_entropy", "cross_entropy", False)):
+            self.assertEqual(f"kernels/{other}/{other}.cu" in files.sources_of(ROOT, op), calls, op)
+
 
 if __name__ == "__main__":
     unittest.main()

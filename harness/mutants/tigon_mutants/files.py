@@ -5,6 +5,7 @@ import subprocess
 
 # What mutating would only show of the compiler, of the launch or of the executor.
 LEFT_OUT = re.compile(r"kernels/(signature|call|simt)/|kernels/device/(platform|runtime|nvtx|memory_ledger|owned_stream)\.h|_(host|cuda)\.h$")
+LAUNCHER = re.compile(r"^(?:TIGON_INSTANTIATE\(|TIGON_INSTANTIATE_FOR\(\w+, |template Status )(\w+)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(kernels/[^"]+)"', re.M)
 
 
@@ -14,9 +15,17 @@ def ops(root):
     return sorted(path.stem for path in sources if path.stem == path.parent.name and path.with_suffix(".h").exists())
 
 
+def calls(root, op, other):
+    """Whether the op's folder calls a launcher of the other op's source."""
+    own = "".join(path.read_text() for path in sorted((root / "kernels" / op).glob("*.*")))
+    launchers = set(LAUNCHER.findall((root / f"kernels/{other}/{other}.cu").read_text()))
+    return any(re.search(rf"\b{other}::{name}\b\s*[<(]", own) for name in launchers)
+
+
 def sources_of(root, op):
-    """Paths of what is compiled for the op: its source, all that it includes, and the sources beside those headers but those of other ops."""
-    others = {f"kernels/{other}/{other}.cu" for other in ops(root) if other != op}
+    """Paths of what is compiled for the op: its source, all that it includes, and the sources beside those headers, but those of other ops
+    that it does not call."""
+    others = {f"kernels/{other}/{other}.cu" for other in ops(root) if other != op and not calls(root, op, other)}
     found, left = set(), [f"kernels/{op}/{op}.cu"]
     while left:
         path = left.pop()
