@@ -2,7 +2,8 @@
 // tigon-mutate ROOT FOLDER FAULTS... -- FILE...: writes each FILE of the tree at ROOT with its
 // faults to FOLDER/FILE. A file that would not change is left alone, so that nothing is compiled
 // again. A .cu in which no fault is, nor in what it includes, and that of an op on which none is to
-// be caught, becomes an empty file: what has no fault is linked as it is.
+// be caught and which no such op calls, becomes an empty file: what has no fault is linked as it
+// is.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -31,16 +32,25 @@ void write_if_new(const fs::path& path, const std::string& text) {
     throw std::runtime_error(path.string() + ": cannot be written");
 }
 
-// Whether a fault is in the file or in one that it includes.
-bool is_faulty(const fs::path& root, const std::string& file, const std::set<std::string>& faulty,
-               std::set<std::string>* seen) {
+// Whether the file is one of these or includes one.
+bool reaches(const fs::path& root, const std::string& file, const std::set<std::string>& wanted,
+             std::set<std::string>* seen) {
   if (!seen->insert(file).second) return false;
-  if (faulty.count(file) > 0) return true;
+  if (wanted.count(file) > 0) return true;
   static const std::regex kInclude("#include \"(kernels/[^\"]+)\"");
   const std::string text = text_of(root / file);
   for (std::sregex_iterator i(text.begin(), text.end(), kInclude), end; i != end; ++i)
-    if (is_faulty(root, (*i)[1], faulty, seen)) return true;
+    if (reaches(root, (*i)[1], wanted, seen)) return true;
   return false;
+}
+
+// Whether one of these ops includes the signature of another, whose source it may call.
+bool is_known_to(const fs::path& root, const std::set<std::string>& ops, const std::string& other) {
+  const std::set<std::string> signature = {"kernels/" + other + "/" + other + ".h"};
+  return std::any_of(ops.begin(), ops.end(), [&](const std::string& op) {
+    std::set<std::string> seen;
+    return reaches(root, "kernels/" + op + "/" + op + ".cu", signature, &seen);
+  });
 }
 
 void run(const fs::path& root, const fs::path& folder, const std::vector<std::string>& fault_files,
@@ -57,10 +67,11 @@ void run(const fs::path& root, const fs::path& folder, const std::vector<std::st
   for (const std::string& file : files) {
     const fs::path path = file;
     const std::string stem = path.stem();
-    const bool of_other_op = path.parent_path().filename() == stem && ops.count(stem) == 0;
+    const bool of_other_op = path.parent_path().filename() == stem && ops.count(stem) == 0 &&
+                             !is_known_to(root, ops, stem);
     std::set<std::string> seen;
     const bool left_out =
-        path.extension() == ".cu" && (of_other_op || !is_faulty(root, file, faulty, &seen));
+        path.extension() == ".cu" && (of_other_op || !reaches(root, file, faulty, &seen));
     write_if_new(folder / file, left_out ? "" : mutated_file(root, file, faults));
   }
 }
