@@ -17,7 +17,8 @@ Status forward(const Statistics<P>& own, const vocab_parallel_cross_entropy::Joi
   return vocab_parallel_cross_entropy::gather_and_join(own, all, ranks, stream);
 }
 
-// How many sums dx is cut into. Ranks have chunks of other rows, and must add the same ones.
+// How many sums dx is cut into: more of them begin sooner, and each has a start of its own. Ranks
+// have chunks of other rows, and must add the same ones.
 inline constexpr int64_t kSums = 4;
 
 // Sums of dx over ranks, each enqueued beside the stream as soon as its rows are complete there.
