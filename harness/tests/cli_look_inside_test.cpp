@@ -35,6 +35,7 @@ TEST(TigonProgram, a_profile_without_a_gpu_is_counted_and_says_so) {
 }
 
 TEST(TigonProgram, a_trace_of_a_kernel_from_outside_says_who_takes_it) {
+  if (!on_host()) GTEST_SKIP() << "counted by the host executor";
   const ProgramRun run = run_tigon({"trace", "rms_norm/forward/plugin:mine/bf16/T=16,H=512"});
   EXPECT_EQ(run.exit_code, kExitUsage);
   EXPECT_NE(run.err.find("those of a library that --impl-from names"), std::string::npos)
