@@ -111,6 +111,8 @@ TraceResult run_trace(const Case& c, double timeout_s = 0);
 // Least bytes of a case (the contract's, or each input and output once), its floating-point
 // operations, and those that no library can leave out.
 double minimum_bytes(const Case& c);
+// Of all tensors as they are stored; minimum_bytes is less where there are no tokens.
+double stored_bytes(const Case& c);
 double flops_of(const Case& c);
 double least_flops_of(const Case& c);
 // The matrix products of the pass that the case's outputs need, in the contract's order.

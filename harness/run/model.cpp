@@ -44,6 +44,18 @@ double minimum_bytes(const Case& c) {
   return bytes;
 }
 
+double stored_bytes(const Case& c) {
+  const Known known = look_up(c);
+  double bytes = 0;
+  for (const TensorInfo& tensor : known.pass->tensors) {
+    const auto dtype = tensor.dtype.find(c.dtype);
+    double size = dtype == tensor.dtype.end() ? 0 : static_cast<double>(size_of(dtype->second));
+    for (const Expr& length : tensor.shape) size *= length(known.binding);
+    bytes += size;
+  }
+  return bytes;
+}
+
 double flops_of(const Case& c) {
   const Known known = look_up(c);
   return known.pass->flops(known.binding);

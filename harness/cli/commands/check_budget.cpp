@@ -14,6 +14,8 @@
 namespace tigon::cli {
 namespace {
 
+constexpr double kSliceBytes = 0x1p30;  // of tensors, which are judged in some seconds
+
 // What pairs are counted of: the request without its cases.
 Covering covering_of(CheckRequest request) {
   request.cases.clear();
@@ -24,6 +26,19 @@ Covering covering_of(CheckRequest request) {
 std::string key_of(Case c) {
   c.seed = 0;
   return case_id(c);
+}
+
+// From there on, what runs between two looks at the clock: work for every core, and few large
+// cases.
+std::vector<Case> slice_of(const std::vector<Case>& cases, size_t first) {
+  const size_t most = 2 * std::max(1u, std::thread::hardware_concurrency());
+  std::vector<Case> slice;
+  for (double bytes = 0; first < cases.size() && slice.size() < most && bytes < kSliceBytes;
+       ++first) {
+    slice.push_back(cases[first]);
+    bytes += stored_bytes(cases[first]);
+  }
+  return slice;
 }
 
 }  // namespace
@@ -48,13 +63,10 @@ void run_budgeted(const CheckRequest& request, double seconds, const CheckSink& 
   std::map<std::string, size_t> gains;
   for (size_t i = 0; i < covering.cases.size(); ++i)
     gains[key_of(covering.cases[i])] = covering.gains[i];
-  const size_t slice = 2 * std::max(1u, std::thread::hardware_concurrency());
   size_t done = 0, met = 0;
   while (done < request.cases.size() && elapsed() < seconds && !interrupted()) {
     CheckRequest part = request;
-    const auto first = request.cases.begin() + static_cast<std::ptrdiff_t>(done);
-    part.cases.assign(
-        first, first + static_cast<std::ptrdiff_t>(std::min(slice, request.cases.size() - done)));
+    part.cases = slice_of(request.cases, done);
     run_checks(part, [&](const CheckResult& r) {
       ++done;
       met += gains[key_of(r.c)];

@@ -97,21 +97,6 @@ Selection with_model(Selection s) {
   return s;
 }
 
-// Of all tensors as they are stored; minimum_bytes is less where there are no tokens.
-double stored_bytes(const Case& c) {
-  const OpSpec& op = *find_op(c.op);
-  const Pass& pass = *find_pass(op, c.pass);
-  const Binding binding = binding_of(c, op, pass);
-  double bytes = 0;
-  for (const TensorInfo& tensor : pass.tensors) {
-    const auto dtype = tensor.dtype.find(c.dtype);
-    double size = dtype == tensor.dtype.end() ? 0 : static_cast<double>(size_of(dtype->second));
-    for (const Expr& length : tensor.shape) size *= length(binding);
-    bytes += size;
-  }
-  return bytes;
-}
-
 constexpr double kHostBytes = 0x1p28;  // the oracle holds several times as much in double
 constexpr double kHostFlopRate = 1e9;  // of a case with its oracle; cautious
 constexpr double kHostCaseSeconds = 20;

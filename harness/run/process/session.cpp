@@ -3,6 +3,7 @@
 #include "harness/run/process/session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -40,6 +41,15 @@ std::string repro_of(const Case& c, const std::string& executor, const std::stri
 // More do not pay: the children share one GPU.
 constexpr int kMostGpuChildren = 12;
 
+// What judging a case takes of the host, by the bytes of its tensors: they are filled, kept in
+// double, compared and kept again as they were. Generous.
+constexpr double kMemoryPerByte = 24, kJudgedBytesPerS = 5e6;
+
+double half_of_memory() {
+  return 0.5 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
@@ -51,9 +61,8 @@ Session::Session(std::vector<Case> cases, const CheckRequest& request)
       save_folder_(request.save_folder),
       plugin_(request.plugin),
       shares_children_(executor_ == "cuda" && plugin_.empty()),
-      timeout_s_(request.timeout_s > 0 ? request.timeout_s
-                 : executor_ == "cuda" ? 30
-                                       : 60),
+      timeout_s_(request.timeout_s),
+      memory_(half_of_memory()),
       results_(cases_.size()) {
   const int wanted = request.jobs > 0      ? request.jobs
                      : executor_ == "cuda" ? std::min(cores(), kMostGpuChildren)
@@ -110,7 +119,14 @@ void Session::work() {
   finished_.notify_all();
 }
 
+double Session::timeout_of(double bytes) const {
+  if (timeout_s_ > 0) return timeout_s_;
+  return (executor_ == "cuda" ? 30 : 60) + bytes / kJudgedBytesPerS;
+}
+
 CheckResult Session::run(Child* child, const Case& c) {
+  const double bytes = stored_bytes(c);
+  const Room::Part held(&memory_, kMemoryPerByte * bytes);
   CheckResult result;
   result.c = c;
   const auto end_with = [&](Verdict verdict, const std::string& reason) {
@@ -119,7 +135,7 @@ CheckResult Session::run(Child* child, const Case& c) {
   };
   try {
     const std::string folder = save_folder_.empty() ? "" : save_folder_ + "/" + case_key(c);
-    const Reply reply = child->ask(encode(WireRequest{case_id(c), folder}), timeout_s_);
+    const Reply reply = child->ask(encode(WireRequest{case_id(c), folder}), timeout_of(bytes));
     bool last = false;
     switch (reply.kind) {
       case Reply::kAnswer:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/run/check.h"
+#include "harness/run/process/room.h"
 
 namespace tigon {
 
@@ -35,12 +36,14 @@ class Session {
   void make_chunks();
   void work();
   CheckResult run(Child* child, const Case& c);
+  double timeout_of(double bytes) const;  // of tensors
   void finish(size_t index, CheckResult result);
 
   std::vector<Case> cases_;
   std::string executor_, program_, save_folder_, plugin_;
   bool shares_children_;  // among groups: on a GPU children start slowly, one after the other
-  double timeout_s_;
+  double timeout_s_;      // 0: as long as its size needs
+  Room memory_;
   int jobs_, threads_per_child_;
   std::vector<size_t> chosen_;
   std::vector<Chunk> chunks_;
