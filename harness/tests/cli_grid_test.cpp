@@ -63,10 +63,13 @@ TEST(Grid, sizes_that_are_given_stand_in_its_place) {
 TEST(Grid, is_benched_within_the_time) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "grid.jsonl").string();
+  // A GPU that other tests use, too, gives a process its context late.
+  const std::string budget = on_gpu() ? "20s" : "2s";
   const ProgramRun run = run_tigon({"bench", "--grid", "--op", "rms_norm", "--pass", "forward",
-                                    "-a", "T=[1,8]", "--budget", "2s", "--json", file});
+                                    "-a", "T=[1,8]", "--budget", budget, "--json", file});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  EXPECT_NE(run.out.find("cells measured within the budget of 2s"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("cells measured within the budget of " + budget), std::string::npos)
+      << run.out;
   std::set<int64_t> widths;
   for (const Json& line : records_in(file))
     if (line["record"] == "bench") widths.insert(line["axes"]["H"].get<int64_t>());

@@ -177,7 +177,8 @@ TEST(TigonProgram, a_flag_of_googletest_that_chooses_no_case_leaves_every_execut
     const ProgramRun run = run_tigon(words);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_EQ(checked_cases(out / "records.jsonl"), expected) << flag;
-    EXPECT_EQ(run.err.find("--junit") != std::string::npos, output) << run.err;
+    // Of two executors the first alone is in it.
+    EXPECT_EQ(run.err.find("--junit") != std::string::npos, output && !on_gpu()) << run.err;
   }
 }
 
