@@ -11,6 +11,16 @@
 
 namespace tigon::cli {
 
+namespace {
+
+// The op and its passes.
+void add_target(const char* option, const OpSpec& op, std::vector<std::string>* words) {
+  words->insert(words->end(), {option, op.name});
+  for (const Pass& pass : op.passes) words->back() += " " + pass.name;
+}
+
+}  // namespace
+
 int sample_faults(MutantOptions* options) {
   if (!options->faults.empty())
     throw UsageError("--sample draws its faults itself: leave out --faults");
@@ -28,10 +38,8 @@ int sample_faults(MutantOptions* options) {
                                     "--seed",
                                     fmt::format("{}", options->sample_seed)};
   if (!options->changed.empty()) words.insert(words.end(), {"--changed", options->changed});
-  for (const OpSpec* op : selected_ops(selection)) {
-    words.insert(words.end(), {"--on", op->name});
-    for (const Pass& pass : op->passes) words.back() += " " + pass.name;
-  }
+  for (const OpSpec* op : selected_ops(selection)) add_target("--on", *op, &words);
+  for (const OpSpec& op : all_ops()) add_target("--op", op, &words);
   options->faults = file;
   return run_python(words, {"harness/mutants"}, "python3");
 }

@@ -41,7 +41,8 @@ void append_line(std::string* text, const std::string& line) {
 }
 
 constexpr const char* kFields =
-    "fault, what, on, dtypes, hint, catalogue, group, executors, host_only, equivalent, define, "
+    "fault, what, on, also, dtypes, hint, catalogue, group, executors, host_only, equivalent, "
+    "define, "
     "file, expression, statement or insert";
 
 class Parser {
@@ -102,7 +103,9 @@ class Parser {
     if (field == "what")
       m->what = value;
     else if (field == "on")
-      add_targets(m, value);
+      add_targets(field, value, &m->targets);
+    else if (field == "also")
+      add_targets(field, value, &m->also);
     else if (field == "dtypes")
       for (const std::string& word : words(value)) m->dtypes.push_back(dtype_of(word));
     else if (field == "hint")
@@ -223,12 +226,14 @@ class Parser {
   }
 
   // OP PASS..., OP PASS...
-  void add_targets(Mutant* m, const std::string& value) {
+  void add_targets(const std::string& field, const std::string& value,
+                   std::vector<MutantTarget>* targets) {
     for (const std::string& part : split(value, ',')) {
       std::vector<std::string> names = words(part);
       if (names.size() < 2)
-        fail(field_line_, "on: write 'on: op pass ..., op pass ...', such as 'on: swiglu forward'");
-      m->targets.push_back({names[0], {names.begin() + 1, names.end()}});
+        fail(field_line_, field + ": write '" + field + ": op pass ..., op pass ...', such as '" +
+                              field + ": swiglu forward'");
+      targets->push_back({names[0], {names.begin() + 1, names.end()}});
     }
   }
 

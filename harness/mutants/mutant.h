@@ -46,7 +46,8 @@ struct Mutant {
   int catalogue = 0;      // number in the catalogue of faults (catalogue.h); 0: none
   std::string what = {};  // the mistake, in a few words
   std::vector<MutantTarget> targets = {};
-  std::vector<DType> dtypes = {};  // empty: all
+  std::vector<MutantTarget> also = {};  // of a sampled one: ops that share its source
+  std::vector<DType> dtypes = {};       // empty: all
   // Regex of case ids that are tried first. It orders and never leaves out.
   std::string hint = {};
   MutantGroup group = MutantGroup::kNumeric;

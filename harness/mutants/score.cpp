@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <regex>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -264,7 +265,9 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
   return r;
 }
 
-void run_mutants(const MutantRequest& request, const MutantSink& sink) {
+namespace {
+
+void run_on_targets(const MutantRequest& request, const MutantSink& sink) {
   std::vector<MutantResult> results = select_mutants(request);
   if (!request.libraries) program_for(request);
   const bool host = default_executor() == "fast";
@@ -308,6 +311,54 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
     lock.unlock();
     sink(results[i]);
   }
+}
+
+bool has_others(const MutantResult& r) {
+  return is_sampled(r) && r.outcome == MutantOutcome::kSurvived &&
+         std::any_of(r.mutant->also.begin(), r.mutant->also.end(),
+                     [&](const MutantTarget& target) { return target.op != r.op; });
+}
+
+// What survived, in the ops that share its source with the one that it was drawn for: their cases
+// are part of plain `check` as well.
+void run_on_others(const MutantRequest& request, std::vector<MutantResult>* survived) {
+  MutantRequest others = request;
+  others.ops.clear();
+  others.faults.clear();
+  std::set<std::string> names;
+  for (const MutantResult& r : *survived)
+    if (names.insert(r.mutant->name).second) {
+      others.faults.push_back(*r.mutant);
+      others.faults.back().targets = r.mutant->also;
+    }
+  run_on_targets(others, [&](const MutantResult& there) {
+    for (MutantResult& r : *survived) {
+      if (r.mutant->name != there.mutant->name || r.op == there.op) continue;
+      r.cases += there.cases;
+      r.seconds += there.seconds;
+      if (there.outcome == MutantOutcome::kCaught) {
+        std::tie(r.outcome, r.verdict, r.case_id, r.reason) =
+            std::tie(there.outcome, there.verdict, there.case_id, there.reason);
+      } else if (r.outcome == MutantOutcome::kSurvived) {
+        r.reason += fmt::format("; of {}: {}", there.op, there.reason);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void run_mutants(const MutantRequest& request, const MutantSink& sink) {
+  std::vector<MutantResult> survived;
+  run_on_targets(request, [&](const MutantResult& r) {
+    if (has_others(r))
+      survived.push_back(r);
+    else
+      sink(r);
+  });
+  if (survived.empty() || interrupted()) return;
+  run_on_others(request, &survived);
+  for (const MutantResult& r : survived) sink(r);
 }
 
 Json to_json(const MutantResult& r) {

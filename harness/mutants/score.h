@@ -82,7 +82,8 @@ std::vector<MutantResult> select_mutants(const MutantRequest& request);
 MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std::string& pass,
                           DType dtype);
 
-// Runs them; calls sink in the order of select_mutants from this thread. Stops when interrupted().
+// Runs them; calls sink in the order of select_mutants from this thread, but last of sampled ones
+// that others are asked for, too: Mutant::also. Stops when interrupted().
 // Throws UsageError before anything has run, also when the programs are missing.
 void run_mutants(const MutantRequest& request, const MutantSink& sink);
 

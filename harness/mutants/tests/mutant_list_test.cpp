@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <stdexcept>
@@ -185,6 +186,31 @@ TEST(MutantScore, gives_a_sampled_fault_the_cases_that_pass_its_place) {
   EXPECT_EQ(results[0].pass, "backward");
   EXPECT_EQ(results[1].outcome, MutantOutcome::kSurvived) << results[1].reason;
   EXPECT_EQ(results[1].reason, "no case passes its place");
+}
+
+TEST(MutantScore, asks_the_ops_that_share_a_source_when_a_sampled_fault_survives) {
+  if (default_executor() != "fast") GTEST_SKIP() << "kernels on a GPU do not tell";
+  MutantRequest request{.ops = {"swiglu"}, .dtypes = {DType::kF32}, .jobs = 2};
+  for (const Mutant& m : all_mutants())
+    if (m.name == "rope.backward_turns_forward") request.faults = {m, m};
+  ASSERT_EQ(request.faults.size(), 2u);
+  for (Mutant& m : request.faults) {
+    m.group = MutantGroup::kSampled;
+    m.executors = {"fast"};
+    m.targets = {{"swiglu", {"forward"}}};
+  }
+  request.faults[0].also = {{"rope", {"forward", "backward"}}};
+  request.faults[1].also = {{"swiglu", {"forward"}}};  // no other one
+  request.faults[1].name = "no switch has this name";
+  std::map<std::string, MutantResult> results;
+  run_mutants(request, [&](const MutantResult& r) { results[r.mutant->name] = r; });
+  ASSERT_EQ(results.size(), 2u);
+  const MutantResult &shared = results["rope.backward_turns_forward"],
+                     &other = results["no switch has this name"];
+  EXPECT_EQ(shared.outcome, MutantOutcome::kCaught) << shared.reason;
+  EXPECT_EQ(shared.op, "swiglu");
+  EXPECT_EQ(shared.case_id.rfind("rope/backward/", 0), 0u) << shared.case_id;
+  EXPECT_EQ(other.outcome, MutantOutcome::kSurvived) << other.reason;
 }
 
 // An external program is a shell script here.

@@ -9,6 +9,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "harness/mutants"))
 from tigon_mutants import fault_file, files  # noqa: E402
+from tigon_mutants.__main__ import sharing  # noqa: E402
 from tigon_mutants.operators import Operators  # noqa: E402
 from tigon_mutants.source import Source  # noqa: E402
 
@@ -39,7 +40,7 @@ class Mutations(unittest.TestCase):
         self.assertIn(("cast", "static_cast<int>(n / 2)", "static_cast<int>(static_cast<int16_t>(n / 2))"), found)
         self.assertIn(("cast", "int64_t{rows}", "static_cast<int64_t>(static_cast<int32_t>(rows))"), found)
         self.assertIn(("cast", "static_cast<int>(blockIdx.x)", "static_cast<int>(static_cast<int16_t>(blockIdx.x))"), found)
-        for text in ("int64_t{gridDim.x}", "int64_t{kWidth}", "static_cast<int>(threadIdx.x)", "static_cast<int>(blockDim.x / 32)",
+        for text in ("int64_t{-1}", "int64_t{gridDim.x}", "int64_t{kWidth}", "static_cast<int>(threadIdx.x)", "static_cast<int>(blockDim.x / 32)",
                      "static_cast<int64_t>(sizeof(T))"):
             self.assertFalse([m for m in mutants(f"void f() {{ a = {text}; }}") if m[0] == "cast"], text)
 
@@ -56,7 +57,7 @@ class Mutations(unittest.TestCase):
         faults = [fault_file.Fault(source, m) for m in dict.fromkeys(Operators(source).all())]
         self.assertEqual(len({f.name for f in faults}), len(faults))
         for fault in faults:
-            code = "\n".join(line[2:] for line in fault.record(["softmax forward"], None).splitlines() if line[:2] in ("= ", "- "))
+            code = "\n".join(line[2:] for line in fault.record(["softmax forward"], {}, None).splitlines() if line[:2] in ("= ", "- "))
             self.assertEqual(fault_file.times(fault_file.words(code), fault_file.words(text)), 1, fault.name)
 
 
@@ -74,13 +75,13 @@ class Equivalents(unittest.TestCase):
             faults = [fault_file.Fault(source, m) for m in Operators(source).all()]
             proven = [f for f in faults if proofs.get((f.file, f.old, f.new))]
             self.assertEqual([f.new for f in proven], ["x = a - b;"])
-            self.assertIn("equivalent: all: b is always 0", proven[0].record(["a forward"], proofs[proven[0].file, proven[0].old, proven[0].new]))
+            self.assertIn("equivalent: all: b is always 0", proven[0].record(["a forward"], {}, proofs[proven[0].file, proven[0].old, proven[0].new]))
 
     def test_are_of_the_ops_that_they_name(self):
         proofs = self.read("file: kernels/a/a.h\nof: b c e\n- x = a + b;\n+ x = a - b;\nproof: they pass 0\n")
         fault = next(f for f in (fault_file.Fault(s, m) for s in [Source("kernels/a/a.h", "void f() {\n  x = a + b;\n}", False)]
                                  for m in Operators(s).all()) if f.new == "x = a - b;")
-        record = fault.record(["b forward", "c forward", "d forward"], proofs[fault.file, fault.old, fault.new])
+        record = fault.record(["b forward", "c forward", "d forward"], {}, proofs[fault.file, fault.old, fault.new])
         self.assertEqual(re.findall("equivalent: .*", record), ["equivalent: b: they pass 0", "equivalent: c: they pass 0"])
 
     def test_a_record_without_a_proof_is_refused(self):
@@ -106,6 +107,18 @@ class Files(unittest.TestCase):
                                  ("vocab_parallel_linear_cross_entropy", "vocab_parallel_cross_entropy", True),
                                  ("linear_log_prob", "log_prob", False), ("vocab_parallel_cross_entropy", "cross_entropy", False)):
             self.assertEqual(f"kernels/{other}/{other}.cu" in files.sources_of(ROOT, op), calls, op)
+
+    def test_of_an_op_are_those_of_its_family_whose_launchers_it_calls(self):
+        for op, source, calls in (("cross_entropy", "rows", True), ("cross_entropy", "columns", False), ("linear_cross_entropy", "columns", True),
+                                  ("linear_policy", "rows", False)):
+            self.assertEqual(f"kernels/loss/{source}.cu" in files.sources_of(ROOT, op), calls, op)
+
+    def test_what_ops_share_is_another_ones_too(self):
+        every = files.ops(ROOT)
+        for path, op, others in (("kernels/loss/rows.cu", "linear_cross_entropy", ["cross_entropy"]),
+                                 ("kernels/log_prob/row.h", "linear_log_prob", ["log_prob"]),
+                                 ("kernels/log_prob/row.h", "log_prob", []), ("kernels/device/reduce.h", "softmax", [])):
+            self.assertEqual(sharing(path, op, every), others, (path, op))
 
 
 if __name__ == "__main__":

@@ -36,17 +36,29 @@ def used(faults, lines):
     return [fault for fault in faults if not lines or is_used(fault)]
 
 
+def sharing(path, op, ops):
+    """The op besides whose cases see what this one shares with it: the one whose file it is, else the first that has it; none for primitives,
+    which all have."""
+    owner = pathlib.PurePath(path).parts[1]
+    if owner in ("device", op):
+        return []
+    return [other for other in ([owner] if owner in ops else ops) if other != op and path in files.sources_of(ROOT, other)][:1]
+
+
 def draw(arguments):
-    """{name: (fault, its targets)}, for each op --sample of those of its sources."""
+    """{name: (fault, its targets, those that share it)}, for each op --sample of those of its sources."""
     drawn, known = {}, {}
     changed = changed_files(arguments.changed) if arguments.changed else None
+    passes = {known_op.split()[0]: known_op for known_op in arguments.op}
     for on in arguments.on:
         op = on.split()[0]
         paths = [path for path in files.sources_of(ROOT, op) if changed is None or path in changed]
         every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
         every = used(every, files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
         for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(arguments.sample, len(every))):
-            drawn.setdefault(fault.name, (fault, []))[1].append(on)
+            _, targets, also = drawn.setdefault(fault.name, (fault, [], {}))
+            targets.append(on)
+            also.update({other: passes[other] for other in sharing(fault.file, op, list(passes))})
         print(f"{op}: {min(arguments.sample, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
     return drawn
 
@@ -60,6 +72,7 @@ def main():
     parser.add_argument("--seed", required=True)
     parser.add_argument("--changed")
     parser.add_argument("--on", action="append", required=True, help="an op and its passes")
+    parser.add_argument("--op", action="append", required=True, help="the same of every op that there is")
     arguments = parser.parse_args()
     drawn = draw(arguments)
     if not drawn:
@@ -70,9 +83,9 @@ def main():
     no_code_of = {name: [] for name in drawn}
 
     def write(faults):
-        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], proofs.get((f.file, f.old, f.new)), no_code_of[f.name]) for f in faults))
+        arguments.file.write_text("\n".join(f.record(*drawn[f.name][1:], proofs.get((f.file, f.old, f.new)), no_code_of[f.name]) for f in faults))
 
-    left = build.compiled([fault for fault, _ in drawn.values()], write, arguments.build, "tigon-own-mutants")
+    left = build.compiled([fault for fault, *_ in drawn.values()], write, arguments.build, "tigon-own-mutants")
     print(f"{len(drawn) - len(left)} of {len(drawn)} do not compile and are left out", flush=True)
     for op in (on.split()[0] for on in arguments.on):
         code = files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""

@@ -59,8 +59,9 @@ class Fault:
             value = (value ^ byte) * 16777619 & 0xffffffff
         return value.to_bytes(4, "little")
 
-    def record(self, targets, proof, no_code_of=()):
-        """Of this fault in these targets; proof: as read_equivalents() has it, or None; no_code_of: ops whose code does not have it."""
+    def record(self, targets, also, proof, no_code_of=()):
+        """Of this fault in these targets; also: {op: a target that shares its source}; proof: as read_equivalents() has it, or None;
+        no_code_of: ops whose code does not have it."""
         def marked(mark, code):
             return [f"{mark} {line}" for line in code.split("\n")] if code.strip() else []
 
@@ -68,7 +69,7 @@ class Fault:
         before, after = self._context()
         old, new = (" ".join(text.split()) for text in (self.source.text[m.begin:m.end], m.replacement))
         lines = [f"fault: {self.name}", f"what: {self.file}:{self.first_line}: {m.operator}: {old} -> {new or 'nothing'}", "group: sampled",
-                 "on: " + ", ".join(targets)]
+                 "on: " + ", ".join(targets), *(["also: " + ", ".join(also.values())] if also else [])]
         if proof:
             of = {target.split()[0] for target in targets}
             lines += [f"equivalent: {op}: {proof.text}" for op in proof.ops or ("all",) if op in of | {"all"}]

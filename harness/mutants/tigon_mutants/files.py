@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which sources an op is made of."""
+import pathlib
 import re
 import subprocess
 
@@ -15,25 +16,30 @@ def ops(root):
     return sorted(path.stem for path in sources if path.stem == path.parent.name and path.with_suffix(".h").exists())
 
 
-def calls(root, op, other):
-    """Whether the op's folder calls a launcher of the other op's source."""
-    own = "".join(path.read_text() for path in sorted((root / "kernels" / op).glob("*.*")))
-    launchers = set(LAUNCHER.findall((root / f"kernels/{other}/{other}.cu").read_text()))
-    return any(re.search(rf"\b{other}::{name}\b\s*[<(]", own) for name in launchers)
+def calls(root, text, source):
+    """Whether the text calls a launcher of that source, in its namespace where the source is an op's; true where it names no launcher."""
+    path = pathlib.PurePath(source)
+    scope = f"{path.stem}::" if path.stem == path.parent.name else ""
+    launchers = set(LAUNCHER.findall((root / source).read_text()))
+    return not launchers or any(re.search(rf"\b{scope}{name}\b\s*[<(]", text) for name in launchers)
 
 
 def sources_of(root, op):
-    """Paths of what is compiled for the op: its source, all that it includes, and the sources beside those headers, but those of other ops
-    that it does not call."""
-    others = {f"kernels/{other}/{other}.cu" for other in ops(root) if other != op and not calls(root, op, other)}
+    """Paths of what is compiled for the op: its source, all that it includes, and of the sources beside those headers the ones of which it
+    calls a launcher."""
     found, left = set(), [f"kernels/{op}/{op}.cu"]
     while left:
-        path = left.pop()
-        if path in found or path in others or LEFT_OUT.search(path) or not (root / path).exists():
-            continue
-        found.add(path)
-        left += INCLUDE.findall((root / path).read_text())
-        left.append(re.sub(r"\.h$", ".cu", path))
+        while left:
+            path = left.pop()
+            if path in found or LEFT_OUT.search(path) or not (root / path).exists():
+                continue
+            found.add(path)
+            left += INCLUDE.findall((root / path).read_text())
+        for header in found:
+            source = re.sub(r"\.h$", ".cu", header)
+            if source not in found and (root / source).exists():
+                text = "".join((root / path).read_text() for path in found if path != header)
+                left += [source] if calls(root, text, source) else []
     return sorted(path for path in found if not path.startswith("kernels/device/") or is_device_code((root / path).read_text()))
 
 

@@ -11,8 +11,8 @@ BARRIER = re.compile(r"(__sync\w*|cluster_\w+|async_\w+|dependency_\w+|begin_exc
 OPPOSITE = {"fmaxf": "fminf", "fminf": "fmaxf", "max": "min", "min": "max"}
 NARROWED = {"int64_t": "int32_t", "size_t": "uint32_t", "uint64_t": "uint32_t", "int": "int16_t", "uint32_t": "uint16_t", "unsigned": "uint16_t"}
 # What a narrower type holds as well, as a block has at most 1024 threads and a grid fewer than 2^31 blocks.
-SMALL = {"16": re.compile(r"(threadIdx|blockDim)\.[xyz]( [/%] \w+)?|sizeof[^*+]*"),
-         "32": re.compile(r"(threadIdx|blockDim|blockIdx|gridDim)\.[xyz]( [/%] \w+)?|k[A-Z]\w*|sizeof[^*+]*")}
+SMALL = {"16": re.compile(r"-?\d{1,4}|(threadIdx|blockDim)\.[xyz]( [/%] \w+)?|sizeof[^*+]*"),
+         "32": re.compile(r"-?\d{1,9}|(threadIdx|blockDim|blockIdx|gridDim)\.[xyz]( [/%] \w+)?|k[A-Z]\w*|sizeof[^*+]*")}
 FINITE = re.compile(r"\d[\d.]*e\+3[0-9]f")  # the least or largest number: where a maximum or minimum starts
 NO_STATEMENT = re.compile(r"(return|break|continue|goto|throw|else|do|using|case|default|delete|new|if|for|while|switch|struct|class|public|private|friend)\b")
 
