@@ -92,7 +92,7 @@ OpSpec contract() {
                               {"entropy", loss}},
                    .flops = 4 * Expr(T) * V,
                    .refused = refused_smoothing(),
-                   .edges = {{{"label_smoothing", "1"}}},
+                   .edges = full_smoothing(),
                    .rows_apart = {"logits"},
                    .properties = joined(
                        {row_properties(with_results(kWeighted)),
@@ -109,7 +109,7 @@ OpSpec contract() {
                    .budget = {{"logits", gradient}},
                    .flops = 5 * Expr(T) * V,
                    .refused = refused_smoothing(),
-                   .edges = {{{"label_smoothing", "1"}}},
+                   .edges = full_smoothing(),
                    .rows_apart = {"logits"},
                    .inputs_from = "forward",
                    .properties =
@@ -136,7 +136,7 @@ OpSpec contract() {
                                                 {"entropy", loss}},
                                      .flops = 9 * Expr(T) * V,
                                      .refused = refused_smoothing(),
-                                     .edges = {{{"label_smoothing", "1"}}},
+                                     .edges = full_smoothing(),
                                      .rows_apart = {"logits"},
                                      .properties =
                                          joined({row_properties(with_results(kWeighted)),

@@ -114,7 +114,7 @@ Pass forward_pass() {
   pass.implementations = {fused<Forward>(), naive_loss(naive_chain<Forward>())};
   pass.budget = result_budgets();
   pass.refused = refused_smoothing();
-  pass.edges = {{{"label_smoothing", "1"}}};
+  pass.edges = full_smoothing();
   pass.properties = joined({row_properties({}, kCut), loss_properties()});
   return pass;
 }
@@ -134,7 +134,7 @@ Pass forward_backward_pass() {
     pass.budget[of_rows].reduction = pass.budget[of_rows].reduction + weight_terms(T, V);
   pass.upstream = "dloss";
   pass.refused = joined({refused_smoothing(), refused_gradients()});
-  pass.edges = {{{"label_smoothing", "1"}}};
+  pass.edges = full_smoothing();
   pass.properties = joined(
       {row_properties({"dw"}, kCutGradient),
        loss_properties(),

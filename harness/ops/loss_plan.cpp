@@ -125,6 +125,10 @@ std::vector<OptionSet> refused_divergences() {
   return sets;
 }
 
+std::vector<OptionSet> full_smoothing() {
+  return {{{"label_smoothing", "1"}}, {{"class_weight", "given"}, {"label_smoothing", "1"}}};
+}
+
 std::vector<OptionSet> refused_smoothing() {
   return {
       {{"label_smoothing", "1.01"}}, {{"label_smoothing", "-0.01"}}, {{"label_smoothing", "nan"}}};

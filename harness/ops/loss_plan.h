@@ -60,6 +60,9 @@ OptionSet with_results(OptionSet options);
 // gradient.
 std::vector<OptionSet> loss_option_sets();
 
+// Nothing is the target's alone: the last label_smoothing that is allowed, with class weights as
+// well.
+std::vector<OptionSet> full_smoothing();
 // label_smoothing outside of [0, 1].
 std::vector<OptionSet> refused_smoothing();
 
