@@ -104,15 +104,15 @@ std::vector<Property> judged_together(const OptionSet& biases) {
 std::vector<Property> row_properties(const OptionSet& biases,
                                      std::vector<std::string> sums_of_rows) {
   const OptionSet everything = together(kMixed, biases);
-  return joined({linear_row_properties({{}, everything}, everything, std::move(sums_of_rows)),
-                 {with_options(kKinds, chunk_size()), with_options(kKinds, columns()),
-                  row_gaps(false), dtype_twin(),
-                  of_one_shape(same_results("jsd_from_one_end", {},
-                                            {.options = together(kMixed, {{"beta", "0"}})})),
-                  of_one_shape(same_results("jsd_from_the_other", {.options = kReverse},
-                                            {.options = together(kMixed, {{"beta", "1"}})})),
-                  of_one_shape(same_results("neutral_ignore_index", {},
-                                            {.options = {{"ignore_index", "-1"}}}))}});
+  return joined(
+      {linear_row_properties({{}, everything}, everything, std::move(sums_of_rows)),
+       {with_options(kKinds, chunk_size()), with_options(kKinds, columns()), row_gaps(false),
+        dtype_twin(),
+        of_one_shape(
+            same_results("jsd_from_one_end", {}, {.options = together(kMixed, {{"beta", "0"}})})),
+        of_one_shape(same_results("jsd_from_the_other", {.options = kReverse},
+                                  {.options = together(kMixed, {{"beta", "1"}})})),
+        same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}})}});
 }
 
 // The sums on the way are those of both layers.

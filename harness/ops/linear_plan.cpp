@@ -130,9 +130,10 @@ OpSpec linear_op(const char* name, const char* summary) {
                 .huge = {64},
                 .model_size = ModelSize::kVocabulary,
                 .most = INT32_MAX}},
-      // More rows than a block has threads; more columns than a block sums and a segment has.
+      // More rows than a block has threads; more columns than a block sums and a segment has, and
+      // with a gap of 3 rows of x that begin at 16 bytes and end within them.
       .further_shapes_of_one_type = {{{"T", 1100}, {"H", 8}, {"V", 9}},
-                                     {{"T", 3}, {"H", 8}, {"V", 2100}}},
+                                     {{"T", 3}, {"H", 5}, {"V", 2100}}},
       // Logits of a row are held.
       .further_inputs = {{{{"T", 3}, {"H", 8}, {"V", 8209}}, "normal"}},
       .inputs = {},

@@ -30,8 +30,8 @@ const OptionSet kByWideColumns = {{"split", "vocabulary"}, {"logits_bytes", "320
 const OptionSet kInChunks = {{"logits_bytes", "2600"}};
 const OptionSet kWithBias = {{"bias", "given"}, {"dbias", "given"}};
 const OptionSet kFp32Dx = {{"dx", "absent"}, {"dx_fp32", "given"}};
-// A bound above the valid rows of most shapes.
-const OptionSet kValidRows = {{"max_valid_rows", "1000"}, {"logits_bytes", "2600"}};
+// A bound above the rows of every shape that meets options.
+const OptionSet kValidRows = {{"max_valid_rows", "1200"}, {"logits_bytes", "2600"}};
 
 // ---- properties ---------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ namespace {
 // elements that are whole vectors in every type.
 constexpr int64_t kShortRow = 1 << 16, kRowElements = 1 << 14, kTail = 5, kBeyond = 4096,
                   kVectors = 16;
-// Elements of tensors, and rows, that are cheap enough for every set with all that may take another
-// path, and elements of tensors with many rows.
-constexpr int64_t kShortElements = 1 << 17, kFewRows = 128, kManyElements = 1 << 21;
+// Elements of tensors that are cheap enough for every set with all that may take another path, and
+// of tensors with many rows.
+constexpr int64_t kShortElements = 1 << 17, kManyElements = 1 << 21;
 // Rows that lie far apart, each of which takes pages of memory of its own.
 constexpr int64_t kMostFarRows = 1 << 14;
 
@@ -51,12 +51,18 @@ std::optional<LaunchTable::Question> launch_of(Case c, const Shape& shape) {
 // What one path meets, each in one element type: the same in every dtype's list.
 class Path {
  public:
-  Path(const Shape& shape, bool keeps, size_t number, CaseList* list)
-      : shape_(shape), keeps_(keeps), number_(number), list_(*list) {}
+  // `is_alone`: no other element type has the shape, so nothing is left to them.
+  Path(const Shape& shape, bool keeps, size_t number, CaseList* list, bool is_alone = false)
+      : shape_(shape), keeps_(keeps), is_alone_(is_alone), number_(number), list_(*list) {}
 
   void add_options() {
     for (const OptionSet& set : sets_of(list_.pass, list_.op.option_sets))
       add_in_turn(set, list_.base.inputs);
+  }
+
+  void add_layouts(const OptionSet& form) {
+    add(form, list_.base.inputs, 1, 0);
+    add(form, list_.base.inputs, 0, 3);
   }
 
   // `forms`: options with which the kernel is another one.
@@ -68,8 +74,7 @@ class Path {
         if (input_set_applies(list_.pass, set, op.inputs.front()) &&
             is_judged_on(list_.implementation, set))
           add_in_turn(form, set.name);
-      add(form, list_.base.inputs, 1, 0);
-      add(form, list_.base.inputs, 0, 3);
+      add_layouts(form);
     }
   }
 
@@ -86,13 +91,14 @@ class Path {
  private:
   // One layout after the other.
   void add_in_turn(const OptionSet& options, const std::string& inputs) {
-    const size_t layout = number_ / list_.op.policies.size() % 4;
+    const size_t layout = is_alone_ ? number_ % 4 : number_ / list_.op.policies.size() % 4;
     add(options, inputs, layout == 1 ? 1 : 0, layout == 2 ? 3 : layout == 3 ? kVectors : 0);
   }
 
   // A path that is left off its alignment keeps it with rows that lie whole vectors apart.
   void add(const OptionSet& options, const std::string& inputs, int shift, int64_t gap) {
-    if (list_.op.policies[number_++ % list_.op.policies.size()] != list_.base.dtype) return;
+    const DType type = list_.op.policies[number_++ % list_.op.policies.size()];
+    if (type != list_.base.dtype && !is_alone_) return;
     const OtherBase restored(&list_);
     if (!keeps_) gap = gap > 0 ? kVectors : 0;
     list_.base.shift = keeps_ ? shift : 0;
@@ -101,7 +107,7 @@ class Path {
   }
 
   const Shape shape_;
-  const bool keeps_;
+  const bool keeps_, is_alone_;
   size_t number_;
   CaseList& list_;
 };
@@ -321,8 +327,13 @@ void add_further_path(const Shape& shape, bool asks, CaseList* list) {
   if (is_small(shape, op)) path.add_properties();
 }
 
-void add_options_of_many_rows(const Shape& shape, bool asks, CaseList* list) {
-  Path(shape, !asks || LaunchPaths(list).keeps(shape), 0, list).add_options();
+bool is_of_one_type(const Shape& shape, const OpSpec& op) {
+  const std::vector<Shape>& shapes = op.further_shapes_of_one_type;
+  return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
+}
+
+Path path_of_one_type(const Shape& shape, bool asks, CaseList* list) {
+  return {shape, !asks || LaunchPaths(list).keeps(shape), 0, list, true};
 }
 
 }  // namespace
@@ -330,10 +341,17 @@ void add_options_of_many_rows(const Shape& shape, bool asks, CaseList* list) {
 void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list) {
   std::vector<LaunchTable::Question> met;
   for (const Shape& shape : shapes)
-    if (shape.at(list->op.axes.front().axis.symbol) > kFewRows)
-      add_options_of_many_rows(shape, asks, list);
+    if (is_of_one_type(shape, list->op))
+      path_of_one_type(shape, asks, list).add_options();
     else if (!asks || is_new_launch(shape, *list, &met))
       add_further_path(shape, asks, list);
+}
+
+void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, CaseList* list) {
+  for (const Shape& shape : shapes)
+    if (is_of_one_type(shape, list->op))
+      for (const OptionSet& form : sets_of(list->pass, list->op.further_options))
+        path_of_one_type(shape, asks, list).add_layouts(form);
 }
 
 void add_launch_paths(const Shape& middle, CaseList* list) {

@@ -98,8 +98,11 @@ class Plan {
     if (!is_library(impl_)) add_padded(tiny.back());
     const bool asks_all = launches_ && impl_.name == "fused",
                asks = asks_all && request_.tier == Tier::kCheck;
-    if (request_.tier == Tier::kCheck && request_.axes.empty() && !is_library(impl_))
-      add_further_paths(further_shapes(op_, dtype()), asks, &list_);
+    if (request_.axes.empty() && !is_library(impl_)) {
+      const std::vector<Shape> further = further_shapes(op_, dtype());
+      if (request_.tier == Tier::kCheck) add_further_paths(further, asks, &list_);
+      if (!request_.quick) add_forms_of_one_type(further, asks, &list_);
+    }
     if (!is_library(impl_)) add_skewed(middle, asks);
     if (asks)
       add_launch_paths(middle, &list_);
