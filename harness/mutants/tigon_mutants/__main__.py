@@ -37,12 +37,12 @@ def used(faults, lines):
 
 
 def sharing(path, op, ops):
-    """The op besides whose cases see what this one shares with it: the one whose file it is, else the first that has it; none for primitives,
-    which all have."""
+    """The op besides whose cases see what this one shares with it: the one whose file it is, else the first of the alphabet that has it;
+    none for primitives, which all have."""
     owner = pathlib.PurePath(path).parts[1]
     if owner in ("device", op):
         return []
-    return [other for other in ([owner] if owner in ops else ops) if other != op and path in files.sources_of(ROOT, other)][:1]
+    return [other for other in ([owner] if owner in ops else sorted(ops)) if other != op and path in files.sources_of(ROOT, other)][:1]
 
 
 def draw(arguments):
