@@ -168,17 +168,24 @@ TEST(FaultCases, are_those_of_a_plan_for_the_pass_alone) {
     }
 }
 
-TEST(MutantScore, gives_a_sampled_fault_the_cases_that_pass_its_place) {
-  if (default_executor() != "fast") GTEST_SKIP() << "kernels on a GPU do not tell";
-  MutantRequest request{.ops = {"rope"}, .dtypes = {DType::kF32}, .jobs = 2};
+// Two sampled faults of the fast executor: one of rope's backward, one that is in no kernel.
+std::vector<Mutant> of_rope_and_nowhere() {
+  std::vector<Mutant> faults;
   for (const Mutant& m : all_mutants())
-    if (m.name == "rope.backward_turns_forward") request.faults = {m, m};
-  ASSERT_EQ(request.faults.size(), 2u);
-  for (Mutant& m : request.faults) {
+    if (m.name == "rope.backward_turns_forward") faults = {m, m};
+  for (Mutant& m : faults) {
     m.group = MutantGroup::kSampled;
     m.executors = {"fast"};
   }
-  request.faults[1].name = "no switch has this name";
+  if (!faults.empty()) faults[1].name = "no switch has this name";
+  return faults;
+}
+
+TEST(MutantScore, gives_a_sampled_fault_the_cases_that_pass_its_place) {
+  if (default_executor() != "fast") GTEST_SKIP() << "kernels on a GPU do not tell";
+  MutantRequest request{.ops = {"rope"}, .dtypes = {DType::kF32}, .jobs = 2};
+  request.faults = of_rope_and_nowhere();
+  ASSERT_EQ(request.faults.size(), 2u);
   std::vector<MutantResult> results;
   run_mutants(request, [&](const MutantResult& r) { results.push_back(r); });
   ASSERT_EQ(results.size(), 2u);
@@ -191,17 +198,11 @@ TEST(MutantScore, gives_a_sampled_fault_the_cases_that_pass_its_place) {
 TEST(MutantScore, asks_the_ops_that_share_a_source_when_a_sampled_fault_survives) {
   if (default_executor() != "fast") GTEST_SKIP() << "kernels on a GPU do not tell";
   MutantRequest request{.ops = {"swiglu"}, .dtypes = {DType::kF32}, .jobs = 2};
-  for (const Mutant& m : all_mutants())
-    if (m.name == "rope.backward_turns_forward") request.faults = {m, m};
+  request.faults = of_rope_and_nowhere();
   ASSERT_EQ(request.faults.size(), 2u);
-  for (Mutant& m : request.faults) {
-    m.group = MutantGroup::kSampled;
-    m.executors = {"fast"};
-    m.targets = {{"swiglu", {"forward"}}};
-  }
+  for (Mutant& m : request.faults) m.targets = {{"swiglu", {"forward"}}};
   request.faults[0].also = {{"rope", {"forward", "backward"}}};
   request.faults[1].also = {{"swiglu", {"forward"}}};  // no other one
-  request.faults[1].name = "no switch has this name";
   std::map<std::string, MutantResult> results;
   run_mutants(request, [&](const MutantResult& r) { results[r.mutant->name] = r; });
   ASSERT_EQ(results.size(), 2u);
