@@ -356,8 +356,7 @@ void run_mutants(const MutantRequest& request, const MutantSink& sink) {
     else
       sink(r);
   });
-  if (survived.empty() || interrupted()) return;
-  run_on_others(request, &survived);
+  if (!survived.empty() && !interrupted()) run_on_others(request, &survived);
   for (const MutantResult& r : survived) sink(r);
 }
 

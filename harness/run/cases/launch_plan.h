@@ -5,10 +5,10 @@
 
 namespace tigon {
 
-// On the path of each shape of a contract: every option set, of few rows every input set and layout
-// too, and of few elements the properties; each in one element type. `asks`: launchers are asked
-// which launch they take, and of few rows the first shape with the same one meets all that; else
-// all shapes do.
+// On the path of each shape of a contract: every option set; of a shape of all element types every
+// input set and layout too, and of few elements the properties; each in one element type. `asks`:
+// launchers are asked which launch they take, and of those shapes the first with the same one meets
+// all that; else all do.
 void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list);
 
 // Those of one element type with the options that take another kernel, rows shifted and rows apart.
