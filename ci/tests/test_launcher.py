@@ -15,7 +15,8 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-REAL = ("bash", "basename", "dirname", "tee", "grep", "sed", "mkdir", "flock", "nproc", "id", "cat", "head", "rm", "touch", "chmod", "git", "tail", "sleep")
+REAL = ("bash", "basename", "dirname", "tee", "grep", "sed", "mkdir", "flock", "nproc", "id", "cat", "head", "rm", "touch", "chmod", "git", "tail", "sleep",
+        "sh", "env", "nice")
 CMAKE = """#!/bin/bash
 echo "cmake $*" >> "$CALLS"
 case "$1" in
@@ -26,6 +27,7 @@ for i in 1 2 3; do [ $i = 1 ] || sleep "${STEP:-0}"; echo "[$i/${OF:-3}] Buildin
 [ -z "${BROKEN:-}" ] || { printf '%b' "$BROKEN"; exit 1; }
 mkdir -p build/host/bin
 printf '#!/bin/bash\\necho "program $*"\\necho "report ${TIGON_PYTHON:-}, peers ${TIGON_PEER_PYTHON:-}" >> "$CALLS"\\n' > build/host/bin/tigon
+echo 'sh -c "${TIGON_LATER_BUILD:-}" >/dev/null' >> build/host/bin/tigon
 chmod +x build/host/bin/tigon
 """
 NINJA = """#!/bin/bash
@@ -348,11 +350,7 @@ class LauncherTest(unittest.TestCase):
             ("converge --all", [*base, "tigon-controls"]),
             ("converge --quick --all --out x", [*base, "tigon-controls"]),
             ("converge --controls", [*base, "tigon-controls"]),
-            ("run", [*base, "tigon-mutants"]),
-            ("run --tag a=b", [*base, "tigon-mutants"]),
-            ("run --full", planted),
-            ("run --stages check,mutants", [*base, "tigon-mutants"]),
-            ("run --op rope --stages=check,report --full", base),
+            ("run --full", base),
             ("mutants", planted),
             ("mutants --quick", planted),
             ("mutants --faults my.faults", [*base, "tigon-own-mutants"]),
@@ -362,6 +360,21 @@ class LauncherTest(unittest.TestCase):
                 done = subprocess.run(["bash", self.root / "programs", *command.split()], env=self.environment(),
                                       capture_output=True, text=True, check=True)
                 self.assertEqual(done.stdout.split(), wanted)
+
+    def test_a_run_builds_the_planted_faults_during_its_first_stage(self):
+        for command, wanted in (
+            ("run", ["tigon-mutants"]),
+            ("run --tag a=b", ["tigon-mutants"]),
+            ("run --full", ["tigon-mutants judge_faults tigon-cheats"]),
+            ("run --stages check,mutants", ["tigon-mutants"]),
+            ("run --op rope --stages=check,report --full", []),
+        ):
+            with self.subTest(command):
+                self.calls.unlink(missing_ok=True)
+                code, _, err = self.run_tigon(*command.split(), TIGON_JOBS="3")
+                self.assertEqual(code, 0, err)
+                targets = re.findall(r"--build \S+/build/host -j 3 --target (.*)", self.called)
+                self.assertEqual(targets, ["tigon", *wanted])
 
     def helped(self):
         """{command of ./tigon --help: what the help says about it}."""

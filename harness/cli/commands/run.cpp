@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/converge_options.h"
+#include "harness/cli/later_build.h"
 #include "harness/cli/stages.h"
 #include "harness/cli/text/output_file.h"
 #include "harness/cli/text/terminal.h"
@@ -123,7 +126,15 @@ class Stages {
   int code_ = kExitOk;
 };
 
-int mutants_of(Session& session, const RunOptions& options) {
+// What ./tigon leaves to be built during the first stages, as a command.
+LaterBuild started_build() {
+  const char* command = std::getenv("TIGON_LATER_BUILD");
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  return {command ? command : "", folder / "later_build.log"};
+}
+
+int mutants_of(Session& session, const RunOptions& options, LaterBuild* build) {
+  build->wait();
   MutantOptions mutants{.ops = options.ops, .part = !options.full};
   if (!options.full) mutants.dtypes = {kMainType};
   return mutants_stage(session, mutants);
@@ -164,9 +175,10 @@ int run_stages(Session& session, const RunOptions& options,
                const convergence::ConvergeRequest& training) {
   const bool is_first = shard_of(options.shard).index == 0;  // faults and trainings have no shards
   const std::vector<std::string> names = started_peers(options);
+  LaterBuild build = started_build();
   Stages stages(session, options);
   stages.run("check", [&] { return check_stage(session, options.check); });
-  if (is_first) stages.run("mutants", [&] { return mutants_of(session, options); });
+  if (is_first) stages.run("mutants", [&] { return mutants_of(session, options, &build); });
   stages.run("bench", [&] { return bench_of(session, options, names); });
   if (is_first) stages.run("converge", [&] { return converge_stage(session, training); });
   if (is_first && default_executor() == "cuda" && options.full) {
