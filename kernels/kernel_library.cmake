@@ -44,13 +44,13 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<CXX_COMPILER_ID:GNU>:-gno-variable-location-views>
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
 
-# Kernels that can be checked: calls for memory accesses go to kernels/simt instead of
-# ThreadSanitizer. Vectorised, merged or unrolled accesses would not be those that the GPU makes. A
+# Kernels that can be checked: calls for memory accesses, and for what C++ leaves undefined, go to
+# kernels/simt instead of sanitizers. Vectorised, merged or unrolled accesses would not be those that the GPU makes. A
 # library alone is not made to be checked, and of sanitizers there can be one.
 set(TIGON_KERNEL_CHECKED_OPTIONS)
 if(TIGON_HARNESS AND NOT TIGON_SANITIZE)
   set(TIGON_KERNEL_CHECKED_OPTIONS
-    -fsanitize=thread
+    -fsanitize=thread -fsanitize=bounds,shift
     $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>
     $<$<CXX_COMPILER_ID:GNU>:-fno-store-merging>
     $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>

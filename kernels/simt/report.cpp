@@ -120,6 +120,8 @@ const char* name_of(Kind kind) {
       return "missing fence";
     case Kind::kDependency:
       return "dependent launch";
+    case Kind::kUndefined:
+      return "undefined operation";
     case Kind::kFault:
       return "fault";
     case Kind::kTrap:

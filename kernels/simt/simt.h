@@ -60,6 +60,7 @@ enum class Kind {
   kAsyncCopy,
   kFence,
   kDependency,
+  kUndefined,
   kFault,
   kTrap,
   kInvalidLaunch,

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of undefined.h.
+#include "kernels/simt/tests/undefined.h"
+
+#include "kernels/device/device.h"
+
+namespace tigon::simt_tests {
+
+namespace {
+
+TIGON_KERNEL(32)
+fill_kernel(int* x, int count) {
+  const int first = static_cast<int>(threadIdx.x) / kOwnValues * kOwnValues;
+  int values[kOwnValues] = {};
+  for (int i = 0; i < count; ++i) values[i] = first + i;
+  x[threadIdx.x] = values[threadIdx.x % kOwnValues];
+}
+
+TIGON_KERNEL(32)
+shift_kernel(int* x, int by) { x[threadIdx.x] = 1 << by; }
+
+}  // namespace
+
+Status fill(int* x, int count) { return launch({.grid = 1, .block = 32}, fill_kernel, x, count); }
+Status shift(int* x, int by) { return launch({.grid = 1, .block = 32}, shift_kernel, x, by); }
+
+}  // namespace tigon::simt_tests

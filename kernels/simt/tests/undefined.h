@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that do what C++ leaves undefined when they are asked to.
+#pragma once
+#include "kernels/signature/status.h"
+
+namespace tigon::simt_tests {
+
+inline constexpr int kOwnValues = 4;
+
+// x[i] = i for the first 32, by way of an array of kOwnValues of which `count` are written.
+Status fill(int* x, int count);
+// x[i] = 1 << by for the first 32.
+Status shift(int* x, int by);
+
+}  // namespace tigon::simt_tests
