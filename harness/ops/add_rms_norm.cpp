@@ -91,7 +91,7 @@ OpSpec contract() {
                            row_independence("T"),
                            scaling("power_of_two", {{"x", 1}, {"residual", 1}},
                                    {{"h", 1}, {"rstd", -1}}, {{"eps", 2}}),
-                           permutation("H"),
+                           permutation("H"), rms_norm::casting("h"),
                            // In f32 the sum itself would keep what 16 bits round off.
                            on_inputs("zero_residual", dtype_twin()),
                            same_results("neutral_weight", {.options = {{"w", "absent"}}},
@@ -106,7 +106,9 @@ OpSpec contract() {
                                same_results(
                                    "neutral_rounding",
                                    {}, {.options = {{"casting", "none"}}}))},
-                   .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
+                   .invisible =
+                       {{"casting",
+                         "where forward rounds is in the budget's k; property casting"}}}),
               pass<Backward>(
                   "backward",
                   {.oracle =

@@ -2,6 +2,7 @@
 // What contracts of norms share: their sizes, and what rms_norm's casting means for the budget of
 // y.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "harness/spec/op_spec.h"
@@ -43,6 +44,9 @@ inline const Expr kCastingRoundings{"(casting=llama ? 2 : casting=none ? 4 : 1)"
                                       if (casting == Casting::kNone) return 4.0;
                                       return casting == Casting::kLlama ? 2.0 : 1.0;
                                     }};
+
+// y has the bits that the casting says, beside the tensor that is normalised and the saved rstd.
+Property casting(std::string normalised);
 
 // Makes U of y and rstd, which forward has computed: factors of what is stored on the way.
 inline void casting_underflow(const Forward<F64>& a) {

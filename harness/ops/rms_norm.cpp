@@ -78,7 +78,7 @@ OpSpec contract() {
                    .properties =
                        {row_independence("T"),
                         scaling("power_of_two", {{"x", 1}}, {{"rstd", -1}}, {{"eps", 2}}),
-                        permutation("H"), dtype_twin(),
+                        permutation("H"), dtype_twin(), casting("x"),
                         same_results("neutral_weight", {.options = {{"w", "absent"}}},
                                      {.fill = {{"w", 1}}}),
                         for_policies({DType::kF32}, same_results("neutral_casting", {},
@@ -87,7 +87,8 @@ OpSpec contract() {
                         for_policies({DType::kF32},
                                      same_results("neutral_rounding",
                                                   {}, {.options = {{"casting", "none"}}}))},
-                   .invisible = {{"casting", "where forward rounds is in the budget's k"}}}),
+                   .invisible = {{"casting",
+                                  "where forward rounds is in the budget's k; property casting"}}}),
               pass<Backward>(
                   "backward",
                   {.oracle = oracle<Backward>([](auto& a) { reference::rms_norm::backward(a); }),

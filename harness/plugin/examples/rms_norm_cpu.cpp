@@ -70,16 +70,19 @@ tigon_status forward(const tigon_op*, const tigon_call* call, void*) {
   const Matrix<T> x = matrix<T>(args.x), w = matrix<T>(args.w), y = matrix<T>(args.y);
   const Matrix<float> rstd = matrix<float>(args.rstd);
   const float offset = static_cast<float>(args.offset);
-  const bool rounds_twice = args.casting == RMS_NORM_FORWARD_CASTING_LLAMA;
+  const bool rounds_normal = args.casting != RMS_NORM_FORWARD_CASTING_GEMMA,
+             rounds_all = args.casting == RMS_NORM_FORWARD_CASTING_NONE;
   for (int64_t t = 0; t < x.rows; ++t) {
     double sum = 0;
     for (int64_t h = 0; h < x.columns; ++h) sum += std::pow(load(x.row(t)[h]), 2.0);
-    const double r = 1 / std::sqrt(sum / static_cast<double>(x.columns) + args.eps);
-    rstd.data[t] = static_cast<float>(r);
+    float r = static_cast<float>(1 / std::sqrt(sum / static_cast<double>(x.columns) + args.eps));
+    rstd.data[t] = r;
+    if (rounds_all) r = load(rounded<T>(r));
     for (int64_t h = 0; h < x.columns; ++h) {
-      float normal = static_cast<float>(load(x.row(t)[h]) * r);
-      if (rounds_twice) normal = load(rounded<T>(normal));
-      const float gain = w ? offset + load(w.data[h]) : 1.0f;
+      float normal = load(x.row(t)[h]) * r;
+      if (rounds_normal) normal = load(rounded<T>(normal));
+      float gain = w ? offset + load(w.data[h]) : 1.0f;
+      if (rounds_all) gain = load(rounded<T>(gain));
       y.row(t)[h] = rounded<T>(normal * gain);
     }
   }

@@ -31,7 +31,7 @@ __device__ __nv_bfloat16 rounded<__nv_bfloat16>(float v) {
 struct Sizes {
   int64_t columns, x_stride, y_stride;
   float eps, offset;
-  bool rounds_twice;
+  bool rounds_normal, rounds_all;
 };
 
 // Sum over the block; every thread gets it.
@@ -51,12 +51,15 @@ __global__ void forward(const T* x, const T* w, T* y, float* rstd, Sizes s) {
   y += blockIdx.x * s.y_stride;
   float squares = 0;
   for (int64_t h = threadIdx.x; h < s.columns; h += kThreads) squares += load(x[h]) * load(x[h]);
-  const float r = 1 / sqrtf(block_sum(squares) / static_cast<float>(s.columns) + s.eps);
+  float r = 1 / sqrtf(block_sum(squares) / static_cast<float>(s.columns) + s.eps);
   if (threadIdx.x == 0) rstd[blockIdx.x] = r;
+  if (s.rounds_all) r = load(rounded<T>(r));
   for (int64_t h = threadIdx.x; h < s.columns; h += kThreads) {
     float normal = load(x[h]) * r;
-    if (s.rounds_twice) normal = load(rounded<T>(normal));
-    y[h] = rounded<T>(normal * (w ? s.offset + load(w[h]) : 1.0f));
+    if (s.rounds_normal) normal = load(rounded<T>(normal));
+    float gain = w ? s.offset + load(w[h]) : 1.0f;
+    if (s.rounds_all) gain = load(rounded<T>(gain));
+    y[h] = rounded<T>(normal * gain);
   }
 }
 
@@ -70,7 +73,8 @@ tigon_status run(const tigon_op*, const tigon_call* call, void* stream) {
                        row_stride(args.y),
                        static_cast<float>(args.eps),
                        static_cast<float>(args.offset),
-                       args.casting == RMS_NORM_FORWARD_CASTING_LLAMA};
+                       args.casting != RMS_NORM_FORWARD_CASTING_GEMMA,
+                       args.casting == RMS_NORM_FORWARD_CASTING_NONE};
   if (args.x.sizes[0] == 0) return {TIGON_OK, ""};
   forward<<<static_cast<unsigned>(args.x.sizes[0]), kThreads, 0,
             static_cast<cudaStream_t>(stream)>>>(
