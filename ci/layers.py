@@ -41,7 +41,7 @@ ALLOWED = {
     "harness/ops": {"kernels/call", "kernels/signature", "kernels/device", "reference", "reference/naive", "reference/cudnn", "harness/spec"},
     "harness/cli": {"kernels/device", "harness/json", "harness/spec", "harness/run", "harness/judge",
                     "harness/measure", "harness/record", "harness/plugin", "harness/peers", "harness/mutants",
-                    "convergence"},
+                    "convergence", "harness/worker"},
     "convergence": {"kernels/call", "kernels/signature", "kernels/device", "kernels/family", "kernels/op", "reference/naive",
                     "harness/json", "harness/mutants"},
     "harness/trees": set(),

@@ -21,7 +21,8 @@ TEST(LaterBuild, goes_on_until_it_is_waited_for) {
   testing::internal::CaptureStderr();
   build.wait();
   EXPECT_TRUE(std::filesystem::exists(built));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "tigon: building: 0 of 1, what this stage starts\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tigon: building: 0 of 1, what this stage starts\n");
   build.wait();  // there is nothing left to wait for
 }
 
