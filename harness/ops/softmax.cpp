@@ -65,8 +65,9 @@ OpSpec contract() {
                 .model_size = ModelSize::kVocabulary,
                 .most = INT32_MAX}},
       // Forward: rows that a block holds, with and without shared memory, those that a cluster
-      // holds, and rows too wide for both. The backward ring takes rows of 28,609.
-      .further_shapes = {{{"T", 3}, {"V", 28609}},
+      // holds, and rows too wide for both. The backward ring takes rows of 28,681, whose last
+      // chunk has one vector.
+      .further_shapes = {{{"T", 3}, {"V", 28681}},
                          {{"T", 3}, {"V", 40001}},
                          {{"T", 3}, {"V", 100003}},
                          {{"T", 3}, {"V", 200003}},
