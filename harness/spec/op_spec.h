@@ -157,6 +157,7 @@ struct Property {
   // What a launcher does before it chooses a path: once, whatever paths there are, and of fused
   // implementations alone.
   bool of_launcher = false;
+  bool of_fused = false;  // kernels of others may do otherwise and be right
   bool needs_far_memory =
       false;  // rows 2^31 elements apart, which the fast host executor alone has
 };

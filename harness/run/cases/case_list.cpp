@@ -16,7 +16,8 @@ void CaseList::push(const Shape& shape, const OptionSet& options, const std::str
 
 void CaseList::push(const Property& property, const std::vector<Shape>& small) {
   if (!is_chosen(property.policies, base.dtype)) return;
-  if (property.of_launcher && !base.impl.starts_with("fused")) return;
+  const bool is_ours = base.impl.starts_with("fused");
+  if ((property.of_launcher || property.of_fused) && !is_ours) return;
   const OtherBase restored(this);
   base.property = property.name;
   const std::string& inputs = property.inputs.empty() ? base.inputs : property.inputs;
