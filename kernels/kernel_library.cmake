@@ -45,8 +45,8 @@ set(TIGON_KERNEL_HOST_OPTIONS
   $<$<BOOL:${TIGON_HAVE_X86_64_V3}>:-march=x86-64-v3>)
 
 # Kernels that can be checked: calls for memory accesses, and for what C++ leaves undefined, go to
-# kernels/simt instead of sanitizers. Vectorised, merged or unrolled accesses would not be those that the GPU makes. A
-# library alone is not made to be checked, and of sanitizers there can be one.
+# kernels/simt instead of sanitizers. Vectorised, merged or unrolled accesses would not be those that
+# the GPU makes. A library alone is not made to be checked, nor is a build for real sanitizers.
 set(TIGON_KERNEL_CHECKED_OPTIONS)
 if(TIGON_HARNESS AND NOT TIGON_SANITIZE)
   set(TIGON_KERNEL_CHECKED_OPTIONS

@@ -21,6 +21,7 @@ class LaterBuild {
   void show_until_it_ends();
 
   std::string log_;
+  // Says of its end the exit code alone.
   worker::Process process_{{.exited = "{}"}};
 };
 

@@ -34,16 +34,12 @@ struct Range {
   static constexpr double kApart = 0x1p-20;
 };
 
-// An element of y as kernels/norm/casting.h says; of what it may be the one next to `got`.
+// An element of y as kernels/norm/casting.h says of llama and gemma; of what it may be the one next
+// to `got`.
 double cast_product(const Cast& cast, double x, double rstd, double gain, double got, DType elem) {
-  Range of_rstd = Range::around(rstd), of_gain = Range::around(std::abs(gain));
-  if (cast.casting == Casting::kNone) {
-    of_rstd = of_rstd.rounded(elem);
-    of_gain = of_gain.rounded(elem);
-  }
-  Range normal = of_rstd.times({std::abs(x), std::abs(x)});
+  Range normal = Range::around(rstd).times({std::abs(x), std::abs(x)});
   if (cast.casting != Casting::kGemma) normal = normal.rounded(elem);
-  const Range y = normal.times(of_gain).rounded(elem);
+  const Range y = normal.times(Range::around(std::abs(gain))).rounded(elem);
   const double sign = std::copysign(1.0, x) * std::copysign(1.0, gain);
   return sign * std::clamp(sign * got, y.least, y.most);
 }
