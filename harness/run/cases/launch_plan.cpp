@@ -22,8 +22,8 @@ constexpr int64_t kShortRow = 1 << 16, kRowElements = 1 << 14, kTail = 5, kBeyon
 // Elements of tensors that are cheap enough for every set with all that may take another path, and
 // of tensors with many rows.
 constexpr int64_t kShortElements = 1 << 17, kManyElements = 1 << 21;
-// Rows that lie far apart, each of which takes pages of memory of its own.
-constexpr int64_t kMostFarRows = 1 << 14;
+// Rows that lie far apart, and the most of them: each takes pages of memory of its own.
+constexpr int64_t kFarRows = 3, kMostFarRows = 1 << 14;
 
 // Shapes that only a launch table chooses, by the options of a launch.
 using Tuned = std::map<OptionSet, std::vector<LaunchShape>>;
@@ -173,6 +173,7 @@ class LaunchPaths {
     list_.push(row_of(last));
     add_many_rows(range);
     if (!is_new({}, range.table, range.shape) && !is_short(range.first)) return;
+    add_far_rows(row_of(last));
     const auto number = static_cast<size_t>(range.shape.lanes + range.shape.vectors);
     if (!is_short(range.first)) return path_of(row_of(first), number).add_properties(false);
     const Shape longest = row_of(last), shorter = row_of(shorter_of(range));
@@ -224,12 +225,23 @@ class LaunchPaths {
 
   // Rows so far apart that from one of a block's rows to its next are more than 2^31 elements.
   void add_far_steps(const Shape& shape, int64_t rows_of_grid) {
-    if (!list_.gaps_are_free() || !has_strided(list_.pass) || !list_.pass.products.empty() ||
-        shape.at(list_.op.axes.front().axis.symbol) > kMostFarRows)
-      return;
-    const OtherBase restored(&list_);
+    if (shape.at(list_.op.axes.front().axis.symbol) > kMostFarRows) return;
     const int64_t gap = std::max<int64_t>(INT32_MAX / rows_of_grid, kSparseGap);
-    list_.base.gap = static_cast<int>((gap / kVectors + 1) * kVectors);
+    add_apart(shape, (gap / kVectors + 1) * kVectors);
+  }
+
+  // A few rows that each begin more than 2^31 elements behind the one before.
+  void add_far_rows(Shape shape) {
+    shape[list_.op.axes.front().axis.symbol] = kFarRows;
+    add_apart(shape, kFarGap);
+  }
+
+  // Rows so far apart where what lies between them costs nothing. What pitch a matrix product takes
+  // is a library's.
+  void add_apart(const Shape& shape, int64_t gap) {
+    if (!list_.gaps_are_free() || !has_strided(list_.pass) || !list_.pass.products.empty()) return;
+    const OtherBase restored(&list_);
+    list_.base.gap = static_cast<int>(gap);
     list_.push(shape);
   }
 

@@ -12,6 +12,7 @@
 #include "harness/run/cases/pass_sets.h"
 #include "harness/run/judging/huge.h"
 #include "harness/run/judging/properties.h"
+#include "harness/run/memory/arena.h"
 
 namespace tigon {
 
@@ -50,9 +51,9 @@ std::vector<Shape> shapes_of(const OpSpec& op, const CheckRequest& request, bool
   return shapes;
 }
 
-// Elements between rows. On the host the second row starts beyond 2^31, on a GPU, where what lies
-// between them is memory, the third.
-constexpr int kFarGap = INT32_MAX - 15, kFarGapOnGpu = 1 << 30;
+// Elements between rows on a GPU, where what lies between them is memory: the third row starts
+// beyond 2^31.
+constexpr int kFarGapOnGpu = 1 << 30;
 // Elements of which a row's start is a multiple, whole vectors in every type.
 constexpr int64_t kPitch = 16;
 

@@ -23,6 +23,8 @@ inline constexpr size_t kGuardBytes = 512;
 
 // Rows with a larger gap are kept in memory of which only the rows are touched.
 inline constexpr int kSparseGap = 1 << 20;
+// So many that the second row starts beyond 2^31.
+inline constexpr int kFarGap = INT32_MAX - 15;
 
 class ArenaTensor {
  public:
