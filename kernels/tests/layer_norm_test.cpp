@@ -35,7 +35,8 @@ class LayerNorm : public testing::Test {
     const int64_t stride = h_ + layout.pad;
     const auto spread = [&](const std::vector<Elem>& packed) {
       std::vector<Elem> values(size(t_ * stride), Elem(kUnset));
-      for (int64_t i = 0; i < t_ * h_; ++i) values[size(i / h_ * stride + i % h_)] = packed[size(i)];
+      for (int64_t i = 0; i < t_ * h_; ++i)
+        values[size(i / h_ * stride + i % h_)] = packed[size(i)];
       return DeviceArray<Elem>(values, layout.shift);
     };
     const std::vector<Elem> nothing(x_.size(), Elem(kUnset));
@@ -67,7 +68,7 @@ class LayerNorm : public testing::Test {
     b.dw = view(dw.data(), h_);
     b.db = view(db.data(), h_);
     launch(b, backward<P>);
-    return {packed(y, stride), packed(dx, stride), bytes(mean.download()),
+    return {packed(y, stride),      packed(dx, stride),   bytes(mean.download()),
             bytes(rstd.download()), bytes(dw.download()), bytes(db.download())};
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rms_norm against a plain loop in double.
+// rms_norm: the bits of y, what its launchers refuse, and its blocks.
 #include "kernels/rms_norm/rms_norm.h"
 
 #include <algorithm>
@@ -25,12 +25,6 @@ constexpr Case kCases[] = {{1, 1},    {3, 8},    {37, 64},   {21, 120},  {9, 256
                            {6, 1000}, {3, 4096}, {2, 8192},  {1, 16384}, {1, 40000},
                            {3, 1160}, {3, 1600}, {2, 7176},  {5, 7},     {5, 301},
                            {3, 1023}, {2, 9001}, {3, 64, 8}, {3, 64, 3}, {3, 64, 0, 1}};
-constexpr Case kBackwardCases[] = {{1, 1},      {5, 8},      {6000, 8},    {37, 64},   {300, 120},
-                                   {9, 256},    {13, 1000},  {6, 4096},    {3, 8192},  {5, 16384},
-                                   {700, 1160}, {600, 1608}, {5, 5128},    {5, 9000},  {5, 12008},
-                                   {5, 20000},  {5, 7},      {5, 301},     {40, 1023}, {5, 9001},
-                                   {7, 64, 8},  {7, 64, 3},  {7, 64, 0, 1}};
-
 double rstd_of(const auto& x, int64_t row, int64_t h, double eps) {
   double sum = 0;
   for (int64_t j = 0; j < h; ++j) sum += x.made(row, j) * x.made(row, j);
@@ -79,68 +73,6 @@ TYPED_TEST(RmsNorm, Forward) {
                 << i << ", " << j;
         }
       }
-}
-
-template <class P>
-void expect_backward(const Case& c, bool weighted, bool want_dw) {
-  using T = typename P::Elem;
-  SCOPED_TRACE(testing::Message() << "T=" << c.t << " H=" << c.h << " pad=" << c.pad << " shift="
-                                  << c.shift << " weighted=" << weighted << " dw=" << want_dw);
-  const typename TestTensor<T>::Layout layout{c.pad, c.shift};
-  const TestTensor<T> x(c.t, c.h, layout), w(1, c.h);
-  TestTensor<T> dy(c.t, c.h, layout);  // dx takes its place
-  TestTensor<float> rstd(1, c.t), dw(1, c.h);
-  const double n = static_cast<double>(c.h), offset = 0.5;
-  for (int64_t i = 0; i < c.t; ++i) rstd.set(0, i, rstd_of(x, i, c.h, 1e-3));
-  Backward<P> args{dy.const_view(), x.const_view(), {}, rstd.const_row(), dy.view(), {}, {}};
-  args.offset = 0.5f;
-  if (weighted) args.w = w.const_row();
-  if (want_dw) args.dw = dw.row();
-  const DeviceBuffer scratch(workspace(args));
-  args.scratch = {scratch.data(), scratch.bytes()};
-  device_mark_uninitialized(scratch.data(), scratch.bytes());
-  ASSERT_EQ(scratch.bytes() > 0, want_dw);
-  const Status status = backward(args, nullptr);
-  ASSERT_TRUE(status.ok()) << status.reason;
-  dy.download();
-  dw.download();
-  ASSERT_TRUE(dy.gaps_unchanged());
-
-  std::vector<double> sum(static_cast<size_t>(c.h)), size(static_cast<size_t>(c.h));
-  for (int64_t i = 0; i < c.t; ++i) {
-    const double r = rstd.made(0, i);
-    const auto m = [&](int64_t j) {
-      return dy.made(i, j) * (weighted ? offset + w.made(0, j) : 1);
-    };
-    double dot = 0, dot_size = 0;
-    for (int64_t j = 0; j < c.h; ++j) {
-      dot += m(j) * x.made(i, j) * r / n;
-      dot_size += std::fabs(m(j) * x.made(i, j) * r) / n;
-      sum[static_cast<size_t>(j)] += dy.made(i, j) * x.made(i, j) * r;
-      size[static_cast<size_t>(j)] += std::fabs(dy.made(i, j) * x.made(i, j) * r);
-    }
-    for (int64_t j = 0; j < c.h; ++j) {
-      const double xhat = x.made(i, j) * r, expected = r * (m(j) - xhat * dot);
-      const double scale = r * (std::fabs(m(j)) + std::fabs(xhat) * dot_size);
-      ASSERT_NEAR(dy.got(i, j), expected, budget<T>(expected, scale, n)) << i << ", " << j;
-    }
-  }
-  for (int64_t j = 0; want_dw && j < c.h; ++j)
-    ASSERT_NEAR(dw.got(0, j), sum[static_cast<size_t>(j)],
-                budget<float>(sum[static_cast<size_t>(j)], size[static_cast<size_t>(j)],
-                              static_cast<double>(c.t)))
-        << j;
-}
-
-TYPED_TEST(RmsNorm, BackwardInPlace) {
-  for (const Case& c : kBackwardCases) expect_backward<TypeParam>(c, true, true);
-}
-
-TYPED_TEST(RmsNorm, BackwardWithoutWeight) {
-  for (const Case& c : {Case{5, 64}, Case{5, 7}, Case{5, 20000}}) {
-    expect_backward<TypeParam>(c, true, false);
-    expect_backward<TypeParam>(c, false, false);
-  }
 }
 
 TEST(RmsNormArguments, AreChecked) {
