@@ -65,9 +65,11 @@ std::vector<OptionSet> option_sets() {
   sets.push_back(together(
       with_results({{"class_weight", "given"}, {"label_smoothing", "0.1"}, {"reduction", "none"}}),
       kByWideColumns));
-  // More than there are; fewer than some shapes have, which must be told.
+  // More than there are; fewer than some shapes have, which must be told whatever is ignored.
   sets.push_back(kValidRows);
-  sets.push_back(together(kFp32Dx, with_results({{"max_valid_rows", "3"}, {"reduction", "none"}})));
+  sets.push_back(together(
+      kFp32Dx,
+      with_results({{"max_valid_rows", "3"}, {"ignore_index", "-1"}, {"reduction", "none"}})));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
   sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
@@ -92,10 +94,11 @@ const OptionSet kEverything =
 // `cut`: with what the vocabulary is cut.
 std::vector<Property> row_properties(std::vector<std::string> sums_of_rows,
                                      std::vector<OptionSet> cut) {
-  return joined({linear_row_properties({{{"reduction", "sum"}}, {{"reduction", "none"}}},
-                                       kEverything, std::move(sums_of_rows)),
-                 {chunk_size(), on_inputs("one_sided", with_options(std::move(cut), columns())),
-                  row_gaps(false)}});
+  return joined(
+      {linear_row_properties({{{"reduction", "sum"}}, {{"reduction", "none"}}}, kEverything,
+                             std::move(sums_of_rows)),
+       {logits_in_scratch(1), chunk_size(),
+        on_inputs("one_sided", with_options(std::move(cut), columns())), row_gaps(false)}});
 }
 
 std::map<std::string, OutputBudget> result_budgets() {

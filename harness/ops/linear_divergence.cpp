@@ -63,7 +63,7 @@ std::vector<OptionSet> option_sets() {
       together(kReverse, together(kByWideColumns, kAllBiases)),
       // More than there are; fewer than some shapes have, which must be told.
       kValidRows,
-      together(kMixed, {{"max_valid_rows", "3"}}),
+      together(kMixed, {{"max_valid_rows", "3"}, {"ignore_index", "-2"}}),
       {{"dx", "absent"}},
       {{"dw", "absent"}},
       together(kInChunks, {{"dw", "absent"}}),
@@ -106,8 +106,8 @@ std::vector<Property> row_properties(const OptionSet& biases,
   const OptionSet everything = together(kMixed, biases);
   return joined(
       {linear_row_properties({{}, everything}, everything, std::move(sums_of_rows)),
-       {with_options(kKinds, chunk_size()), with_options(kKinds, columns()), row_gaps(false),
-        dtype_twin(),
+       {logits_in_scratch(2), with_options(kKinds, chunk_size()), with_options(kKinds, columns()),
+        row_gaps(false), dtype_twin(),
         of_one_shape(
             same_results("jsd_from_one_end", {}, {.options = together(kMixed, {{"beta", "0"}})})),
         of_one_shape(same_results("jsd_from_the_other", {.options = kReverse},

@@ -45,7 +45,7 @@ std::vector<OptionSet> option_sets() {
       with_entropy(together(kByWideColumns, kWithBias)),
       // More than there are; fewer than some shapes have, which must be told.
       kValidRows,
-      with_entropy({{"max_valid_rows", "3"}}),
+      with_entropy({{"max_valid_rows", "3"}, {"ignore_index", "-1"}}),
       {{"dx", "absent"}},
       {{"dw", "absent"}},
       together(kInChunks, {{"dw", "absent"}}),
@@ -93,8 +93,8 @@ std::vector<Property> row_properties(const OptionSet& entropy,
   const std::vector<OptionSet> both = {{}, entropy};
   return joined(
       {linear_row_properties(both, entropy, std::move(sums_of_rows)),
-       {with_options(both, chunk_size()), with_options(both, columns()), row_gaps(false),
-        permutation("V", "target"), dtype_twin(),
+       {logits_in_scratch(1), with_options(both, chunk_size()), with_options(both, columns()),
+        row_gaps(false), permutation("V", "target"), dtype_twin(),
         same_results("neutral_ignore_index", {}, {.options = {{"ignore_index", "-1"}}})}});
 }
 

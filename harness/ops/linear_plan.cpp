@@ -70,6 +70,13 @@ std::vector<Property> linear_row_properties(std::vector<OptionSet> rows,
                                                          {.options = {{"max_valid_rows", "0"}}})))};
 }
 
+Property logits_in_scratch(int64_t heads) {
+  return bounded_workspace("logits_bytes", heads,
+                           {{{"T", 4096}, {"H", 4096}, {"V", 128256}},
+                            {{"T", 4096}, {"H", 8}, {"V", 65536}},
+                            {{"T", 8}, {"H", 4096}, {"V", 65536}}});
+}
+
 Property chunk_size() {
   return same_results("chunk_size", {}, {.options = {{"logits_bytes", "2000"}}}, {});
 }
@@ -131,13 +138,16 @@ OpSpec linear_op(const char* name, const char* summary) {
                 .model_size = ModelSize::kVocabulary,
                 .most = INT32_MAX}},
       // More rows than a block has threads; more columns than a block sums and a segment has, and
-      // with a gap of 3 rows of x that begin at 16 bytes and end within them.
+      // with a gap of 3 rows of x that begin at 16 bytes and end within them; more rows than a row
+      // of dw has elements, so that its memory has room for some columns alone.
       .further_shapes_of_one_type = {{{"T", 1100}, {"H", 8}, {"V", 9}},
-                                     {{"T", 3}, {"H", 5}, {"V", 2100}}},
+                                     {{"T", 3}, {"H", 5}, {"V", 2100}},
+                                     {{"T", 70}, {"H", 8}, {"V", 1000}}},
       // Logits of a row are held.
       .further_inputs = {{{{"T", 3}, {"H", 8}, {"V", 8209}}, "normal"}},
       .inputs = {},
       .option_sets = {},
+      .long_options = {together(kValidRows, kWithBias)},
       // Chunks of 65,536 rows (f32: 32,768), so that a launch on as many is one of the same
       // products.
       .huge_options = {{"logits_bytes", "8388608"}},

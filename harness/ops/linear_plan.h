@@ -42,6 +42,8 @@ std::vector<Property> linear_row_properties(std::vector<OptionSet> rows,
                                             const OptionSet& everything,
                                             std::vector<std::string> sums_of_rows);
 
+// The scratch holds no more logits of each of the heads than logits_bytes says.
+Property logits_in_scratch(int64_t heads);
 // Other chunks, by rows and by the vocabulary, give results near each other.
 Property chunk_size();
 Property columns();

@@ -91,7 +91,8 @@ std::vector<Property> row_properties(const OptionSet& everything,
                                      std::vector<std::string> sums_of_rows) {
   return joined(
       {linear_row_properties({kNone}, everything, std::move(sums_of_rows)),
-       {chunk_size(), columns(), row_gaps(false), permutation("V", "target"), dtype_twin(),
+       {logits_in_scratch(1), chunk_size(), columns(), row_gaps(false), permutation("V", "target"),
+        dtype_twin(),
         of_one_shape(same_results("neutral_sampling", {.options = {}, .fill = {{"old_logp", -3}}},
                                   {.options = {{"sampling_logp", "given"}},
                                    .fill = {{"old_logp", -3}, {"sampling_logp", -3}}})),

@@ -120,7 +120,11 @@ std::vector<OptionSet> refused() {
           {{"positions", "given"}, {"height", "-1"}},
           {{"positions", "given"}, {"width", "-1"}},
           {{"positions", "given"}, {"height", "512"}},
-          {{"positions", "given"}, {"width", "512"}, {"sections", "interleaved"}}};
+          {{"positions", "given"}, {"width", "512"}, {"sections", "interleaved"}},
+          // One more than the 40 pairs of the property's case have room for.
+          {{"positions", "given"}, {"height", "20"}, {"width", "21"}},
+          {{"positions", "given"}, {"height", "14"}, {"sections", "interleaved"}},
+          {{"positions", "given"}, {"width", "14"}, {"sections", "interleaved"}}};
 }
 
 std::vector<Property> with(std::vector<Property> all, std::vector<Property> more) {

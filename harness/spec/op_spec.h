@@ -287,6 +287,8 @@ struct OpSpec {
   // Of the option sets' values those with which a kernel takes another path: met by every input set
   // and layout on each launch path of short rows.
   std::vector<OptionSet> further_options = {};
+  // Of one size beyond 16 bits, beside the defaults.
+  std::vector<OptionSet> long_options = {};
   OptionSet huge_options = {};  // of large cases; an output may not be a sum of all rows
   std::vector<DType> policies;
   std::vector<Pass> passes;

@@ -79,4 +79,32 @@ Property dtype_twin() {
       {"dtype_twin", "a 16-bit call agrees with one in f32 on the same values", check});
 }
 
+Property bounded_workspace(std::string option, int64_t tensors, std::vector<Axes> sizes) {
+  constexpr int64_t kBytes[] = {int64_t{1} << 29, int64_t{1} << 30};
+  Property property;
+  property.name = "bounded_workspace";
+  property.statement =
+      fmt::format("a workspace grows by no more than {} {} and an eighth", tensors, option);
+  property.check = [=](Experiment& e) {
+    const auto workspace = [&](Call call, int64_t bytes) {
+      call.options[option] = fmt::format("{}", bytes);
+      return static_cast<int64_t>(e.placed(call).scratch.bytes);
+    };
+    for (const OptionSet& options : e.option_sets())
+      for (const Axes& axes : sizes) {
+        Call call = e.base();
+        call.options = options;
+        for (const auto& [axis, size] : axes) call.axes[axis] = size;
+        const int64_t least = workspace(call, 1);
+        for (const int64_t bytes : kBytes)
+          if (const int64_t got = workspace(call, bytes); got > least + tensors * bytes + bytes / 8)
+            throw Violation(fmt::format("{} bytes of workspace with {}={}, {} with {}=1: {} more",
+                                        got, option, bytes, least, option, got - least));
+      }
+  };
+  property.one_shape = property.of_launcher = property.of_fused = true;
+  property.policies = {DType::kF32};  // what products take beside is the least here
+  return property;
+}
+
 }  // namespace tigon

@@ -208,7 +208,8 @@ class Plan {
     return !property.needs_far_memory || list_.gaps_are_free();
   }
 
-  // One axis after the other beyond 16 bits, beside the smallest others but a few rows.
+  // One axis after the other beyond 16 bits, beside the smallest others but a few rows; long rows
+  // with the options that the contract names.
   void add_long_axes(Shape smallest, const Shape& few_rows) {
     if (is_library(impl_) || !request_.axes.empty()) return;
     const OtherBase restored(&list_);
@@ -219,6 +220,8 @@ class Plan {
       Shape shape = smallest;
       shape[a.axis.symbol] = kLongAxis;
       list_.push(shape);
+      if (a.axis.symbol == rows) continue;
+      for (const OptionSet& set : op_.long_options) add_options(shape, set);
     }
   }
 
