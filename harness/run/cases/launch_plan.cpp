@@ -143,6 +143,12 @@ class LaunchPaths {
     }
   }
 
+  // A few rows that each begin more than 2^31 elements behind the one before.
+  void add_far_rows(Shape shape) {
+    shape[list_.op.axes.front().axis.symbol] = kFarRows;
+    add_apart(shape, kFarGap);
+  }
+
   // Whether tensors off their alignment, all by as much, take the same launch shape.
   bool keeps(const Shape& shape) const {
     Case c = list_.base;
@@ -228,12 +234,6 @@ class LaunchPaths {
     if (shape.at(list_.op.axes.front().axis.symbol) > kMostFarRows) return;
     const int64_t gap = std::max<int64_t>(INT32_MAX / rows_of_grid, kSparseGap);
     add_apart(shape, (gap / kVectors + 1) * kVectors);
-  }
-
-  // A few rows that each begin more than 2^31 elements behind the one before.
-  void add_far_rows(Shape shape) {
-    shape[list_.op.axes.front().axis.symbol] = kFarRows;
-    add_apart(shape, kFarGap);
   }
 
   // Rows so far apart where what lies between them costs nothing. What pitch a matrix product takes
@@ -331,7 +331,9 @@ bool is_new_launch(const Shape& shape, const CaseList& list,
 
 void add_further_path(const Shape& shape, bool asks, CaseList* list) {
   const OpSpec& op = list->op;
-  Path path(shape, !asks || LaunchPaths(list).keeps(shape), 0, list);
+  LaunchPaths paths(list);
+  if (asks) paths.add_far_rows(shape);
+  Path path(shape, !asks || paths.keeps(shape), 0, list);
   std::vector<OptionSet> forms = {{}};
   if (is_small(shape, op))
     forms.insert(forms.end(), op.further_options.begin(), op.further_options.end());
