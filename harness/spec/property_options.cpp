@@ -102,7 +102,7 @@ Property bounded_workspace(std::string option, int64_t tensors, std::vector<Axes
                                         got, option, bytes, least, option, got - least));
       }
   };
-  property.one_shape = property.of_launcher = property.of_fused = true;
+  property.one_shape = property.of_launcher = true;
   property.policies = {DType::kF32};  // what products take beside is the least here
   return property;
 }

@@ -12,10 +12,7 @@ namespace {
 
 using namespace testing_support;
 
-// Elements after each row, and before the first.
-struct Layout {
-  int64_t pad = 0, shift = 0;
-};
+using Layout = TestTensor<float>::Layout;
 
 template <class P>
 class LayerNorm : public testing::Test {
