@@ -28,6 +28,10 @@ constexpr const char* kMainType = "bf16";
 constexpr int kRunSteps = 10;  // of each training of a run in which each promise is shown once
 // What people would use instead. A GPU's bench has those that are installed beside ours.
 const std::vector<std::string> kPeers = {"torch", "compile", "liger", "quack"};
+// What stays beside them. Naive and cudnn stand in for eager PyTorch, and their first calls, which
+// cuDNN compiles, take as long as all that is timed.
+constexpr const char* kBesidePeers = "fused";
+constexpr double kRunCellS = 0.2;  // of timing in a cell, where two halves never agree
 
 constexpr size_t kMostShown = 3;  // failures of a stage on the terminal; the log has all
 
@@ -141,10 +145,12 @@ int mutants_of(Session& session, const RunOptions& options, LaterBuild* build) {
 }
 
 // What is measured beside ours, into the log and onto the terminal.
-void print_peers(const std::vector<std::string>& names, bool verbose) {
-  const std::string line = names.empty() ? fmt::format("peers: none, {} has no torch with numpy",
-                                                       peers::peer_interpreter())
-                                         : fmt::format("peers: {}", fmt::join(names, ", "));
+void print_peers(const std::vector<std::string>& names, bool full, bool verbose) {
+  const std::string line =
+      names.empty()
+          ? fmt::format("peers: none, {} has no torch with numpy", peers::peer_interpreter())
+          : fmt::format("peers: {}{}", fmt::join(names, ", "),
+                        full ? "" : "; with --full naive and cudnn, too");
   fmt::print("{}\n", line);
   if (!verbose) fmt::print(stderr, "tigon: {}\n", line);
 }
@@ -160,13 +166,22 @@ std::vector<std::string> started_peers(const RunOptions& options) {
   return names;
 }
 
+// Each promise once: times of the charts' basis, and of what people would use instead.
+void bench_a_part(const std::vector<std::string>& names, BenchOptions* bench) {
+  bench->bases = Bases::kCold;
+  bench->seconds_per_cell = kRunCellS;
+  bench->quick_peers = true;
+  if (names.empty()) return;
+  bench->select.implementations = names;
+  bench->select.implementations.push_back(kBesidePeers);
+}
+
 int bench_of(Session& session, const RunOptions& options, const std::vector<std::string>& names) {
   BenchOptions bench = options.bench;
-  if (default_executor() == "cuda") print_peers(names, options.verbose);
+  if (default_executor() == "cuda") print_peers(names, options.full, options.verbose);
   bench.peers = fmt::format("{}", fmt::join(names, ","));
-  bench.quick_peers = !options.full;
-  if (!options.full) bench.bases = Bases::kCold;      // the one of the charts
   if (!bench.peers.empty()) peers::use(bench.peers);  // not before: they are no kernels to check
+  if (!options.full && default_executor() == "cuda") bench_a_part(names, &bench);
   peers::wait(names);
   return bench_stage(session, bench);
 }
