@@ -19,7 +19,9 @@ Summary summarize(std::vector<double> samples);
 // `least` and the medians of the first and the second half agree within `agreement`.
 struct StoppingRule {
   int warm_up = 3;  // samples that are thrown away first
-  size_t least = 7, most = 400;
+  // Of fewer than 8 samples not even the smallest and the largest hold the median with 99%
+  // confidence (2 / 2^8), so that no comparison of two of them says anything.
+  size_t least = 8, most = 400;
   double seconds = 0.4;
   double agreement = 0.005;
   bool enough(const std::vector<double>& samples, double seconds_spent) const;

@@ -25,6 +25,10 @@ TEST(Statistics, no_sample_gives_nan_and_never_zero) {
   EXPECT_EQ(summarize({}).n, 0u);
 }
 
+TEST(StoppingRule, takes_no_fewer_samples_than_hold_the_median_with_99_percent_confidence) {
+  EXPECT_LE(2 / std::pow(2.0, static_cast<double>(StoppingRule().least)), 0.01);
+}
+
 TEST(StoppingRule, wants_enough_samples_then_time_or_agreement) {
   const StoppingRule rule{.warm_up = 0, .least = 3, .most = 10, .seconds = 1, .agreement = 0.01};
   EXPECT_FALSE(rule.enough({1, 1}, 100)) << "fewer than the least, however long it took";

@@ -69,7 +69,14 @@ class ReportTest(unittest.TestCase):
         self.assertNotIn("naive / this", speed)
         self.assertNotIn("10.00 ms", self.page("index.html"))
 
-    def test_host_times_are_shown_only_when_asked_for(self):
+    def test_what_naive_takes_has_no_column_where_it_did_not_run(self):
+        for shown, records in ((True, sample.gpu_run()), (False, [r for r in sample.gpu_run() if r.get("impl") != "naive"])):
+            with self.subTest(shown):
+                self.write(records)
+                self.assertEqual(self.report(), (0, ""))
+                for name in ("cross_entropy.html", "summary.md"):
+                    self.assertEqual("naive / this" in self.page(name), shown)
+
         self.write(sample.host_run())
         for words, shown in ((), False), (("--host-times",), True):
             self.assertEqual(self.report(*words), (0, ""))
