@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The nightly measurement, on a machine with a GPU: the full run, the gate against itself (A/A), the history, the
-# dashboard; the library as a release has it, for every GPU; every header alone, five minutes of fuzzing, and the host's
-# tests under sanitizers. TIGON_HISTORY is a folder that outlives the job; each night adds two files to it. The site is
-# $out/site.
+# dashboard; the library as a release has it, for every GPU; every header alone, five minutes of fuzzing, mutants of every
+# op, drawn by the date, and the host's tests under sanitizers. TIGON_HISTORY is a folder that outlives the job; each
+# night adds two files to it. The site is $out/site.
 #   TIGON_HISTORY=/var/lib/tigon/history ci/nightly.sh
 # shellcheck source-path=SCRIPTDIR source=stages.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
@@ -34,5 +34,6 @@ stage dashboard "$TIGON" dashboard "$history" --out "$out/site" --commit-url "${
 stage release release
 stage headers ci/headers.sh --all
 stage fuzz ci/fuzz.sh 300
+stage sample "$TIGON" --device host mutants --sample 25 --score 97 --seed "$(date +%Y%m%d)" --out "$out/sample"
 stage sanitize "$TIGON" --device host test --sanitize
 finish

@@ -143,21 +143,27 @@ class Scripts(unittest.TestCase):
         self.give("check", 0, [check(1)])
         code, out, summary, calls = self.run_script("push.sh", TIGON_BASE="HEAD")
         self.assertEqual(code, 0, out)
-        self.assertEqual([call.split()[0] for call in calls], ["test", "check", "gate--static"])
+        self.assertEqual([call.split()[0] for call in calls], ["test", "check", "gate--static", "mutants"])
+        self.assertRegex(calls[-1], r" --sample 100 --score 97 --seed [1-9]\d* --changed HEAD ")
         self.assertIn("push: all stages passed", summary)
         self.assertIn("1 passed, 0 failed", summary)
-        for stage in ("style", "test", "check", "static"):
+        for stage in ("style", "test", "check", "static", "sample"):
             self.assertRegex(summary, rf"\| {stage} \| passed \| \d+ s \|")
 
     def test_push_without_a_base_has_nothing_to_compare(self):
         self.assertEqual(len(self.run_script("push.sh")[3]), 2)
+
+    def test_push_passes_where_no_kernel_differs_and_fails_where_mutants_survive(self):
+        for code, expected in ((4, 0), (1, 1), (5, 5)):
+            self.give("mutants", code)
+            self.assertEqual(self.run_script("push.sh", TIGON_BASE="HEAD")[0], expected)
 
     def test_a_failure_stops_nothing_and_the_lowest_code_wins(self):
         self.give("test", 5)
         self.give("check", 1, [check(1, "incorrect_numerical")])
         self.give("gate--static", 3)
         code, out, summary, calls = self.run_script("push.sh", TIGON_BASE="HEAD")
-        self.assertEqual((code, len(calls)), (1, 3))
+        self.assertEqual((code, len(calls)), (1, 4))
         self.assertIn("test (exit 5), check (exit 1), static (exit 3)", summary)
         self.assertIn("::error file=kernels/rms_norm/rms_norm.cu,title=incorrect_numerical::", out)
         self.assertIn("100 %25 off, by far%0A./tigon check --case", out)
@@ -191,9 +197,10 @@ class Scripts(unittest.TestCase):
         )
         self.assertTrue(any(call.startswith("dashboard") and str(history) in call for call in calls), calls)
         self.assertEqual(
-            calls[-3:],
+            [call for call in calls if not call.startswith("mutants")][-3:],
             ["cmake --preset release", "cmake --build --preset release", "test test --sanitize"],
         )
+        self.assertRegex(calls[-2], r"^mutants mutants --sample 25 --score 97 --seed \d{8} ")
         stages = (self.folder / "out/stages.tsv").read_text()
         for stage in ("headers", "fuzz"):
             self.assertRegex(stages, rf"(?m)^{stage}\t0\t")

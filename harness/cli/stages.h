@@ -42,7 +42,8 @@ struct MutantOptions {
   std::optional<MutantLibraries> libraries = {};  // built of it
   int sample = 0;            // mutants of each op that are drawn; 0: the faults of a file
   uint64_t sample_seed = 1;  // of the draw
-  std::string changed = {};  // commit: only of files that differ from it
+  std::string changed = {};  // commit: only of files that differ from it, `sample` in all
+  int score = 100;           // percent that must be caught
 };
 struct BenchOptions {
   Selection select;

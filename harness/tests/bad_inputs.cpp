@@ -42,6 +42,7 @@ std::vector<BadInput> command_lines() {
       {{"check", "--filter", groups}, 2, "has at most 2000 and 200"},
       {{"check", "--exclude", groups}, 2, "--exclude: 3217 letters and 201 groups"},
       {{"mutants", "--filter", groups}, 2, "has at most 2000 and 200"},
+      {{"mutants", "--score", "101"}, 2, "it is a percentage, 1 to 100"},
       {{"check", "--filter", std::string(2001, 'x')}, 2, "--filter: 2001 letters"},
       {{"check", "--exclude", few_letters}, 2, "603 letters and 201 groups"},
       {{"check"}, 2, "has at most 2000", {"TIGON_EXCLUDE=" + groups}},

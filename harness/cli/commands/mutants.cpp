@@ -105,7 +105,10 @@ class MutantRun {
   // Prints the score; returns the exit code.
   int conclude() const {
     table_.print();
-    return tally_.exit_code();
+    if (tally_.failed() == 0 || !table_.is_enough(options_.score, tally_.failed()))
+      return tally_.exit_code();
+    fmt::print("enough: --score wants {}%\n", options_.score);
+    return kExitOk;
   }
 
  private:
@@ -188,7 +191,7 @@ constexpr const char* kMutantExamples =
     "  ./tigon mutants --faults my.faults   faults of yours: which of them do the checks miss?\n"
     "  ./tigon mutants --faults my.faults --in my_kernel.cu   the same in a source of yours\n"
     "  ./tigon mutants --sample 60 --seed 7 --op rms_norm   faults that nobody chose\n"
-    "  ./tigon mutants --sample 20 --changed origin/main   of the files that differ from a "
+    "  ./tigon mutants --sample 100 --changed origin/main --score 97   of what differs from a "
     "commit\n"
     "Faults are records in harness/ops/*.faults; harness/mutants/README.md has the format. One "
     "is caught\nwhen a case fails that passes without it. Exit code 1 when one is not.";
@@ -213,19 +216,26 @@ void add_options(const Command& command, MutantOptions* options) {
   const Option sample =
       command
           .option("--sample", &options->sample,
-                  "mutants of each op's sources that are drawn by chance in place of the faults")
+                  "mutants that are drawn by chance in place of the faults: so many of each op's "
+                  "sources, or of all that --changed names")
           .not_negative();
   command.option("--seed", &options->sample_seed, "of the draw (default: 1)").needs(sample);
   command
       .option("--changed", &options->changed,
               "a commit: draw from the kernels' files that differ from it")
       .needs(sample);
+  command
+      .option("--score", &options->score,
+              "percent that must be caught for exit code 0 (default: 100)")
+      .positive();
   command.flag("--list", &options->list, "print the faults instead of running them");
   command.flag("-v,--verbose", &options->verbose, "a line for every fault");
 }
 
 void run_mutants_command(MutantOptions* options, const Output& output, Program* program) {
   search_pattern("--filter", options->filter);
+  if (options->score > 100)
+    throw UsageError(fmt::format("--score {}: it is a percentage, 1 to 100", options->score));
   SessionOptions session = session_options(*program, output, 0);  // before anything is built
   if (options->sample > 0) {
     program->exit_code = sample_faults(options);

@@ -16,6 +16,7 @@ std::string shortened(const std::set<std::string>& names) {
 }  // namespace
 
 void ScoreTable::add(const MutantResult& r) {
+  survived_ += r.outcome == MutantOutcome::kSurvived;
   const std::string dtype = name_of(r.dtype);
   if (r.outcome == MutantOutcome::kEquivalent) {
     excused_[{r.mutant->name, r.reason}].insert(fmt::format("{} {} {}", r.op, r.pass, dtype));
@@ -37,6 +38,10 @@ void ScoreTable::add(const ExternalResult& r) {
   }
   by_group_[{r.group, ""}].add(r.caught);
   total_.add(r.caught);
+}
+
+bool ScoreTable::is_enough(int percent, int failed) const {
+  return failed <= survived_ && 100 * total_.caught >= percent * total_.planted;
 }
 
 void ScoreTable::print() const {

@@ -19,6 +19,9 @@ class ScoreTable {
   void add(const MutantResult& r);
   void add(const ExternalResult& r);
   void print() const;
+  // Whether at least so many percent were caught, and `failed`, what counts as a failure, is no
+  // more than those that survived.
+  bool is_enough(int percent, int failed) const;
 
  private:
   struct Score {
@@ -35,6 +38,7 @@ class ScoreTable {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> excused_;
   std::map<std::string, std::set<std::string>> not_run_;
   Score total_;
+  int survived_ = 0;
 };
 
 }  // namespace tigon::cli

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon mutants --sample: the mutation operators, and the fault files that they make. Run: python3 harness/mutants/tests/test_sample.py"""
+import argparse
 import pathlib
 import re
 import sys
@@ -9,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "harness/mutants"))
 from tigon_mutants import fault_file, files  # noqa: E402
-from tigon_mutants.__main__ import sharing  # noqa: E402
+from tigon_mutants.__main__ import number_for_each, sharing  # noqa: E402
 from tigon_mutants.operators import Operators  # noqa: E402
 from tigon_mutants.source import Source  # noqa: E402
 
@@ -119,6 +120,10 @@ class Files(unittest.TestCase):
                                  ("kernels/log_prob/row.h", "linear_log_prob", ["log_prob"]),
                                  ("kernels/log_prob/row.h", "log_prob", []), ("kernels/device/reduce.h", "softmax", [])):
             self.assertEqual(sharing(path, op, every), others, (path, op))
+
+    def test_changed_files_have_so_many_mutants_in_all(self):
+        for changed, ops, number in ((None, 17, 100), ("main", 1, 100), ("main", 3, 34), ("main", 0, 100)):
+            self.assertEqual(number_for_each(argparse.Namespace(sample=100, changed=changed), ops), number, (changed, ops))
 
 
 if __name__ == "__main__":

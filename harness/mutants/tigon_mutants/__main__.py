@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon mutants --sample: draws mutants of an op's sources and builds the kernels with them."""
 import argparse
+import math
 import pathlib
 import random
 import subprocess
@@ -45,21 +46,33 @@ def sharing(path, op, ops):
     return [other for other in ([owner] if owner in ops else sorted(ops)) if other != op and path in files.sources_of(ROOT, other)][:1]
 
 
-def draw(arguments):
-    """{name: (fault, its targets, those that share it)}, for each op --sample of those of its sources."""
-    drawn, known = {}, {}
+def sources_to_draw_from(arguments):
+    """{an op and its passes: paths}: all of its sources, or those that --changed names, where there are any."""
     changed = changed_files(arguments.changed) if arguments.changed else None
+    paths = {on: [path for path in files.sources_of(ROOT, on.split()[0]) if changed is None or path in changed] for on in arguments.on}
+    return {on: found for on, found in paths.items() if found or changed is None}
+
+
+def number_for_each(arguments, ops):
+    """How many are drawn of one op: --sample, or with --changed, where those are all, an equal share of them."""
+    return math.ceil(arguments.sample / max(1, ops)) if arguments.changed else arguments.sample
+
+
+def draw(arguments):
+    """{name: (fault, its targets, those that share it)}."""
+    drawn, known = {}, {}
     passes = {known_op.split()[0]: known_op for known_op in arguments.op}
-    for on in arguments.on:
+    sources = sources_to_draw_from(arguments)
+    number = number_for_each(arguments, len(sources))
+    for on, paths in sources.items():
         op = on.split()[0]
-        paths = [path for path in files.sources_of(ROOT, op) if changed is None or path in changed]
         every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
         every = used(every, files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
-        for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(arguments.sample, len(every))):
+        for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(number, len(every))):
             _, targets, also = drawn.setdefault(fault.name, (fault, [], {}))
             targets.append(on)
             also.update({other: passes[other] for other in sharing(fault.file, op, list(passes))})
-        print(f"{op}: {min(arguments.sample, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
+        print(f"{op}: {min(number, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
     return drawn
 
 
