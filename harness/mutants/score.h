@@ -55,6 +55,8 @@ struct MutantRequest {
   int jobs = 0;          // children at a time; 0: one per core, up to twelve
   double timeout_s = 0;  // of one case; 0: 20 s
   uint64_t seed = 42;
+  // Called from one thread at a time after each case that ran without a fault, before any with one.
+  std::function<void(size_t done, size_t of)> on_survey = {};
   std::string fault_of_baseline = {};  // for tests: what should be right is wrong
 };
 

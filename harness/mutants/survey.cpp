@@ -74,6 +74,7 @@ void Survey::work(const std::vector<Asked>& asked, size_t* next) {
       if (found.result.verdict != Verdict::kPassed) child.reset();
       const std::lock_guard lock(mutex_);
       known_[key_of(executor, asked[i].c)] = std::move(found);
+      if (request_.on_survey) request_.on_survey(++done_, asked.size());
     }
     if (begin >= asked.size()) return;
   }

@@ -50,6 +50,7 @@ class Survey {
   FaultCases* cases_;
   std::mutex mutex_;
   std::map<std::string, SurveyedCase> known_;  // by executor and case
+  size_t done_ = 0;
 };
 
 }  // namespace tigon

@@ -105,10 +105,10 @@ OpSpec contract() {
       .model_part = kHeadPart,
       .axes = logit_axes(T, V),
       // Rows off 16 bytes that two, four and eight blocks share. Some thread has as many vectors as
-      // its batches of loads have but for one load.
+      // its batches of loads have but for one load, and some row is prefetched.
       .further_shapes = {{{"T", 2}, {"V", 45001}},
                          {{"T", 3}, {"V", 90003}},
-                         {{"T", 1}, {"V", 370003}}},
+                         {{"T", 3}, {"V", 370003}}},
       .inputs = all_inputs(),
       .option_sets = all_options(),
       .further_options = {kMixed},

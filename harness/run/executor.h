@@ -26,6 +26,8 @@ std::string this_executor();
 bool executor_can_check();
 // Makes the executor of this process "checked": once, before anything runs, where it can check.
 void executor_set_checked();
+// Whatever the executor, a kernel must not prefetch what is no tensor: once, before anything runs.
+void executor_watch_prefetches();
 // True when the executor itself watches every access of a kernel, red zones included.
 bool executor_checks();
 // Threads of the operating system that run kernels; 0: one per core.

@@ -8,6 +8,7 @@ namespace tigon {
 std::string this_executor() { return "cuda"; }
 bool executor_can_check() { return false; }
 void executor_set_checked() {}
+void executor_watch_prefetches() {}
 bool executor_checks() { return false; }
 void executor_set_threads(int) {}
 const std::vector<std::string>& executor_orders() {

@@ -18,6 +18,8 @@ bool executor_can_check() { return simt::can_check(); }
 
 void executor_set_checked() { simt::set_checked(); }
 
+void executor_watch_prefetches() { simt::watch_prefetches(); }
+
 bool executor_checks() { return simt::checked(); }
 
 void executor_set_threads(int threads) {

@@ -59,6 +59,7 @@ class Refusals {
     for (const OptionSet& options : e_.pass().refused) {
       call_.options = options;
       expect_refused(e_.placed(call_), text_of(options));
+      expect_refused(in_possible_tensors(), text_of(options) + ", with tensors that can be");
       expect_refused(of_size(e_.op().axes.front().axis.symbol, 1), text_of(options) + ", one row");
     }
   }
@@ -88,6 +89,18 @@ class Refusals {
     Bound wrong = right;
     wrong.tensors.at(info.name).data = nullptr;
     expect_refused(wrong, info.name + " has no memory");
+  }
+
+  // A contract says that options are wrong by a size that cannot be, which any launcher refuses.
+  // Here those tensors are as the default options have them.
+  Bound in_possible_tensors() const {
+    Bound bound = e_.placed(call_);
+    const Bound usual = e_.placed(e_.base());
+    for (auto& [name, tensor] : bound.tensors)
+      if (const auto found = usual.tensors.find(name);
+          found != usual.tensors.end() && std::ranges::min(tensor.shape) < 0)
+        tensor = found->second;
+    return bound;
   }
 
   void try_workspace(const Bound& right) {

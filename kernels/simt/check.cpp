@@ -280,10 +280,11 @@ void access_range(const void* p, size_t bytes, bool write, const void* pc) {
 }
 
 void prefetch_range(const void* p, size_t bytes, const void* pc) {
-  if (!enabled) return;
   const size_t offset = shadow::offset_of(p);
-  if (offset < shadow::kArenaBytes && !shadow::has_state(offset, bytes, shadow::kAllocated))
-    add_finding(Kind::kOutOfBounds, pc, "bulk prefetch of what is not a tensor's");
+  const bool may = !enabled ? may_prefetch(p, bytes)
+                            : offset < shadow::kArenaBytes &&
+                                  shadow::has_state(offset, bytes, shadow::kAllocated);
+  if (!may) add_finding(Kind::kOutOfBounds, pc, "bulk prefetch of what is not a tensor's");
 }
 
 void atomic_access(void* p, size_t bytes, const void* pc) {

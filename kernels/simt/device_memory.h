@@ -9,6 +9,9 @@ namespace tigon::simt {
 // A multiple of 256; nullptr when there is none left.
 void* memory_allocate(size_t bytes);
 void memory_free(void* p, size_t bytes);
+// In a process that does not check accesses, after watch_prefetches(): whether this lies within
+// what memory_allocate() gave.
+bool may_prefetch(const void* p, size_t bytes);
 // What the checker believes about the contents.
 void memory_mark(void* p, size_t bytes, bool initialized);
 

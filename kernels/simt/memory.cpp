@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "kernels/simt/check.h"
 #include "kernels/simt/device_memory.h"
 #include "kernels/simt/launched.h"
 #include "kernels/simt/shadow.h"
+#include "kernels/simt/simt.h"
 
 namespace tigon::simt {
 
@@ -26,17 +29,53 @@ void* from_system(size_t bytes) {
   return posix_memalign(&p, 256, bytes != 0 ? bytes : 1) == 0 ? p : nullptr;
 }
 
+// What the system gave and has not got back.
+class Allocations {
+ public:
+  void add(const void* p, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_[static_cast<const char*>(p)] = bytes;
+  }
+  void drop(const void* p) {
+    const std::lock_guard lock(mutex_);
+    bytes_.erase(static_cast<const char*>(p));
+  }
+  bool hold(const void* p, size_t bytes) {
+    const auto* first = static_cast<const char*>(p);
+    const std::lock_guard lock(mutex_);
+    const auto behind = bytes_.upper_bound(first);
+    if (behind == bytes_.begin()) return false;
+    const auto& [begin, size] = *std::prev(behind);
+    const auto offset = static_cast<size_t>(first - begin);
+    return offset <= size && bytes <= size - offset;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const char*, size_t> bytes_;
+} allocations;
+
+bool are_prefetches_watched = false;
+
 }  // namespace
 
+void watch_prefetches() { are_prefetches_watched = true; }
+
+bool may_prefetch(const void* p, size_t bytes) {
+  return !are_prefetches_watched || allocations.hold(p, bytes);
+}
+
 void* memory_allocate(size_t bytes) {
-  return check::enabled ? shadow::allocate(bytes) : from_system(bytes);
+  if (check::enabled) return shadow::allocate(bytes);
+  void* p = from_system(bytes);
+  if (are_prefetches_watched && p != nullptr) allocations.add(p, bytes);
+  return p;
 }
 
 void memory_free(void* p, size_t bytes) {
-  if (check::enabled)
-    shadow::release(static_cast<char*>(p), bytes);
-  else
-    free(p);
+  if (check::enabled) return shadow::release(static_cast<char*>(p), bytes);
+  if (are_prefetches_watched) allocations.drop(p);
+  free(p);
 }
 
 void memory_mark(void* p, size_t bytes, bool initialized) {

@@ -46,6 +46,9 @@ void set_runs(bool runs);
 bool can_check();
 void set_checked();
 bool checked();
+// In a process that does not: bulk prefetches of what was not allocated here are findings, too.
+// Before anything is allocated, where a kernel is called with no other memory.
+void watch_prefetches();
 
 enum class Kind {
   kRace,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/commands/converge_options.h"
@@ -170,9 +171,15 @@ bool wants_external(const MutantOptions& options, const ExternalGroup& group) {
 }  // namespace
 
 int mutants_stage(Session& session, const MutantOptions& options) {
-  const MutantRequest request = request_of(options);
+  MutantRequest request = request_of(options);
   const size_t planted = select_mutants(request).size();
   MutantRun run(&session, options, planted);
+  std::optional<Progress> survey;
+  request.on_survey = [&](size_t done, size_t of) {
+    if (done == 1) survey.emplace("mutants, every case without a fault", static_cast<int>(of));
+    survey->step("");
+    if (done == of) survey.reset();
+  };
   if (planted > 0) run_mutants(request, [&](const MutantResult& r) { run.add(r); });
   for (const ExternalGroup& group : external_groups())
     if (wants_external(options, group) && !interrupted()) run.run(group);

@@ -186,9 +186,16 @@ TEST(MutantScore, gives_a_sampled_fault_the_cases_that_pass_its_place) {
   MutantRequest request{.ops = {"rope"}, .dtypes = {DType::kF32}, .jobs = 2};
   request.faults = of_rope_and_nowhere();
   ASSERT_EQ(request.faults.size(), 2u);
+  size_t surveyed = 0, of_all = 0;
+  request.on_survey = [&](size_t done, size_t of) {
+    EXPECT_EQ(done, ++surveyed);
+    of_all = of;
+  };
   std::vector<MutantResult> results;
   run_mutants(request, [&](const MutantResult& r) { results.push_back(r); });
   ASSERT_EQ(results.size(), 2u);
+  EXPECT_GT(surveyed, 0u);
+  EXPECT_EQ(surveyed, of_all);
   EXPECT_EQ(results[0].outcome, MutantOutcome::kCaught) << results[0].reason;
   EXPECT_EQ(results[0].pass, "backward");
   EXPECT_EQ(results[1].outcome, MutantOutcome::kSurvived) << results[1].reason;

@@ -111,14 +111,15 @@ class Files(unittest.TestCase):
 
     def test_of_an_op_are_those_of_its_family_whose_launchers_it_calls(self):
         for op, source, calls in (("cross_entropy", "rows", True), ("cross_entropy", "columns", False), ("linear_cross_entropy", "columns", True),
-                                  ("linear_policy", "rows", False)):
+                                  ("linear_policy", "rows", True), ("linear_policy", "columns", False)):
             self.assertEqual(f"kernels/loss/{source}.cu" in files.sources_of(ROOT, op), calls, op)
 
     def test_what_ops_share_is_another_ones_too(self):
         every = files.ops(ROOT)
         for path, op, others in (("kernels/loss/rows.cu", "linear_cross_entropy", ["cross_entropy"]),
                                  ("kernels/log_prob/row.h", "linear_log_prob", ["log_prob"]),
-                                 ("kernels/log_prob/row.h", "log_prob", []), ("kernels/device/reduce.h", "softmax", [])):
+                                 ("kernels/log_prob/row.h", "log_prob", ["divergence"]),
+                                 ("kernels/geglu/geglu.cu", "geglu", []), ("kernels/device/reduce.h", "softmax", ["add_rms_norm"])):
             self.assertEqual(sharing(path, op, every), others, (path, op))
 
     def test_changed_files_have_so_many_mutants_in_all(self):

@@ -38,12 +38,10 @@ def used(faults, lines):
 
 
 def sharing(path, op, ops):
-    """The op besides whose cases see what this one shares with it: the one whose file it is, else the first of the alphabet that has it;
-    none for primitives, which all have."""
+    """The op besides whose cases see what this one shares with it: the one whose file it is, else the first of the alphabet that has it."""
     owner = pathlib.PurePath(path).parts[1]
-    if owner in ("device", op):
-        return []
-    return [other for other in ([owner] if owner in ops else sorted(ops)) if other != op and path in files.sources_of(ROOT, other)][:1]
+    others = [owner] if owner in ops and owner != op else sorted(ops)
+    return [other for other in others if other != op and path in files.sources_of(ROOT, other)][:1]
 
 
 def sources_to_draw_from(arguments):

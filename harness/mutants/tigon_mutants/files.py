@@ -6,7 +6,7 @@ import subprocess
 
 # What mutating would only show of the compiler, of the launch or of the executor.
 LEFT_OUT = re.compile(r"kernels/(signature|call|simt)/|kernels/device/(platform|runtime|nvtx|memory_ledger|owned_stream)\.h|_(host|cuda)\.h$")
-LAUNCHER = re.compile(r"^(?:TIGON_INSTANTIATE\(|TIGON_INSTANTIATE_FOR\(\w+, |template Status )(\w+)", re.M)
+LAUNCHER = re.compile(r"^(?:TIGON_INSTANTIATE\(|TIGON_INSTANTIATE_FOR\(\w+, |template Status |Status )(\w+)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(kernels/[^"]+)"', re.M)
 
 

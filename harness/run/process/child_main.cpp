@@ -75,6 +75,7 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
     return kExitUsage;
   }
   set_limits();
+  executor_watch_prefetches();
   executor_set_threads(threads);
   worker::Channel channel;
   channel.hide();

@@ -2,6 +2,7 @@
 // Kernels of undefined.h.
 #include "kernels/simt/tests/undefined.h"
 
+#include "kernels/device/async.h"
 #include "kernels/device/device.h"
 
 namespace tigon::simt_tests {
@@ -19,9 +20,15 @@ fill_kernel(int* x, int count) {
 TIGON_KERNEL(32)
 shift_kernel(int* x, int by) { x[threadIdx.x] = 1 << by; }
 
+TIGON_KERNEL(32)
+prefetch_kernel(const int* x, int first) { prefetch_bulk(x + first, 16); }
+
 }  // namespace
 
 Status fill(int* x, int count) { return launch({.grid = 1, .block = 32}, fill_kernel, x, count); }
+Status prefetch(const int* x, int first) {
+  return launch({.grid = 1, .block = 32}, prefetch_kernel, x, first);
+}
 Status shift(int* x, int by) { return launch({.grid = 1, .block = 32}, shift_kernel, x, by); }
 
 }  // namespace tigon::simt_tests

@@ -11,5 +11,7 @@ inline constexpr int kOwnValues = 4;
 Status fill(int* x, int count);
 // x[i] = 1 << by for the first 32.
 Status shift(int* x, int by);
+// Every thread prefetches 16 bytes from x[first] on.
+Status prefetch(const int* x, int first);
 
 }  // namespace tigon::simt_tests

@@ -14,6 +14,7 @@ namespace {
 
 class Undefined : public testing::Test {
  protected:
+  static void SetUpTestSuite() { simt::watch_prefetches(); }
   // One finding of all threads, at a line of undefined.cu.
   static void expect_finding(const Status& status, simt::Kind kind, const std::string& what) {
     ASSERT_EQ(simt::reports().size(), 1u);
@@ -46,6 +47,12 @@ TEST_F(Undefined, a_shift_by_more_bits_than_there_are_is_found) {
   for (const int by : {32, -1})
     expect_finding(shift(x_.data(), by), simt::Kind::kUndefined,
                    "undefined operation: a shift by " + std::to_string(by) + " bits");
+}
+
+TEST_F(Undefined, a_prefetch_of_what_was_not_allocated_is_found) {
+  EXPECT_TRUE(prefetch(x_.data(), 28).ok());
+  for (const int first : {-64, 32})
+    expect_finding(prefetch(x_.data(), first), simt::Kind::kOutOfBounds, "bulk prefetch of what");
 }
 
 }  // namespace
