@@ -130,6 +130,12 @@ TEST(MutantScore, counts_no_failure_of_a_case_that_fails_without_the_fault) {
   }
 }
 
+// A kernel that reads gigabytes away from its tensor finds other memory or none, as the process
+// happens to be loaded.
+bool is_wild(const MutantResult& r) {
+  return r.reason.find("invalid memory access") != std::string::npos;
+}
+
 // As on a GPU: faults that crash, hang or write where they must not, one after the other.
 TEST(MutantScore, is_the_same_of_faults_that_share_a_process) {
   MutantRequest request{.ops = {"rms_norm"}, .dtypes = {DType::kBF16}, .part = true};
@@ -138,12 +144,10 @@ TEST(MutantScore, is_the_same_of_faults_that_share_a_process) {
   const auto shared = results_of(request);
   ASSERT_EQ(shared.size(), own.size());
   for (size_t i = 0; i < own.size(); ++i) {
-    const std::string name = own[i].mutant->name + " " + own[i].executor + ": " + shared[i].reason;
+    const std::string name = own[i].mutant->name + " " + own[i].executor + ": " +
+                             shared[i].reason + "; alone: " + own[i].reason;
     EXPECT_EQ(shared[i].outcome, own[i].outcome) << name;
-    // Far outside of its tensor a kernel finds other memory or none, as the process is loaded.
-    const bool is_wild =
-        shared[i].verdict == Verdict::kCrashed || own[i].verdict == Verdict::kCrashed;
-    if (!is_wild) {
+    if (!is_wild(shared[i]) && !is_wild(own[i])) {
       EXPECT_EQ(shared[i].verdict, own[i].verdict) << name;
     }
     EXPECT_EQ(shared[i].case_id, own[i].case_id) << name;
