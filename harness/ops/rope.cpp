@@ -36,7 +36,7 @@ const OptionSet kPartial = {{"rotary", "8"}};
 const OptionSet kPositions = {{"positions", "given"}};
 const OptionSet kSections = {{"positions", "given"}, {"height", "3"}, {"width", "2"}};
 const OptionSet kOtherSections = {
-    {"positions", "given"}, {"height", "3"}, {"width", "2"}, {"sections", "interleaved"}};
+    {"positions", "given"}, {"height", "1"}, {"width", "2"}, {"sections", "interleaved"}};
 
 // Results elsewhere, in either pass.
 OptionSet out_of_place(OptionSet set) {
@@ -127,6 +127,14 @@ std::vector<OptionSet> refused() {
           {{"positions", "given"}, {"width", "14"}, {"sections", "interleaved"}}};
 }
 
+// As many pairs as 8 have room for.
+std::vector<OptionSet> edges() {
+  OptionSet all = {{"positions", "given"}, {"rotary", "16"}, {"height", "5"}, {"width", "3"}};
+  OptionSet thirds = all;
+  thirds["height"] = "3", thirds["width"] = "2", thirds["sections"] = "interleaved";
+  return {all, thirds};
+}
+
 std::vector<Property> with(std::vector<Property> all, std::vector<Property> more) {
   for (Property& p : more) all.push_back(std::move(p));
   return all;
@@ -189,6 +197,7 @@ OpSpec contract() {
                    .flops = kFlops,
                    .bytes = bytes_of("q_out", "k_out"),
                    .refused = refused(),
+                   .edges = edges(),
                    .properties = with(both_passes("q", "k"), {linearity({"q", "k"}, {"q", "k"})})}),
               pass<Backward>(
                   "backward",
@@ -199,6 +208,7 @@ OpSpec contract() {
                    .flops = kFlops,
                    .bytes = bytes_of("dq_out", "dk_out"),
                    .refused = refused(),
+                   .edges = edges(),
                    .properties =
                        with(
                            both_passes("dq", "dk"),

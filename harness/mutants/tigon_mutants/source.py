@@ -6,9 +6,9 @@ import re
 OPEN, CLOSE = "([{<", ")]}>"
 # Behind these no value is computed while the kernel runs, or no ?: can stand.
 CONSTANT = re.compile(r"\b(constexpr|consteval|constinit|static_assert|template|using|typedef|enum|requires|concept|alignas|case|sizeof|decltype|"
-                      r"TIGON_SHARED|TIGON_DYNAMIC_SHARED|TIGON_KERNEL|__attribute__|asm|keep_packed|leave_unset|issue_loads|prefetch_bulk)\b")
+                      r"TIGON_SHARED|TIGON_DYNAMIC_SHARED|TIGON_KERNEL|__attribute__|asm|keep_packed|keep_computed|leave_unset|issue_loads|prefetch_bulk)\b")
 # These calls, too, move no value: they tell the compiler what to do when, and memory what will be asked for.
-HINTS = ("keep_packed", "leave_unset", "issue_loads", "prefetch_bulk")
+HINTS = ("keep_packed", "keep_computed", "leave_unset", "issue_loads", "prefetch_bulk")
 ONE_BRACKET = (*HINTS, "sizeof", "decltype", "case", "template", "alignas", "TIGON_KERNEL", "__attribute__", "asm")  # all that is constant
 ENDS_EXPRESSION = {";", ",", "{", "}", "=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "<<=", ">>=", "?", ":", "return", "else", "throw"}
 TOKEN = re.compile(r"0x\w+|\d[\d.']*(?:[eE][+-]?\d+)?\w*|[A-Za-z_]\w*|<<=|>>=|->|::|\+\+|--|&&|\|\||[-+*/%|&^<>=!]=|<<|>>|[^\s\w]")
