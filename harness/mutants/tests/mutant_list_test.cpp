@@ -144,8 +144,8 @@ TEST(MutantScore, is_the_same_of_faults_that_share_a_process) {
   const auto shared = results_of(request);
   ASSERT_EQ(shared.size(), own.size());
   for (size_t i = 0; i < own.size(); ++i) {
-    const std::string name = own[i].mutant->name + " " + own[i].executor + ": " +
-                             shared[i].reason + "; alone: " + own[i].reason;
+    const std::string name = own[i].mutant->name + " " + own[i].executor + ": " + shared[i].reason +
+                             "; alone: " + own[i].reason;
     EXPECT_EQ(shared[i].outcome, own[i].outcome) << name;
     if (!is_wild(shared[i]) && !is_wild(own[i])) {
       EXPECT_EQ(shared[i].verdict, own[i].verdict) << name;
