@@ -29,7 +29,8 @@ std::set<std::string> words_of(const std::vector<Case>& cases, InTypes in_types 
         word.resize(word.find('='));  // how far does not matter
       const bool is_size = c.axes.count(word.substr(0, word.find('='))) > 0;
       if (is_library(c.impl)) {
-        if (!is_size && word.rfind("prop=", 0) != 0 && word != "shift" && word != "skew" &&
+        const bool counts = in_types == InTypes::kEach || word.rfind("inputs=", 0) != 0;
+        if (counts && !is_size && word.rfind("prop=", 0) != 0 && word != "shift" && word != "skew" &&
             word != "gap")
           words.insert(kernel + word);
         words.insert(kernel + std::string(name_of(c.dtype)));

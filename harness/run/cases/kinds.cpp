@@ -22,7 +22,8 @@ std::vector<std::string> kinds_of(const Case& c, InTypes in_types) {
   const std::string kernel = fmt::format("{} {} {} ", c.op, c.pass, c.impl);
   const std::string typed = fmt::format("{}{} ", kernel, name_of(c.dtype));
   if (is_library(c.impl)) {
-    std::vector<std::string> kinds = {typed, kernel + "inputs=" + c.inputs};
+    std::vector<std::string> kinds = {typed};
+    if (in_types == InTypes::kEach) kinds.push_back(kernel + "inputs=" + c.inputs);
     for (const auto& [option, value] : c.options)
       kinds.push_back(fmt::format("{}{}={}", kernel, option, value));
     return kinds;
