@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tigon mutants --sample: draws mutants of an op's sources and builds the kernels with them."""
 import argparse
+import functools
+import itertools
 import math
 import pathlib
 import random
@@ -37,11 +39,13 @@ def used(faults, lines):
     return [fault for fault in faults if not lines or is_used(fault)]
 
 
-def sharing(path, op, ops):
-    """The op besides whose cases see what this one shares with it: the one whose file it is, else the first of the alphabet that has it."""
-    owner = pathlib.PurePath(path).parts[1]
-    others = [owner] if owner in ops and owner != op else sorted(ops)
-    return [other for other in others if other != op and path in files.sources_of(ROOT, other)][:1]
+def sharing(fault, op, ops, lines_of):
+    """The op besides whose cases see what this one shares with it: of those that have code of it the one whose file it is, else the first of
+    the alphabet. lines_of(op): as `used` takes them."""
+    owner = pathlib.PurePath(fault.file).parts[1]
+    others = sorted(ops, key=lambda other: (other != owner, other))
+    has_code = (other for other in others if other != op and fault.file in files.sources_of(ROOT, other) and used([fault], lines_of(other)))
+    return list(itertools.islice(has_code, 1))
 
 
 def sources_to_draw_from(arguments):
@@ -62,14 +66,15 @@ def draw(arguments):
     passes = {known_op.split()[0]: known_op for known_op in arguments.op}
     sources = sources_to_draw_from(arguments)
     number = number_for_each(arguments, len(sources))
+    lines_of = functools.cache(lambda op: files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
     for on, paths in sources.items():
         op = on.split()[0]
         every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
-        every = used(every, files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
+        every = used(every, lines_of(op))
         for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(number, len(every))):
             _, targets, also = drawn.setdefault(fault.name, (fault, [], {}))
             targets.append(on)
-            also.update({other: passes[other] for other in sharing(fault.file, op, list(passes))})
+            also.update({other: passes[other] for other in sharing(fault, op, list(passes), lines_of)})
         print(f"{op}: {min(number, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
     return drawn
 
