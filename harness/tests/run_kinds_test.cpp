@@ -30,8 +30,8 @@ std::set<std::string> words_of(const std::vector<Case>& cases, InTypes in_types 
       const bool is_size = c.axes.count(word.substr(0, word.find('='))) > 0;
       if (is_library(c.impl)) {
         const bool counts = in_types == InTypes::kEach || word.rfind("inputs=", 0) != 0;
-        if (counts && !is_size && word.rfind("prop=", 0) != 0 && word != "shift" && word != "skew" &&
-            word != "gap")
+        if (counts && !is_size && word.rfind("prop=", 0) != 0 && word != "shift" &&
+            word != "skew" && word != "gap")
           words.insert(kernel + word);
         words.insert(kernel + std::string(name_of(c.dtype)));
         continue;
