@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host executor as the harness sees it.
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 
 #include "harness/run/executor.h"
 #include "kernels/device/runtime.h"
+#include "kernels/simt/device_memory.h"
 #include "kernels/simt/model.h"
 #include "kernels/simt/simt.h"
 
@@ -55,15 +55,13 @@ void move_address_limit(int64_t bytes) {
 
 void* executor_reserve(size_t bytes) {
   move_address_limit(static_cast<int64_t>(bytes));
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p != MAP_FAILED) return p;
+  if (void* p = simt::memory_reserve(bytes)) return p;
   move_address_limit(-static_cast<int64_t>(bytes));
   throw DeviceOutOfMemory("cannot reserve " + std::to_string(bytes) + " bytes of addresses");
 }
 
 void executor_release(void* p, size_t bytes) {
-  munmap(p, bytes);
+  simt::memory_release(p, bytes);
   move_address_limit(-static_cast<int64_t>(bytes));
 }
 

@@ -9,8 +9,12 @@ namespace tigon::simt {
 // A multiple of 256; nullptr when there is none left.
 void* memory_allocate(size_t bytes);
 void memory_free(void* p, size_t bytes);
+// Memory of which only a small part will be touched, and no more than that part is taken; where
+// accesses are not checked. nullptr when there are no addresses left.
+void* memory_reserve(size_t bytes);
+void memory_release(void* p, size_t bytes);
 // In a process that does not check accesses, after watch_prefetches(): whether this lies within
-// what memory_allocate() gave.
+// what memory_allocate() or memory_reserve() gave.
 bool may_prefetch(const void* p, size_t bytes);
 // What the checker believes about the contents.
 void memory_mark(void* p, size_t bytes, bool initialized);

@@ -29,6 +29,13 @@ void* from_system(size_t bytes) {
   return posix_memalign(&p, 256, bytes != 0 ? bytes : 1) == 0 ? p : nullptr;
 }
 
+// Pages that are not touched take no memory. nullptr when there are no addresses left.
+void* map_pages(size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
 // What the system gave and has not got back.
 class Allocations {
  public:
@@ -78,6 +85,17 @@ void memory_free(void* p, size_t bytes) {
   free(p);
 }
 
+void* memory_reserve(size_t bytes) {
+  void* p = map_pages(bytes);
+  if (are_prefetches_watched && p != nullptr) allocations.add(p, bytes);
+  return p;
+}
+
+void memory_release(void* p, size_t bytes) {
+  if (are_prefetches_watched) allocations.drop(p);
+  munmap(p, bytes);
+}
+
 void memory_mark(void* p, size_t bytes, bool initialized) {
   if (!check::enabled) return;
   close_launches();
@@ -92,9 +110,8 @@ char* shared_arena_allocate(size_t bytes) {
     if (p == nullptr) throw std::bad_alloc();
     return p;
   }
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw std::bad_alloc();
+  void* p = map_pages(bytes);
+  if (p == nullptr) throw std::bad_alloc();
   return static_cast<char*>(p);
 }
 
