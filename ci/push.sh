@@ -11,17 +11,20 @@ source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"
 # Another draw for every commit. That no kernel's file differs (4) is no failure.
 # shellcheck disable=SC2317  # called by stage
 sample() {
-  local code=0
-  "$TIGON" --device host mutants --sample 100 --score 97 --seed "$((16#$(git rev-parse --short=8 HEAD | head -c 8)))" \
-    --changed "$TIGON_BASE" --out "$out/sample" || code=$?
+  local code=0 head
+  head=$(git rev-parse HEAD)
+  "$TIGON" --device host mutants --sample 100 --score 97 --seed "$((16#${head:0:8}))" --changed "$TIGON_BASE" \
+    --out "$out/sample" || code=$?
   [ "$code" = 4 ] || return "$code"
 }
 
 stage test "$TIGON" --device host test
 stage style "${TIGON_STYLE:-ci/style.sh}" ${TIGON_BASE:+"$TIGON_BASE"}
 stage check "$TIGON" --device host check --quick --out "$out/check" --junit "$out/check.xml"
-[ -z "${TIGON_BASE:-}" ] || stage static "$TIGON" --device host gate --static --base "$TIGON_BASE" --out "$out/static"
-[ -z "${TIGON_BASE:-}" ] || stage sample sample
+if [ -n "${TIGON_BASE:-}" ]; then
+  stage static "$TIGON" --device host gate --static --base "$TIGON_BASE" --out "$out/static"
+  stage sample sample
+fi
 if [ -n "${TIGON_LONG:-}" ]; then
   stage long "$TIGON" --device host test --long
   stage sanitize "$TIGON" --device host test --sanitize
