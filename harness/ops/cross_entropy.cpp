@@ -70,9 +70,8 @@ OpSpec contract() {
                          {{"T", 1}, {"V", 800003}}},
       // More rows than a block that adds them has threads.
       .further_shapes_of_one_type = {{{"T", 1100}, {"V", 9}}},
-      // Nobody but blocks of ignored rows, which end at once, waits for the kernel before. Of rows
-      // that are held no others have a target next to the last class, and logits whose exponent is
-      // shifted.
+      // Nobody but blocks of ignored rows, which end at once, waits for the kernel before. Rows
+      // that are held, with targets next to the last class and with the largest logits.
       .further_inputs = {{{{"T", 3}, {"V", 20001}}, "all_ignored"},
                          {{{"T", 9}, {"V", 20001}}, "invalid_targets"},
                          {{{"T", 9}, {"V", 20001}}, "largest_rows"}},

@@ -29,7 +29,7 @@ constexpr int kRunSteps = 10;  // of each training of a run in which each promis
 // What people would use instead. A GPU's bench has those that are installed beside ours.
 const std::vector<std::string> kPeers = {"torch", "compile", "liger", "quack"};
 // What stays beside them. Naive and cudnn stand in for eager PyTorch, and their first calls, which
-// cuDNN compiles, take as long as all that is timed.
+// cuDNN compiles, take about as long as all that is timed.
 constexpr const char* kBesidePeers = "fused";
 constexpr double kRunCellS = 0.2;  // of timing in a cell, where two halves never agree
 
@@ -236,7 +236,9 @@ void add_run(Command command, Program* program) {
       "every sweep, a short training. A stage that fails does not stop the next. The exit code is\n"
       "the lowest of those that are not 0.\n"
       "On a GPU, eager PyTorch, torch.compile, Liger and QuACK are measured beside ours where\n"
-      "python3, or the interpreter that TIGON_PEER_PYTHON names, has them.");
+      "python3, or the interpreter that TIGON_PEER_PYTHON names, has them, without --full in place "
+      "of\n"
+      "naive and cudnn.");
   const auto options = std::make_shared<RunOptions>();
   const auto output = std::make_shared<Output>();
   command.list("--op", &options->ops, "ops of check and bench (default: all)");
