@@ -75,7 +75,11 @@ constexpr size_t kGuardBytes = 4096;
 StackPool::~StackPool() { release(); }
 
 void StackPool::release() {
-  for (char* slab : slabs_) munmap(slab, bytes_ * kStacksPerSlab);
+  for (char* slab : slabs_) {
+    // The system may give these addresses to a new thread's stack.
+    sanitizer::unpoison(slab, bytes_ * kStacksPerSlab);
+    munmap(slab, bytes_ * kStacksPerSlab);
+  }
   slabs_.clear();
   free_.clear();
 }

@@ -12,6 +12,7 @@
 #include "kernels/simt/check.h"
 #include "kernels/simt/device_memory.h"
 #include "kernels/simt/launched.h"
+#include "kernels/simt/sanitizer.h"
 #include "kernels/simt/shadow.h"
 #include "kernels/simt/simt.h"
 
@@ -116,6 +117,7 @@ char* shared_arena_allocate(size_t bytes) {
 }
 
 void shared_arena_free(char* p, size_t bytes) {
+  sanitizer::unpoison(p, bytes);  // the system may give these addresses to anybody
   if (check::enabled)
     shadow::release(p, bytes);
   else

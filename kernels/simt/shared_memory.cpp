@@ -19,9 +19,7 @@ size_t gap() { return check::enabled || sanitizer::kEnabled ? 32 : 0; }
 }  // namespace
 
 SharedMemory::~SharedMemory() {
-  if (arena_ == nullptr) return;
-  sanitizer::unpoison(arena_, capacity_ * kBlockBytes);
-  shared_arena_free(arena_, capacity_ * kBlockBytes);
+  if (arena_ != nullptr) shared_arena_free(arena_, capacity_ * kBlockBytes);
 }
 
 void SharedMemory::begin_launch(unsigned blocks, size_t dynamic_bytes, bool poison) {
