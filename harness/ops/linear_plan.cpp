@@ -142,7 +142,7 @@ OpSpec linear_op(const char* name, const char* summary) {
       // of dw has elements, so that its memory has room for some columns alone.
       .further_shapes_of_one_type = {{{"T", 1100}, {"H", 8}, {"V", 9}},
                                      {{"T", 3}, {"H", 5}, {"V", 2100}},
-                                     {{"T", 24}, {"H", 8}, {"V", 500}}},
+                                     {{"T", 24}, {"H", 8}, {"V", 200}}},
       // Logits of a row are held.
       .further_inputs = {{{{"T", 3}, {"H", 8}, {"V", 8209}}, "normal"}},
       .inputs = {},

@@ -60,10 +60,8 @@ class Path {
       add_in_turn(set, list_.base.inputs);
   }
 
-  void add_layouts(const OptionSet& form) {
-    add(form, list_.base.inputs, 1, 0);
-    add(form, list_.base.inputs, 0, 3);
-  }
+  void add_shifted(const OptionSet& form) { add(form, list_.base.inputs, 1, 0); }
+  void add_apart(const OptionSet& form) { add(form, list_.base.inputs, 0, 3); }
 
   // `forms`: options with which the kernel is another one.
   void add_sets(const std::vector<OptionSet>& forms) {
@@ -74,7 +72,8 @@ class Path {
         if (input_set_applies(list_.pass, set, op.inputs.front()) &&
             is_judged_on(list_.implementation, set))
           add_in_turn(form, set.name);
-      add_layouts(form);
+      add_shifted(form);
+      add_apart(form);
     }
   }
 
@@ -361,11 +360,16 @@ void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* li
       add_further_path(shape, asks, list);
 }
 
-void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, CaseList* list) {
-  for (const Shape& shape : shapes)
-    if (is_of_one_type(shape, list->op))
-      for (const OptionSet& form : sets_of(list->pass, list->op.further_options))
-        path_of_one_type(shape, asks, list).add_layouts(form);
+void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, bool in_turn,
+                           CaseList* list) {
+  const std::vector<OptionSet> forms = sets_of(list->pass, list->op.further_options);
+  for (size_t s = 0; s < shapes.size(); ++s)
+    if (is_of_one_type(shapes[s], list->op))
+      for (size_t f = 0; f < forms.size(); ++f) {
+        Path path = path_of_one_type(shapes[s], asks, list);
+        if (!in_turn || (s + f) % 2 == 0) path.add_shifted(forms[f]);
+        if (!in_turn || (s + f) % 2 == 1) path.add_apart(forms[f]);
+      }
 }
 
 void add_launch_paths(const Shape& middle, CaseList* list) {

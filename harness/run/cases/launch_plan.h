@@ -11,8 +11,10 @@ namespace tigon {
 // all that; else all do.
 void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list);
 
-// Those of one element type with the options that take another kernel, rows shifted and rows apart.
-void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, CaseList* list);
+// Those of one element type with the options that take another kernel, rows shifted and rows apart;
+// `in_turn`: one of the two each, so that both are met with each of these options.
+void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, bool in_turn,
+                           CaseList* list);
 
 // Every launch shape of the pass, which the device is asked for, at its shortest and its longest
 // row, the tensors aligned and each off by another number of elements; on short rows all sets,

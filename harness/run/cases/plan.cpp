@@ -102,7 +102,8 @@ class Plan {
     if (request_.axes.empty() && !is_library(impl_)) {
       const std::vector<Shape> further = further_shapes(op_, dtype());
       if (request_.tier == Tier::kCheck) add_further_paths(further, asks, &list_);
-      if (!request_.quick) add_forms_of_one_type(further, asks, &list_);
+      if (!request_.quick)
+        add_forms_of_one_type(further, asks, request_.tier != Tier::kCheck, &list_);
     }
     if (!is_library(impl_)) add_skewed(middle, asks);
     if (asks)
