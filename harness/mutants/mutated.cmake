@@ -12,9 +12,11 @@ tigon_unity(tigon-mutate)
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.cu)
 list(FILTER kernel_files EXCLUDE REGEX "/(tests|examples|python)/")
-set(TIGON_MUTATED_SOURCES ${kernel_files})
-list(FILTER TIGON_MUTATED_SOURCES INCLUDE REGEX "\\.cu$")
-set(TIGON_MUTATED_SOURCES ${TIGON_MUTATED_SOURCES} CACHE INTERNAL "kernels that can be mutated")
+set(kernel_sources ${kernel_files})
+list(FILTER kernel_sources INCLUDE REGEX "\\.cu$")
+# Kernels, and the registry of ops, which takes the options' defaults.
+set(TIGON_MUTATED_SOURCES ${kernel_sources} kernels/call/registry.cpp
+  CACHE INTERNAL "what compiles the copies")
 
 # tigon_mutate(folder FAULTS...): target tigon_<folder>, copies with these faults in that folder of
 # the build.
@@ -30,7 +32,8 @@ function(tigon_mutate folder)
 endfunction()
 
 # tigon_add_mutated_library(name folder SOURCES file...): what links it has all of these files, named
-# from the root of the tree, over the copies in that folder. Nobody reads warnings about switches.
+# from the root of the tree or of the build, over the copies in that folder. Nobody reads warnings
+# about switches.
 function(tigon_add_mutated_library name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES")
   set(extension .cpp)
@@ -49,7 +52,7 @@ function(tigon_add_mutated_library name folder)
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${wrappers})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   add_dependencies(${name} tigon_${folder})
-  target_include_directories(${name} BEFORE PRIVATE ${PROJECT_BINARY_DIR}/${folder})
+  target_include_directories(${name} BEFORE PRIVATE ${PROJECT_BINARY_DIR}/${folder} ${PROJECT_BINARY_DIR})
   target_link_libraries(${name} PUBLIC tigon_device_headers)
   if(TIGON_CUDA)
     # On all cores at once, which changes the code a little: the tree's own kernels have one each.

@@ -54,6 +54,7 @@ std::vector<OptionSet> option_sets() {
       {{"old_logp", "absent"}},
       {{"clip_low", "0.5"}, {"clip_high", "0.3"}, {"delta", "1.5"}},
       {{"objective", "cispo"}, {"clip_high", "2"}},
+      {{"objective", "sapo"}},
       {{"objective", "sapo"}, {"sapo_positive", "0.7"}, {"sapo_negative", "2"}},
       {{"ref_logp", "given"}, {"kl", "given"}},  // of which nobody takes the gradient
       with_all({{"weight", "given"}, {"reduction", "sum"}}),

@@ -17,8 +17,9 @@ BoundCall::BoundCall(const call::PassInfo& pass, const Bound& bound) {
                         static_cast<int32_t>(t.shape.size())});
   }
   for (size_t i = 0; i < pass.options.size(); ++i) {
-    const auto found = bound.values.find(pass.options[i].name);
-    if (found != bound.values.end())
+    const call::OptionInfo& option = pass.options[i];
+    const auto found = bound.values.find(option.name);
+    if (found != bound.values.end() && found->second != option.default_value)
       options_.push_back({static_cast<int32_t>(i), 0, found->second});
   }
   call_ = {tensors_.data(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The harness' memory and values as a call of tigon.h.
+// The harness' memory and values as a call of tigon.h. Options of default values are left out, as
+// callers do, so that what a library takes for them is checked.
 #pragma once
 #include <vector>
 

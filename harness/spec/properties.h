@@ -93,8 +93,8 @@ Property same_results(std::string name, Variant one, Variant other,
 
 using Axes = std::map<std::string, int64_t>;
 // The workspace has room for that many tensors of at most so many bytes each as this option says,
-// beside what it takes with one byte and an eighth for what products take; at these sizes, other
-// axes as in the case, with every option set.
+// beside what it takes with one byte and an eighth for what products take, and no less than with
+// fewer bytes; at these sizes, other axes as in the case, with every option set.
 Property bounded_workspace(std::string option, int64_t tensors, std::vector<Axes> sizes);
 
 // A 16-bit call and one in f32 on the same values agree within the budgets of both.

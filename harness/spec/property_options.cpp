@@ -83,8 +83,8 @@ Property bounded_workspace(std::string option, int64_t tensors, std::vector<Axes
   constexpr int64_t kBytes[] = {int64_t{1} << 29, int64_t{1} << 30};
   Property property;
   property.name = "bounded_workspace";
-  property.statement =
-      fmt::format("a workspace grows by no more than {} {} and an eighth", tensors, option);
+  property.statement = fmt::format(
+      "a workspace grows with {}, by no more than {} of it and an eighth", option, tensors);
   property.check = [=](Experiment& e) {
     const auto workspace = [&](Call call, int64_t bytes) {
       call.options[option] = fmt::format("{}", bytes);
@@ -96,10 +96,17 @@ Property bounded_workspace(std::string option, int64_t tensors, std::vector<Axes
         call.options = options;
         for (const auto& [axis, size] : axes) call.axes[axis] = size;
         const int64_t least = workspace(call, 1);
-        for (const int64_t bytes : kBytes)
-          if (const int64_t got = workspace(call, bytes); got > least + tensors * bytes + bytes / 8)
+        int64_t with_fewer = least;
+        for (const int64_t bytes : kBytes) {
+          const int64_t got = workspace(call, bytes);
+          if (got > least + tensors * bytes + bytes / 8)
             throw Violation(fmt::format("{} bytes of workspace with {}={}, {} with {}=1: {} more",
                                         got, option, bytes, least, option, got - least));
+          if (got < with_fewer)
+            throw Violation(fmt::format("{} bytes of workspace with {}={}, {} with fewer", got,
+                                        option, bytes, with_fewer));
+          with_fewer = got;
+        }
       }
   };
   property.one_shape = property.of_launcher = true;
