@@ -63,9 +63,15 @@ class Operators:
 
     def declares(self, bracket):
         before, type_ = self.source.text_of(bracket - 1), self.source.text_of(bracket - 2)
-        if type_ == "," and self.source.text_of(bracket - 3) == "]":  # float a[kWidth], b[kWidth];
-            return self.declares(self.tokens[bracket - 3].partner)
+        if type_ == ",":  # float a[kWidth], b[kWidth]; or float a[kWidth] = {}, b[kWidth] = {};
+            last = self.before_initializer(bracket - 3)
+            return self.source.text_of(last) == "]" and self.declares(self.tokens[last].partner)
         return (before == ")" or re.fullmatch(r"\w+|>|\*|&", type_) is not None) and type_ != "return"
+
+    def before_initializer(self, last):
+        """The token in front of a `= {...}` that ends with this one; the token itself where there is none."""
+        first = self.tokens[last].partner if self.source.text_of(last) == "}" else None
+        return first - 2 if first is not None and self.source.text_of(first - 1) == "=" else last
 
     def changed(self, operator, first, last, begin, end, new):
         """The expression from token first to last with `new` in place of [begin, end)."""
