@@ -3,7 +3,7 @@
 // rows far apart, and what its launchers refuse.
 #include "kernels/divergence/divergence.h"
 
-#include "kernels/tests/loss_reference.h"
+#include "kernels/tests/device_array.h"
 
 namespace tigon::divergence {
 namespace {

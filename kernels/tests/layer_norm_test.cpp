@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kernels/tests/loss_reference.h"
+#include "kernels/tests/device_array.h"
 #include "kernels/tests/test_tensor.h"
 
 namespace tigon::layer_norm {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy: what is cut, what is left out, and the scratch that follows from it.
 #include "kernels/linear_head/vocabulary_cut.h"
-#include "kernels/tests/linear_cross_entropy_problem.h"
+#include "kernels/tests/linear_cross_entropy_call.h"
 
 namespace tigon::linear_cross_entropy {
 namespace {
@@ -102,59 +102,6 @@ TEST(VocabularyCut, FewColumnsAreComputedTwice) {
   EXPECT_EQ(computed_twice(8192, 2304, 256000, 2960), 0);
   EXPECT_LT(computed_twice(8192, 4096, 128256, 220), 56000);
   EXPECT_LT(computed_twice(16384, 4096, 128256, 88), 96000);
-}
-
-TYPED_TEST(LinearCrossEntropyChunks, VocabularyInChunks) {
-  LossOptions plain, all{.label_smoothing = 0.1f, .z_loss = 1e-2f, .softcap = 5.0f};
-  for (LossOptions o : {plain, all}) {
-    for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
-      o.reduction = r;
-      for (const int64_t columns : {100, 16, 1}) {
-        this->make({.options = o, .columns_per_chunk = columns, .bias = true});
-        this->expect_right();
-      }
-    }
-  }
-  // Whole tiles and a rest.
-  this->make({.rows = 7, .hidden = 5, .columns = 700, .columns_per_chunk = 300});
-  this->expect_right();
-  // The first chunk in the scratch could have as many columns as the budget, but not whole tiles.
-  this->make({.rows = 7, .hidden = 5, .columns = 800, .columns_per_chunk = 400});
-  this->expect_right();
-  // The memory of dw has room for some of the chunks.
-  for (const Dw dw : {Dw::kElem, Dw::kFp32}) {
-    this->make({.rows = 60, .hidden = 8, .columns = 100, .columns_per_chunk = 16, .dw = dw});
-    this->expect_right();
-    this->make({.rows = 24, .hidden = 8, .columns = 501, .columns_per_chunk = 70, .dw = dw});
-    this->expect_right();
-  }
-  for (const Dw dw : {Dw::kNone, Dw::kFp32, Dw::kAccum}) {
-    this->make({.columns_per_chunk = 16, .dx = dw == Dw::kFp32, .dw = dw});
-    this->expect_right();
-    this->make({.rows = 0, .columns_per_chunk = 16, .dw = dw});
-    this->expect_right();
-  }
-}
-
-// Nine of thirteen rows are not ignored.
-TYPED_TEST(LinearCrossEntropyChunks, IgnoredRowsLeftOut) {
-  for (const Reduction r : {Reduction::kMean, Reduction::kNone}) {
-    for (const int64_t most : {9, 11, 100}) {
-      for (const int64_t columns : {0, 16}) {
-        this->make({.options = {.reduction = r},
-                    .rows_per_chunk = 4,
-                    .columns_per_chunk = columns,
-                    .max_valid_rows = most,
-                    .bias = true});
-        this->expect_right();
-      }
-    }
-  }
-  this->make({.max_valid_rows = 0});
-  this->targets_.assign(this->targets_.size(), -100);
-  this->expect_right();
-  this->make({.rows = 0, .max_valid_rows = 5});
-  this->expect_right();
 }
 
 TYPED_TEST(LinearCrossEntropyChunks, MoreRowsThanPromisedAreReported) {

@@ -2,7 +2,7 @@
 // linear_divergence: equal layers, and what its launchers refuse.
 #include "kernels/linear_divergence/linear_divergence.h"
 
-#include "kernels/tests/loss_reference.h"
+#include "kernels/tests/device_array.h"
 
 namespace tigon::linear_divergence {
 namespace {

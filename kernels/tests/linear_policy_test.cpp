@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_policy against plain loops in double: chunks, normalisations, masks, refusals. The losses
-// of a token and other types are the contract's.
+// linear_policy: results that are exact whatever the logits, and what the launchers refuse.
 #include "kernels/linear_policy/linear_policy.h"
 
-#include "kernels/tests/loss_reference.h"
+#include "kernels/tests/device_array.h"
 
 namespace tigon::linear_policy {
 namespace {
@@ -75,98 +74,14 @@ class LinearPolicy : public testing::Test {
             logp.download(), dx.download(), dw.download(),      dbias.download()};
   }
 
-  // The results of exact logits for the options of the last run.
-  void expect_right(const Outputs& got) const {
-    const bool none = args_.reduction == Reduction::kNone;
-    double count = 0, losses = 0, kls = 0, clips = 0, entropies = 0;
-    for (const int64_t y : targets_) count += y != -100;
-    const double share = args_.reduction == Reduction::kMean ? 1 / count : 1;
-    std::vector<double> dx(x_.size()), dw(w_.size()), dbias(bias_.size());
-    for (int64_t t = 0; t < kRows; ++t) {
-      const int64_t y = targets_[size(t)];
-      if (y == -100) {
-        EXPECT_EQ(got.logp[size(t)], 0.0f);
-        EXPECT_EQ(none ? got.loss[size(t)] : 0.0f, 0.0f);
-        continue;
-      }
-      const std::vector<double> log_p = log_probs(t);
-      const double logp = log_p[size(y)], r = std::exp(logp - old_[size(t)]),
-                   a = advantage_[size(t)];
-      const bool clipped = a > 0 ? r > 1.2 : r < 0.8;
-      const double f = -a * (clipped ? (a > 0 ? 1.2 : 0.8) : r), d = ref_[size(t)] - logp;
-      const double weight = weight_[size(t)];
-      const double loss = weight * (f + 0.1 * (std::exp(d) - d - 1));
-      const double c = share * weight * ((clipped ? 0 : -a * r) + 0.1 * (1 - std::exp(d)));
-      EXPECT_NEAR(got.logp[size(t)], logp, 1e-4);
-      if (none) expect_near(got.loss[size(t)], loss, "loss");
-      losses += loss;
-      kls += std::exp(d) - d - 1;
-      clips += clipped;
-      for (int64_t v = 0; v < kColumns; ++v) {
-        const double p = std::exp(log_p[size(v)]), g = c * ((v == y) - p);
-        entropies -= p * log_p[size(v)];
-        dbias[size(v)] += g;
-        for (int64_t h = 0; h < kHidden; ++h) {
-          dx[size(t * kHidden + h)] += g * w_[size(v * kHidden + h)];
-          dw[size(v * kHidden + h)] += g * x_[size(t * kHidden + h)];
-        }
-      }
-    }
-    if (!none) {
-      expect_near(got.loss[0], share * losses, "loss");
-      expect_near(got.kl[0], share * kls, "kl");
-      expect_near(got.clipped[0], share * clips, "clipped");
-      expect_near(got.entropy[0], share * entropies, "entropy");
-    }
-    for (size_t i = 0; i < dx.size(); ++i) expect_near(got.dx[i], dx[i], "dx");
-    for (size_t i = 0; i < dw.size(); ++i) expect_near(got.dw[i], dw[i], "dw");
-    for (size_t i = 0; i < dbias.size(); ++i) expect_near(got.dbias[i], dbias[i], "dbias");
-  }
-
-  std::vector<double> log_probs(int64_t t) const {
-    std::vector<double> z(size(kColumns));
-    double sum = 0;
-    for (int64_t v = 0; v < kColumns; ++v) {
-      z[size(v)] = bias_[size(v)];
-      for (int64_t h = 0; h < kHidden; ++h)
-        z[size(v)] += double(x_[size(t * kHidden + h)]) * w_[size(v * kHidden + h)];
-      sum += std::exp(z[size(v)]);
-    }
-    for (double& value : z) value -= std::log(sum);
-    return z;
-  }
-  static void expect_near(float got, double want, const char* what) {
-    EXPECT_NEAR(static_cast<double>(got), want, 2e-4 * (1 + std::abs(want))) << what;
-  }
-
   std::vector<float> x_, w_, bias_;
   std::vector<int64_t> targets_;
   std::vector<float> advantage_, old_, ref_, weight_;
   Args args_;
 };
 
-TEST_F(LinearPolicy, ReductionsInChunksOfRowsAndColumns) {
-  for (const Reduction reduction : {Reduction::kMean, Reduction::kSum, Reduction::kNone}) {
-    for (const int64_t rows : {100, 5, 1}) {
-      expect_right(run([&](Args& a) {
-        a.reduction = reduction;
-        a.logits_bytes = rows * 56 * 4;
-      }));
-    }
-    for (const int64_t columns : {100, 16, 8}) {
-      expect_right(run([&](Args& a) {
-        a.reduction = reduction;
-        a.split = Split::kVocabulary;
-        a.logits_bytes = columns * kRows * 4;
-      }));
-    }
-  }
-}
-
-TEST_F(LinearPolicy, ValidRowsAlone) {
-  for (const int64_t most : {100, 13, 9})  // of 13 rows 9 are valid
-    expect_right(run([&](Args& a) { a.max_valid_rows = most; }));
-  const Outputs got = run([](Args& a) { a.max_valid_rows = 8; });
+TEST_F(LinearPolicy, MoreValidRowsThanPromised) {
+  const Outputs got = run([](Args& a) { a.max_valid_rows = 8; });  // of 13 rows 9 are valid
   for (const float v : {got.loss[0], got.kl[0], got.clipped[0], got.entropy[0], got.dbias[0]})
     EXPECT_TRUE(std::isnan(v));
 }
