@@ -12,7 +12,7 @@ namespace tigon::vocab_parallel_cross_entropy {
 namespace {
 
 using namespace testing_support;
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 using testing::IsSubstring;
 
 // A call of all ranks, drawn by a seed.
