@@ -59,10 +59,18 @@ class Baseline {
   std::map<std::string, CheckResult> known_;
 };
 
+// What a run learns of cases, for all of its faults.
+struct Known {
+  Known(const MutantRequest& request, std::vector<std::string> ops)
+      : cases(request, std::move(ops)), survey(request, &cases) {}
+  FaultCases cases;
+  Survey survey;
+  Baseline baseline;
+};
+
 class Worker {
  public:
-  Worker(const MutantRequest& request, FaultCases* cases, const Survey& survey, Baseline* baseline)
-      : request_(request), cases_(cases), survey_(survey), baseline_(baseline) {}
+  Worker(const MutantRequest& request, Known* known) : request_(request), known_(*known) {}
 
   void run(MutantResult* r) {
     const auto start = std::chrono::steady_clock::now();
@@ -133,9 +141,9 @@ class Worker {
   }
 
   std::vector<Case> cases_of(const MutantResult& r, bool is_equivalent) const {
-    std::vector<Case> cases = cases_->of(r, is_equivalent ? Tier::kTiny : Tier::kCheck);
+    std::vector<Case> cases = known_.cases.of(r, is_equivalent ? Tier::kTiny : Tier::kCheck);
     if (!is_sampled(r)) return cases;
-    return survey_.reaching(r.mutant->name, r.executor, std::move(cases));
+    return known_.survey.reaching(r.mutant->name, r.executor, std::move(cases));
   }
 
   std::unique_ptr<FaultyChild> start(const MutantResult& r) const {
@@ -156,21 +164,19 @@ class Worker {
   }
 
   CheckResult right(const Case& c, const std::string& executor) {
-    if (const SurveyedCase* known = survey_.find(executor, c)) return known->result;
+    if (const SurveyedCase* surveyed = known_.survey.find(executor, c)) return surveyed->result;
     const std::string key = executor + " " + case_id(c);
-    if (const auto known = baseline_->find(key)) return *known;
+    if (const auto known = known_.baseline.find(key)) return *known;
     auto& child = without_fault_[executor];
     if (!child)
       child = std::make_unique<FaultyChild>(request_, executor, request_.fault_of_baseline);
     const CheckResult result = child->run(c, request_.fault_of_baseline);
-    baseline_->add(key, result);
+    known_.baseline.add(key, result);
     return result;
   }
 
   const MutantRequest request_;
-  FaultCases* cases_;
-  const Survey& survey_;
-  Baseline* baseline_;
+  Known& known_;
   std::map<std::string, std::unique_ptr<FaultyChild>> shared_, without_fault_;  // by executor
 };
 
@@ -219,10 +225,16 @@ std::vector<MutantResult> each_once(std::vector<MutantResult> all) {
   return part;
 }
 
+// Also those that a survivor meets.
 std::vector<std::string> ops_of(const std::vector<MutantResult>& results) {
   std::vector<std::string> ops;
-  for (const MutantResult& r : results)
-    if (!contains(ops, r.op)) ops.push_back(r.op);
+  const auto add = [&](const std::string& op) {
+    if (!contains(ops, op)) ops.push_back(op);
+  };
+  for (const MutantResult& r : results) {
+    add(r.op);
+    for (const MutantTarget& target : r.mutant->also) add(target.op);
+  }
   return ops;
 }
 
@@ -258,18 +270,15 @@ MutantResult score_mutant(const Mutant& mutant, const std::string& op, const std
   const bool host = default_executor() == "fast";
   MutantResult r{&mutant, op, pass, dtype, host ? mutant.executors.front() : default_executor()};
   const MutantRequest request{.dtypes = {dtype}};
-  FaultCases cases(request, {op});
-  const Survey survey(request, &cases);
-  Baseline baseline;
-  Worker(request, &cases, survey, &baseline).run(&r);
+  Known known(request, {op});
+  Worker(request, &known).run(&r);
   return r;
 }
 
 namespace {
 
-void run_on_targets(const MutantRequest& request, const MutantSink& sink) {
-  std::vector<MutantResult> results = select_mutants(request);
-  if (!request.libraries) program_for(request);
+void run_on_targets(const MutantRequest& request, std::vector<MutantResult> results, Known* known,
+                    const MutantSink& sink) {
   const bool host = default_executor() == "fast";
   std::mutex mutex;
   std::condition_variable changed;
@@ -277,12 +286,9 @@ void run_on_targets(const MutantRequest& request, const MutantSink& sink) {
   size_t next = 0, running = 0;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = request.jobs > 0 ? request.jobs : std::min(cores, kMostChildren);
-  FaultCases cases(request, ops_of(results));
-  Survey survey(request, &cases);
-  survey.run(results, jobs);
-  Baseline baseline;
+  known->survey.run(results, jobs);
   const auto work = [&] {
-    Worker worker(request, &cases, survey, &baseline);
+    Worker worker(request, known);
     std::unique_lock lock(mutex);
     while (next < results.size() && !interrupted()) {
       MutantResult& r = results[next];
@@ -313,6 +319,18 @@ void run_on_targets(const MutantRequest& request, const MutantSink& sink) {
   }
 }
 
+// What the cases of another op say of a survivor.
+void add_result_of(const MutantResult& there, MutantResult* r) {
+  r->cases += there.cases;
+  r->seconds += there.seconds;
+  if (there.outcome == MutantOutcome::kCaught) {
+    std::tie(r->outcome, r->verdict, r->case_id, r->reason) =
+        std::tie(there.outcome, there.verdict, there.case_id, there.reason);
+  } else if (r->outcome == MutantOutcome::kSurvived) {
+    r->reason += fmt::format("; of {}: {}", there.op, there.reason);
+  }
+}
+
 bool has_others(const MutantResult& r) {
   return is_sampled(r) && r.outcome == MutantOutcome::kSurvived &&
          std::any_of(r.mutant->also.begin(), r.mutant->also.end(),
@@ -321,27 +339,23 @@ bool has_others(const MutantResult& r) {
 
 // What survived, in the ops that share its source with the one that it was drawn for: their cases
 // are part of plain `check` as well.
-void run_on_others(const MutantRequest& request, std::vector<MutantResult>* survived) {
+void run_on_others(const MutantRequest& request, std::vector<MutantResult> survived, Known* known,
+                   const MutantSink& sink) {
   MutantRequest others = request;
   others.ops.clear();
   others.faults.clear();
-  std::set<std::string> names;
-  for (const MutantResult& r : *survived)
-    if (names.insert(r.mutant->name).second) {
+  std::map<std::string, size_t> left;  // targets of each
+  for (const MutantResult& r : survived)
+    if (left.emplace(r.mutant->name, r.mutant->also.size()).second) {
       others.faults.push_back(*r.mutant);
       others.faults.back().targets = r.mutant->also;
     }
-  run_on_targets(others, [&](const MutantResult& there) {
-    for (MutantResult& r : *survived) {
-      if (r.mutant->name != there.mutant->name || r.op == there.op) continue;
-      r.cases += there.cases;
-      r.seconds += there.seconds;
-      if (there.outcome == MutantOutcome::kCaught) {
-        std::tie(r.outcome, r.verdict, r.case_id, r.reason) =
-            std::tie(there.outcome, there.verdict, there.case_id, there.reason);
-      } else if (r.outcome == MutantOutcome::kSurvived) {
-        r.reason += fmt::format("; of {}: {}", there.op, there.reason);
-      }
+  run_on_targets(others, select_mutants(others), known, [&](const MutantResult& there) {
+    const bool is_last = --left.at(there.mutant->name) == 0;
+    for (MutantResult& r : survived) {
+      if (r.mutant->name != there.mutant->name) continue;
+      if (r.op != there.op) add_result_of(there, &r);
+      if (is_last) sink(r);
     }
   });
 }
@@ -350,14 +364,17 @@ void run_on_others(const MutantRequest& request, std::vector<MutantResult>* surv
 
 void run_mutants(const MutantRequest& request, const MutantSink& sink) {
   std::vector<MutantResult> survived;
-  run_on_targets(request, [&](const MutantResult& r) {
+  std::vector<MutantResult> results = select_mutants(request);
+  if (!request.libraries) program_for(request);
+  Known known(request, ops_of(results));
+  run_on_targets(request, std::move(results), &known, [&](const MutantResult& r) {
     if (has_others(r))
       survived.push_back(r);
     else
       sink(r);
   });
-  if (!survived.empty() && !interrupted()) run_on_others(request, &survived);
-  for (const MutantResult& r : survived) sink(r);
+  if (!survived.empty() && !interrupted())
+    run_on_others(request, std::move(survived), &known, sink);
 }
 
 Json to_json(const MutantResult& r) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <set>
 #include <thread>
 
 #include "harness/mutants/fault_id.h"
@@ -30,17 +29,17 @@ void Survey::run(const std::vector<MutantResult>& results, int jobs) {
   if (request_.libraries || default_executor() != "fast" || !is_right) return;
   const std::vector<Asked> asked = cases_of(results);
   size_t next = 0;
+  done_ = 0;
   std::vector<std::jthread> workers;
   for (int i = 0; i < jobs; ++i) workers.emplace_back([&] { work(asked, &next); });
 }
 
-std::vector<Survey::Asked> Survey::cases_of(const std::vector<MutantResult>& results) const {
+std::vector<Survey::Asked> Survey::cases_of(const std::vector<MutantResult>& results) {
   std::vector<Asked> all;
-  std::set<std::string> ops;
   for (const MutantResult& r : results) {
     if (!is_sampled(r)) continue;
     for (const std::string& executor : r.mutant->executors) {
-      if (!ops.insert(executor + " " + r.op).second) continue;
+      if (!surveyed_.insert(executor + " " + r.op).second) continue;
       MutantResult there = r;
       there.executor = executor;
       for (Case& c : cases_->of(there, Tier::kCheck)) all.push_back({executor, std::move(c)});

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ class Survey {
   // Both outlive this.
   Survey(const MutantRequest& request, FaultCases* cases) : request_(request), cases_(cases) {}
 
-  // Runs all cases that sampled faults among `results` may meet, in `jobs` processes at a time.
+  // Runs all cases that sampled faults among `results` may meet and that it has not run, in `jobs`
+  // processes at a time.
   // Without kernels of this program, or on a GPU, there is nothing to learn.
   void run(const std::vector<MutantResult>& results, int jobs);
 
@@ -42,13 +44,14 @@ class Survey {
     std::string executor;
     Case c;
   };
-  std::vector<Asked> cases_of(const std::vector<MutantResult>& results) const;
+  std::vector<Asked> cases_of(const std::vector<MutantResult>& results);
   std::vector<Case> one_of_each_first(const std::string& executor, std::vector<Case> cases) const;
   void work(const std::vector<Asked>& asked, size_t* next);
 
   const MutantRequest& request_;
   FaultCases* cases_;
   std::mutex mutex_;
+  std::set<std::string> surveyed_;             // executors and ops
   std::map<std::string, SurveyedCase> known_;  // by executor and case
   size_t done_ = 0;
 };
