@@ -67,6 +67,7 @@ std::vector<OptionSet> option_sets() {
       kByWideColumns));
   // More than there are; fewer than some shapes have, which must be told whatever is ignored.
   sets.push_back(kValidRows);
+  sets.push_back(with_results({{"max_valid_rows", "3"}}));
   sets.push_back(together(
       kFp32Dx,
       with_results({{"max_valid_rows", "3"}, {"ignore_index", "-1"}, {"reduction", "none"}})));

@@ -68,6 +68,7 @@ std::vector<OptionSet> option_sets() {
       // More than there are; fewer than some shapes have, which must be told.
       with_all(together(kValidRows, {{"weight", "given"}, {"sampling_logp", "given"}})),
       with_all({{"max_valid_rows", "3"}, {"reduction", "none"}, {"weight", "given"}}),
+      with_all({{"max_valid_rows", "3"}}),
       kWithBias,
       together(kWithBias, kInChunks),
       together(kWithBias, kByColumns),

@@ -51,8 +51,10 @@ std::vector<OptionSet> loss_option_sets() {
            {"softcap", "30"},
            {"ignore_index", "0"},
            {"normaliser", "given"}},
-          // One of the further results, without class weights.
+          // Each of the further results alone, without class weights.
           {{"entropy", "given"}, {"label_smoothing", "0.1"}},
+          {{"z_part", "given"}, {"z_loss", "0.01"}},
+          {{"accuracy", "given"}},
           with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
           with_results({{"class_weight", "given"},
                         {"label_smoothing", "0.1"},
