@@ -43,8 +43,8 @@ std::vector<OptionSet> forms() {
 
 std::vector<OptionSet> option_sets() {
   std::vector<OptionSet> sets = loss_option_sets();
-  // Chunks of a few rows, the last one shorter; chunks of one row.
-  for (const char* bytes : {"2600", "200"}) sets.push_back({{"logits_bytes", bytes}});
+  // Chunks of one row; of a few rows, the last one shorter.
+  sets.push_back({{"logits_bytes", "200"}});
   sets.push_back({{"logits_bytes", "2600"},
                   {"label_smoothing", "0.1"},
                   {"z_loss", "0.01"},
@@ -67,13 +67,13 @@ std::vector<OptionSet> option_sets() {
       kByWideColumns));
   // More than there are; fewer than some shapes have, which must be told whatever is ignored.
   sets.push_back(kValidRows);
-  sets.push_back(with_results({{"max_valid_rows", "3"}}));
   sets.push_back(together(
       kFp32Dx,
       with_results({{"max_valid_rows", "3"}, {"ignore_index", "-1"}, {"reduction", "none"}})));
   sets.push_back({{"dx", "absent"}});
   sets.push_back({{"dw", "absent"}});
-  sets.push_back({{"dw", "absent"}, {"logits_bytes", "2600"}});
+  sets.push_back(
+      with_results({{"dw", "absent"}, {"logits_bytes", "2600"}, {"max_valid_rows", "3"}}));
   sets.push_back(kWithBias);
   sets.push_back(together(kFp32Dx, together(kWithBias, together(kInChunks, {{"softcap", "5"}}))));
   sets.push_back(together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}}));

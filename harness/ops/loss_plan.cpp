@@ -41,8 +41,10 @@ std::vector<OptionSet> loss_option_sets() {
           {{"label_smoothing", "0.1"}},
           {{"z_loss", "0.01"}},
           {{"softcap", "5"}},
-          {{"ignore_index", "0"}},  // a class that occurs
-          {{"reduction", "sum"}},
+          // Each of the further results alone, without class weights. Class 0 occurs.
+          {{"ignore_index", "0"}, {"z_loss", "0.01"}, {"z_part", "given"}},
+          {{"reduction", "sum"}, {"accuracy", "given"}},
+          {{"entropy", "given"}, {"label_smoothing", "0.1"}},
           {{"reduction", "none"}},
           {{"dloss", "absent"}},
           {{"reduction", "none"}, {"dloss", "absent"}},
@@ -51,10 +53,6 @@ std::vector<OptionSet> loss_option_sets() {
            {"softcap", "30"},
            {"ignore_index", "0"},
            {"normaliser", "given"}},
-          // Each of the further results alone, without class weights.
-          {{"entropy", "given"}, {"label_smoothing", "0.1"}},
-          {{"z_part", "given"}, {"z_loss", "0.01"}},
-          {{"accuracy", "given"}},
           with_results({{"class_weight", "given"}, {"z_loss", "0.01"}}),
           with_results({{"class_weight", "given"},
                         {"label_smoothing", "0.1"},
