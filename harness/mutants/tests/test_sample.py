@@ -48,7 +48,8 @@ class Mutations(unittest.TestCase):
 
     def test_leave_declarations_constants_comments_and_another_device_alone(self):
         for text in ("constexpr int kA = b + 1;", "void f() { float x[kN + 1]; }", "void f() { float x[kN], y[kN + 1], z[kN]; }",
-                     "void f() { float x[kN] = {}, y[kN + 1] = {a}, z[kN]; }", "int y = g<kN + 1>(x);", "// a + b", "template <int kN = 3>", "static_assert(a < b);", "#if TIGON_GPU\nint a = b + 1;\n#endif",
+                     "void f() { float x[kN] = {}, y[kN + 1] = {a}, z[kN]; }",
+                     "int y = g<kN + 1>(x);", "// a + b", "template <int kN = 3>", "static_assert(a < b);", "#if TIGON_GPU\nint a = b + 1;\n#endif",
                      "#if TIGON_GPU\n#else\nint a = b + 1;\n#endif", "#if !TIGON_GPU\nint a = b + 1;\n#endif"):
             self.assertEqual(mutants(text), set(), text)
         self.assertTrue(mutants("#if TIGON_GPU\nint a = b + 1;\n#endif", gpu=True))

@@ -55,7 +55,8 @@ def compiled_lines(build, paths):
 
 def mutated_code(build, paths):
     """The objects of these sources with faults in them, and of the registry, which takes options' defaults, one behind the other."""
-    objects = [unit for path in [*paths, "kernels/call/registry.cpp"] for unit in build.glob(f"harness/mutants/CMakeFiles/tigon_kernels_own_objects.dir/**/{path}.*.o")]
+    folder = build / "harness/mutants/CMakeFiles/tigon_kernels_own_objects.dir"
+    objects = [unit for path in [*paths, "kernels/call/registry.cpp"] for unit in folder.glob(f"**/{path}.*.o")]
     return b"".join(unit.read_bytes() for unit in objects)
 
 

@@ -367,8 +367,8 @@ void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, bool in_
     if (is_of_one_type(shapes[s], list->op))
       for (size_t f = 0; f < forms.size(); ++f) {
         Path path = path_of_one_type(shapes[s], asks, list);
+        path.add_apart(forms[f]);
         if (!in_turn || (s + f) % 2 == 0) path.add_shifted(forms[f]);
-        if (!in_turn || (s + f) % 2 == 1) path.add_apart(forms[f]);
       }
 }
 

@@ -11,8 +11,8 @@ namespace tigon {
 // all that; else all do.
 void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* list);
 
-// Those of one element type with the options that take another kernel, rows shifted and rows apart;
-// `in_turn`: one of the two each, so that both are met with each of these options.
+// Those of one element type with the options that take another kernel, rows apart and rows shifted;
+// `in_turn`: shifted ones with every other of these options, which are others from shape to shape.
 void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, bool in_turn,
                            CaseList* list);
 
