@@ -39,15 +39,15 @@ OptionSet with_results(OptionSet options) {
 std::vector<OptionSet> loss_option_sets() {
   return {{},
           {{"label_smoothing", "0.1"}},
-          {{"z_loss", "0.01"}},
           {{"softcap", "5"}},
-          // Each of the further results alone, without class weights. Class 0 occurs.
-          {{"ignore_index", "0"}, {"z_loss", "0.01"}, {"z_part", "given"}},
-          {{"reduction", "sum"}, {"accuracy", "given"}},
-          {{"entropy", "given"}, {"label_smoothing", "0.1"}},
+          {{"ignore_index", "0"}, {"z_loss", "0.01"}, {"reduction", "sum"}},  // a class that occurs
           {{"reduction", "none"}},
           {{"dloss", "absent"}},
           {{"reduction", "none"}, {"dloss", "absent"}},
+          // Each of the further results alone, without class weights.
+          {{"z_loss", "0.01"}, {"z_part", "given"}},
+          {{"accuracy", "given"}},
+          {{"entropy", "given"}, {"label_smoothing", "0.1"}},
           {{"label_smoothing", "0.2"},
            {"z_loss", "0.001"},
            {"softcap", "30"},
