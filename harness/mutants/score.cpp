@@ -344,13 +344,16 @@ void run_on_others(const MutantRequest& request, std::vector<MutantResult> survi
   MutantRequest others = request;
   others.ops.clear();
   others.faults.clear();
-  std::map<std::string, size_t> left;  // targets of each
+  std::set<std::string> names;
   for (const MutantResult& r : survived)
-    if (left.emplace(r.mutant->name, r.mutant->also.size()).second) {
+    if (names.insert(r.mutant->name).second) {
       others.faults.push_back(*r.mutant);
       others.faults.back().targets = r.mutant->also;
     }
-  run_on_targets(others, select_mutants(others), known, [&](const MutantResult& there) {
+  std::vector<MutantResult> results = select_mutants(others);
+  std::map<std::string, size_t> left;  // results of each
+  for (const MutantResult& r : results) ++left[r.mutant->name];
+  run_on_targets(others, std::move(results), known, [&](const MutantResult& there) {
     const bool is_last = --left.at(there.mutant->name) == 0;
     for (MutantResult& r : survived) {
       if (r.mutant->name != there.mutant->name) continue;

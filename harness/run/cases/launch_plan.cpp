@@ -363,13 +363,14 @@ void add_further_paths(const std::vector<Shape>& shapes, bool asks, CaseList* li
 void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, bool in_turn,
                            CaseList* list) {
   const std::vector<OptionSet> forms = sets_of(list->pass, list->op.further_options);
-  for (size_t s = 0; s < shapes.size(); ++s)
-    if (is_of_one_type(shapes[s], list->op))
-      for (size_t f = 0; f < forms.size(); ++f) {
-        Path path = path_of_one_type(shapes[s], asks, list);
-        path.add_apart(forms[f]);
-        if (!in_turn || (s + f) % 2 == 0) path.add_shifted(forms[f]);
-      }
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    if (!is_of_one_type(shapes[s], list->op)) continue;
+    Path path = path_of_one_type(shapes[s], asks, list);
+    for (size_t f = 0; f < forms.size(); ++f) {
+      path.add_apart(forms[f]);
+      if (!in_turn || (s + f) % 2 == 0) path.add_shifted(forms[f]);
+    }
+  }
 }
 
 void add_launch_paths(const Shape& middle, CaseList* list) {
