@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The baselines beside what their cases compare: a gradient over its own input, rows that do not
-// count, no rows, and memory. On whichever device the build is for.
+// The baselines beside what their cases compare: gradients over their own inputs, rows that do
+// not count, no rows, and memory. On whichever device the build is for.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -39,6 +39,25 @@ TYPED_TEST(Naive, RmsNormBackwardOverDy) {
   b.dx = view(dy.device(), t, h);
   expect_ok(naive::backward(b, nullptr));
   EXPECT_EQ(dy.now(), dx.now());
+}
+
+TYPED_TEST(Naive, SwigluBackwardOverItsInputs) {
+  using Elem = typename TypeParam::Elem;
+  const int64_t t = 6, f = 32;
+  const Data<Elem> a(normal(t * f, 1)), b(normal(t * f, 2)), dy(normal(t * f, 3));
+  const Data<Elem> da(static_cast<size_t>(t * f)), db(static_cast<size_t>(t * f));
+  swiglu::Backward<TypeParam> g;
+  g.dy = view<const Elem>(dy.device(), t, f);
+  g.a = view<const Elem>(a.device(), t, f);
+  g.b = view<const Elem>(b.device(), t, f);
+  g.da = view(da.device(), t, f);
+  g.db = view(db.device(), t, f);
+  expect_ok(naive::backward(g, nullptr));
+  g.da = view(a.device(), t, f);
+  g.db = view(b.device(), t, f);
+  expect_ok(naive::backward(g, nullptr));
+  EXPECT_EQ(a.now(), da.now());
+  EXPECT_EQ(b.now(), db.now());
 }
 
 TYPED_TEST(Naive, CrossEntropyDoesNotReadIgnoredRows) {
