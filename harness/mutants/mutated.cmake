@@ -36,12 +36,12 @@ endfunction()
 # about switches.
 function(tigon_add_mutated_library name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES")
-  set(extension .cpp)
-  if(TIGON_CUDA)
-    set(extension .cu)
-  endif()
   set(wrappers)
   foreach(source IN LISTS arg_SOURCES)
+    set(extension .cpp)
+    if(TIGON_CUDA AND source MATCHES "\\.cu$")
+      set(extension .cu)
+    endif()
     set(wrapper ${PROJECT_BINARY_DIR}/${folder}/sources/${source}${extension})
     file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"@source@\"\n" @ONLY)
     list(APPEND wrappers ${wrapper})
@@ -56,7 +56,9 @@ function(tigon_add_mutated_library name folder)
   target_link_libraries(${name} PUBLIC tigon_device_headers)
   if(TIGON_CUDA)
     # On all cores at once, which changes the code a little: the tree's own kernels have one each.
-    target_compile_options(${name} PRIVATE ${TIGON_CUDA_GENCODE} -w --split-compile=0)
+    target_compile_options(${name} PRIVATE -w
+      "$<$<COMPILE_LANGUAGE:CUDA>:${TIGON_CUDA_GENCODE};--split-compile=0>"
+      $<$<COMPILE_LANGUAGE:CXX>:${TIGON_LIGHT_OPTIMIZE}>)
   else()
     target_compile_options(${name} PRIVATE
       ${TIGON_KERNEL_HOST_OPTIONS} ${TIGON_KERNEL_CHECKED_OPTIONS} -g0 -w)

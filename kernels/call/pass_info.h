@@ -25,6 +25,10 @@ struct OptionInfo : OptionFacts {
 struct PassInfo {
   std::vector<TensorInfo> tensors;  // in the order of a call
   std::vector<OptionInfo> options;
+
+  // Out of line: make_pass_info() has them once per tensor and option of every pass.
+  [[gnu::noinline]] void add(const TensorInfo& info) { tensors.push_back(info); }
+  [[gnu::noinline]] void add(const OptionInfo& info) { options.push_back(info); }
 };
 
 template <class Args, class Value>
@@ -48,10 +52,10 @@ PassInfo make_pass_info() {
   const Args defaults;
   for_each_field<Args>([&](const auto& field) {
     using View = std::remove_cvref_t<decltype(std::declval<Args&>().*(field.member))>;
-    info.tensors.push_back({field, dtype_of<typename View::Elem>});
+    info.add(TensorInfo{field, dtype_of<typename View::Elem>});
   });
   for_each_option<Args>([&](const auto& option) {
-    info.options.push_back(option_info(option, defaults.*(option.member)));
+    info.add(option_info(option, defaults.*(option.member)));
   });
   return info;
 }
