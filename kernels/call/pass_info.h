@@ -54,9 +54,8 @@ PassInfo make_pass_info() {
     using View = std::remove_cvref_t<decltype(std::declval<Args&>().*(field.member))>;
     info.add(TensorInfo{field, dtype_of<typename View::Elem>});
   });
-  for_each_option<Args>([&](const auto& option) {
-    info.add(option_info(option, defaults.*(option.member)));
-  });
+  for_each_option<Args>(
+      [&](const auto& option) { info.add(option_info(option, defaults.*(option.member))); });
   return info;
 }
 
