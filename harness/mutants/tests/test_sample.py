@@ -122,13 +122,11 @@ class Files(unittest.TestCase):
                                  ("kernels/log_prob/row.h", "linear_log_prob", ["log_prob"]),
                                  ("kernels/log_prob/row.h", "log_prob", ["divergence"]),
                                  ("kernels/geglu/geglu.cu", "geglu", []), ("kernels/device/reduce.h", "softmax", ["add_rms_norm"])):
-            fault = types.SimpleNamespace(file=path, function_lines=(7, 9))
-            self.assertEqual(sharing(fault, op, every, lambda op: set()), others, (path, op))
+            self.assertEqual(sharing(types.SimpleNamespace(file=path), op, every, lambda fault, op: True), others, (path, op))
 
     def test_what_ops_share_is_one_s_that_has_code_of_it(self):
-        fault = types.SimpleNamespace(file="kernels/device/reduce.h", function_lines=(7, 9))
-        lines = {"layer_norm": {("reduce.h", 8)}}
-        self.assertEqual(sharing(fault, "softmax", files.ops(ROOT), lambda op: lines.get(op, {("reduce.h", 10)})), ["layer_norm"])
+        fault = types.SimpleNamespace(file="kernels/device/reduce.h")
+        self.assertEqual(sharing(fault, "softmax", files.ops(ROOT), lambda fault, op: op == "layer_norm"), ["layer_norm"])
 
     def test_changed_files_have_so_many_mutants_in_all(self):
         for changed, ops, number in ((None, 17, 100), ("main", 1, 100), ("main", 3, 34), ("main", 0, 100)):

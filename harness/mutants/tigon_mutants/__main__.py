@@ -39,13 +39,13 @@ def used(faults, lines):
     return [fault for fault in faults if not lines or is_used(fault)]
 
 
-def sharing(fault, op, ops, lines_of):
-    """The op besides whose cases see what this one shares with it: of those that have code of it the one whose file it is, else the first of
-    the alphabet. lines_of(op): as `used` takes them."""
+def sharing(fault, op, ops, has_code):
+    """The op besides whose cases see what this one shares with it: of those that have code of it, as has_code(fault, op) says, the one whose
+    file it is, else the first of the alphabet."""
     owner = pathlib.PurePath(fault.file).parts[1]
     others = sorted(ops, key=lambda other: (other != owner, other))
-    has_code = (other for other in others if other != op and fault.file in files.sources_of(ROOT, other) and used([fault], lines_of(other)))
-    return list(itertools.islice(has_code, 1))
+    found = (other for other in others if other != op and fault.file in files.sources_of(ROOT, other) and has_code(fault, other))
+    return list(itertools.islice(found, 1))
 
 
 def sources_to_draw_from(arguments):
@@ -61,9 +61,8 @@ def number_for_each(arguments, ops):
 
 
 def draw(arguments):
-    """{name: (fault, its targets, those that share it)}."""
+    """{name: (fault, its targets)}."""
     drawn, known = {}, {}
-    passes = {known_op.split()[0]: known_op for known_op in arguments.op}
     sources = sources_to_draw_from(arguments)
     number = number_for_each(arguments, len(sources))
     lines_of = functools.cache(lambda op: files.compiled_lines(arguments.build, files.sources_of(ROOT, op)))
@@ -72,9 +71,7 @@ def draw(arguments):
         every = [fault for path in paths for fault in known.setdefault(path, faults_of(path, arguments.device == "cuda"))]
         every = used(every, lines_of(op))
         for fault in random.Random(f"{arguments.seed} {op}").sample(every, min(number, len(every))):
-            _, targets, also = drawn.setdefault(fault.name, (fault, [], {}))
-            targets.append(on)
-            also.update({other: passes[other] for other in sharing(fault, op, list(passes), lines_of)})
+            drawn.setdefault(fault.name, (fault, []))[1].append(on)
         print(f"{op}: {min(number, len(every))} of {len(every)} mutants in {len(paths)} files drawn, seed {arguments.seed}", flush=True)
     return drawn
 
@@ -96,19 +93,31 @@ def main():
         return EXIT_NOTHING
     proofs = fault_file.read_equivalents(sorted(ROOT.glob("harness/ops/*.equivalent")))
 
-    no_code_of = {name: [] for name in drawn}
+    def write(faults, also=lambda name: {}, no_code_of=lambda name: ()):
+        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], also(f.name), proofs.get((f.file, f.old, f.new)), no_code_of(f.name))
+                                            for f in faults))
 
-    def write(faults):
-        arguments.file.write_text("\n".join(f.record(*drawn[f.name][1:], proofs.get((f.file, f.old, f.new)), no_code_of[f.name]) for f in faults))
-
-    left = build.compiled([fault for fault, *_ in drawn.values()], write, arguments.build, "tigon-own-mutants")
+    left = build.compiled([fault for fault, _ in drawn.values()], write, arguments.build, "tigon-own-mutants")
     print(f"{len(drawn) - len(left)} of {len(drawn)} do not compile and are left out", flush=True)
-    for op in (on.split()[0] for on in arguments.on):
-        code = files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""
-        for fault in left if code else ():
-            if fault.id not in code:
-                no_code_of[fault.name].append(op)
-    write(left)
+
+    @functools.cache
+    def code_of(op):
+        return files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""
+
+    def has_code(fault, op):
+        return not code_of(op) or fault.id in code_of(op)
+
+    passes = {op.split()[0]: op for op in arguments.op}
+
+    def shared(name):
+        fault, targets = drawn[name]
+        return {other: passes[other] for on in targets for other in sharing(fault, on.split()[0], passes, has_code)}
+
+    def without_code(name):
+        fault, targets = drawn[name]
+        return [op for op in (on.split()[0] for on in targets) if not has_code(fault, op)]
+
+    write(left, shared, without_code)
     return 0
 
 
