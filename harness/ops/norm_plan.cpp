@@ -34,12 +34,16 @@ struct Range {
   static constexpr double kApart = 0x1p-20;
 };
 
-// An element of y as kernels/norm/casting.h says of llama and gemma; of what it may be the one next
-// to `got`.
+// An element of y as kernels/norm/casting.h says; of what it may be the one next to `got`.
 double cast_product(const Cast& cast, double x, double rstd, double gain, double got, DType elem) {
-  Range normal = Range::around(rstd).times({std::abs(x), std::abs(x)});
+  Range scale = Range::around(rstd), gains = Range::around(std::abs(gain));
+  if (cast.casting == Casting::kNone) {
+    scale = scale.rounded(elem);
+    gains = gains.rounded(elem);
+  }
+  Range normal = scale.times({std::abs(x), std::abs(x)});
   if (cast.casting != Casting::kGemma) normal = normal.rounded(elem);
-  const Range y = normal.times(Range::around(std::abs(gain))).rounded(elem);
+  const Range y = normal.times(gains).rounded(elem);
   const double sign = std::copysign(1.0, x) * std::copysign(1.0, gain);
   return sign * std::clamp(sign * got, y.least, y.most);
 }
@@ -78,8 +82,11 @@ Property casting(std::string normalised) {
           normalised),
       check};
   property.of_fused = true;  // who keeps more bits is nearer to the formula
-  return for_policies({DType::kBF16, DType::kF16},
-                      with_options({{}, {{"casting", "gemma"}, {"offset", "1"}}}, property));
+  return for_policies(
+      {DType::kBF16, DType::kF16},
+      with_options(
+          {{}, {{"casting", "gemma"}, {"offset", "1"}}, {{"casting", "none"}, {"offset", "1"}}},
+          property));
 }
 
 }  // namespace tigon::rms_norm
