@@ -78,7 +78,7 @@ std::vector<OptionSet> option_sets() {
   sets.push_back(together(kFp32Dx, together(kWithBias, together(kInChunks, {{"softcap", "5"}}))));
   sets.push_back(together(kWithBias, {{"dx", "absent"}, {"dw", "absent"}}));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
-    sets.push_back({{"dw", "absent"}, {to, "given"}});
+    sets.push_back(together(kWithBias, {{"dw", "absent"}, {to, "given"}}));
     sets.push_back({{"dw", "absent"}, {to, "given"}, {"logits_bytes", "2600"}});
   }
   return sets;

@@ -56,7 +56,7 @@ std::vector<OptionSet> option_sets() {
     sets.push_back(together(kFp32Dx, cut));
   for (const char* to : {"dw_fp32", "dw_accum"}) {
     const OptionSet there = {{"dw", "absent"}, {to, "given"}};
-    sets.push_back(there);
+    sets.push_back(together(there, kWithBias));
     sets.push_back(together(there, kInChunks));
     sets.push_back(together(there, kByColumns));
   }

@@ -131,7 +131,7 @@ OpSpec linear_op(const char* name, const char* summary) {
                 .most = INT32_MAX},
                {.axis = V,
                 .tiny = {7, 33},
-                .check = {2, 9, 127, 1000, 4099},
+                .check = {1, 2, 9, 127, 1000, 4099},
                 .sweep = {32000, 128256, 262144},
                 .host_sweep = {1024, 4096},
                 .huge = {64},

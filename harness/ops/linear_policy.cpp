@@ -72,7 +72,7 @@ std::vector<OptionSet> option_sets() {
       kWithBias,
       together(kWithBias, kInChunks),
       together(kWithBias, kByColumns),
-      {{"dw", "absent"}, {"dw_fp32", "given"}},
+      together(kWithBias, {{"dw", "absent"}, {"dw_fp32", "given"}}),
       kFp32Dx,
       together(kFp32Dx, kByColumns),
       together(kFp32Dx, kValidRows),

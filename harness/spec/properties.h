@@ -145,5 +145,8 @@ std::vector<Property> common_properties();
 // the values that options are compared with are told from their neighbours, and offsets have 64
 // bits in every tensor.
 std::vector<Property> launcher_properties();
+// Whether property far_rows has rows of the tensor apart. Those of other tensors lie apart in cases
+// of their own.
+bool is_of_far_rows(const Pass& pass, const TensorInfo& info);
 
 }  // namespace tigon

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "harness/spec/experiment.h"
 #include "harness/spec/properties.h"
@@ -200,6 +201,14 @@ std::vector<double> values_near_default(const OptionInfo& option) {
   return {usual * 1.01, 0};
 }
 
+// The smallest size that cases have, where it may show a loop that begins or ends one too late: no
+// rows, or one column.
+std::optional<int64_t> least_size(const AxisPlan& axis) {
+  if (axis.check.empty()) return std::nullopt;
+  const int64_t least = std::ranges::min(axis.check);
+  return least > 1 ? std::nullopt : std::optional(least);
+}
+
 void try_option_values(Experiment& e) {
   const auto judge = [&](const OptionSet& options) {
     Call call = e.base();
@@ -217,18 +226,19 @@ void try_option_values(Experiment& e) {
       if (!is_refused(options)) judge(options);
     }
   for (const OptionSet& options : e.pass().edges) judge(options);
-  const AxisPlan& rows = e.op().axes.front();
-  if (std::find(rows.check.begin(), rows.check.end(), 0) == rows.check.end()) return;
   for (const OptionSet& options : e.option_sets()) {
     Call call = e.base();
     call.options = options;
-    call.axes[rows.axis.symbol] = 0;
-    call = e.generated(call, 0);
-    e.judge(call, e.run(call));
+    for (const AxisPlan& axis : e.op().axes)
+      if (const auto least = least_size(axis)) {
+        Call smallest = call;
+        smallest.axes[axis.axis.symbol] = *least;
+        smallest = e.generated(smallest, 0);
+        e.judge(smallest, e.run(smallest));
+      }
   }
 }
 
-// Tensors whose rows may lie apart have cases of their own.
 void try_far_rows(Experiment& e) {
   constexpr int kFar = INT32_MAX - 15;
   if (!e.has_far_memory()) throw NotApplicable("what lies between rows is memory here");
@@ -244,26 +254,31 @@ void try_far_rows(Experiment& e) {
     call.options = options;
     call = e.generated(call, 0);
     for (const TensorInfo& info : e.pass().tensors)
-      if (!info.is_strided && info.shape.size() > 1 && !is_left_out(info, options))
-        judge(call, info.name);
+      if (is_of_far_rows(e.pass(), info) && !is_left_out(info, options)) judge(call, info.name);
   }
 }
 
 }  // namespace
 
+bool is_of_far_rows(const Pass& pass, const TensorInfo& info) {
+  return info.shape.size() > 1 && (!info.is_strided || !pass.products.empty());
+}
+
 std::vector<Property> launcher_properties() {
   std::vector<Property> all = {
       {"refusals", "a call with one mistake is refused: a size, a stride, no memory, an option",
        [](Experiment& e) { Refusals{e}(); }},
-      {"option_values", "right next to defaults, at 0, at the last allowed, and without rows",
+      {"option_values",
+       "right next to defaults, at 0, at the last allowed, without rows and with one column",
        try_option_values},
       {"far_rows", "right where rows of any tensor are 2^31 elements apart, or refused",
        try_far_rows}};
-  all.back().needs_far_memory = true;
   for (Property& p : all) {
     p.one_shape = p.of_launcher = true;
     p.policies = {DType::kF32};  // one source serves all, and here budgets are the tightest
   }
+  all.back().needs_far_memory = true;
+  all.back().policies.push_back(DType::kBF16);  // whose sums are rounded in a step of its own
   return all;
 }
 

@@ -15,11 +15,9 @@
 namespace tigon {
 namespace {
 
-// A tensor has rows that may not lie apart.
-bool has_packed_rows(const Pass& pass) {
-  return std::any_of(pass.tensors.begin(), pass.tensors.end(), [](const TensorInfo& info) {
-    return !info.is_strided && info.shape.size() > 1;
-  });
+bool has_far_rows(const Pass& pass) {
+  return std::any_of(pass.tensors.begin(), pass.tensors.end(),
+                     [&](const TensorInfo& info) { return is_of_far_rows(pass, info); });
 }
 
 }  // namespace
@@ -29,7 +27,7 @@ std::vector<Property> properties_of(const Pass& pass) {
   std::vector<Property> common = common_properties();
   if (has_alias(pass)) common.push_back(in_place());
   for (Property& p : launcher_properties())
-    if (!p.needs_far_memory || has_packed_rows(pass)) common.push_back(std::move(p));
+    if (!p.needs_far_memory || has_far_rows(pass)) common.push_back(std::move(p));
   const auto declared = [&](const Property& p) {  // by the pass itself, in words of its own
     return std::any_of(pass.properties.begin(), pass.properties.end(),
                        [&](const Property& own) { return own.name == p.name; });
