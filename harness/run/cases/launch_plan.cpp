@@ -128,7 +128,8 @@ class LaunchPaths {
     }
   }
 
-  // Each shape of a short row once, in one element type.
+  // Each shape once, in one element type: at a short row where it takes any, else one row that is
+  // as long as it takes, of one block and of a cluster.
   void add_once(bool aligned) {
     const OtherBase restored(&list_);
     list_.base.skew = aligned ? 0 : 1;
@@ -136,9 +137,12 @@ class LaunchPaths {
     size_t number = 0;
     for (const ShapeRange& range :
          launch_shapes(list_.op, list_.pass, list_.base.dtype, aligned).ranges) {
-      if (!is_short(range.first) || !is_new({}, range.table, range.shape)) continue;
-      if (types[number++ % types.size()] == list_.base.dtype)
-        list_.push(row_of(is_short(last_of(range)) ? last_of(range) : first_of(range)));
+      const bool is_long = !is_short(range.first);
+      if ((is_long && range.is_longest) || !is_new({}, range.table, range.shape, is_long)) continue;
+      if (types[number++ % types.size()] != list_.base.dtype) continue;
+      Shape shape = row_of(is_long || is_short(last_of(range)) ? last_of(range) : first_of(range));
+      if (is_long) shape[list_.op.axes.front().axis.symbol] = 1;
+      list_.push(shape);
     }
   }
 
@@ -244,9 +248,11 @@ class LaunchPaths {
     list_.push(shape);
   }
 
-  // Whether no shorter row took the kernel, which is the same for any number of blocks per row.
-  bool is_new(const OptionSet& form, const std::string& table, LaunchShape shape) {
-    shape.cluster = 1;
+  // Whether no shorter row took the kernel, which is the same for any number of blocks per row;
+  // `clusters`: a cluster does not count as a block.
+  bool is_new(const OptionSet& form, const std::string& table, LaunchShape shape,
+              bool clusters = false) {
+    shape.cluster = clusters ? std::min(shape.cluster, 2) : 1;
     std::vector<LaunchShape>& known = known_[{form, table}];
     if (std::find(known.begin(), known.end(), shape) != known.end()) return false;
     known.push_back(shape);

@@ -23,7 +23,8 @@ void add_forms_of_one_type(const std::vector<Shape>& shapes, bool asks, bool in_
 // another path.
 void add_launch_paths(const Shape& middle, CaseList* list);
 
-// Of these launch shapes each that takes short rows, once, in one element type, at its longest row.
+// Of these launch shapes each that takes short rows, once, in one element type, at its longest row;
+// of the others but the last, one block and one cluster on one row that is as long as they take.
 void add_launch_shapes(CaseList* list);
 
 }  // namespace tigon
