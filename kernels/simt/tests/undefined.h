@@ -9,6 +9,8 @@ inline constexpr int kOwnValues = 4;
 
 // x[i] = i for the first 32, by way of an array of kOwnValues of which `count` are written.
 Status fill(int* x, int count);
+// The same with an array that is the last member of a class.
+Status fill_members(int* x, int count);
 // x[i] = 1 << by for the first 32.
 Status shift(int* x, int by);
 // Every thread prefetches 16 bytes from x[first] on.

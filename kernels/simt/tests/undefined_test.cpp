@@ -34,13 +34,16 @@ class Undefined : public testing::Test {
 TEST_F(Undefined, what_is_defined_is_no_finding) {
   EXPECT_TRUE(fill(x_.data(), kOwnValues).ok());
   EXPECT_EQ(x_.get()[17], 17);
+  EXPECT_TRUE(fill_members(x_.data(), kOwnValues).ok());
+  EXPECT_EQ(x_.get()[18], 18);
   EXPECT_TRUE(shift(x_.data(), 31).ok());
   EXPECT_TRUE(simt::reports().empty());
 }
 
 TEST_F(Undefined, an_index_behind_a_threads_own_array_is_found) {
-  expect_finding(fill(x_.data(), kOwnValues + 1), simt::Kind::kOutOfBounds,
-                 "out of bounds: index 4 of 'int [4]'");
+  for (const auto& run : {fill, fill_members})
+    expect_finding(run(x_.data(), kOwnValues + 1), simt::Kind::kOutOfBounds,
+                   "out of bounds: index 4 of 'int [4]'");
 }
 
 TEST_F(Undefined, a_shift_by_more_bits_than_there_are_is_found) {
