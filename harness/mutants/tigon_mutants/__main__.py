@@ -76,6 +76,21 @@ def draw(arguments):
     return drawn
 
 
+def code_in(arguments):
+    """Of the build: has_code(fault, op), true where it is not known."""
+    @functools.cache
+    def code_of(op):
+        return files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""
+
+    return lambda fault, op: not code_of(op) or fault.id in code_of(op)
+
+
+def others(drawn, passes, has_code, fault):
+    """{op: it and its passes} of those that share a drawn fault, and the ops that it was drawn for and that have no code of it."""
+    ops = [on.split()[0] for on in drawn[fault.name][1]]
+    return ({other: passes[other] for op in ops for other in sharing(fault, op, passes, has_code)}, [op for op in ops if not has_code(fault, op)])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
@@ -93,31 +108,13 @@ def main():
         return EXIT_NOTHING
     proofs = fault_file.read_equivalents(sorted(ROOT.glob("harness/ops/*.equivalent")))
 
-    def write(faults, also=lambda name: {}, no_code_of=lambda name: ()):
-        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], also(f.name), proofs.get((f.file, f.old, f.new)), no_code_of(f.name))
-                                            for f in faults))
+    def write(faults, others_of=lambda fault: ({}, [])):
+        arguments.file.write_text("\n".join(f.record(drawn[f.name][1], also, proofs.get((f.file, f.old, f.new)), without_code)
+                                            for f in faults for also, without_code in [others_of(f)]))
 
     left = build.compiled([fault for fault, _ in drawn.values()], write, arguments.build, "tigon-own-mutants")
     print(f"{len(drawn) - len(left)} of {len(drawn)} do not compile and are left out", flush=True)
-
-    @functools.cache
-    def code_of(op):
-        return files.mutated_code(arguments.build, files.sources_of(ROOT, op)) if arguments.device == "host" else b""
-
-    def has_code(fault, op):
-        return not code_of(op) or fault.id in code_of(op)
-
-    passes = {op.split()[0]: op for op in arguments.op}
-
-    def shared(name):
-        fault, targets = drawn[name]
-        return {other: passes[other] for on in targets for other in sharing(fault, on.split()[0], passes, has_code)}
-
-    def without_code(name):
-        fault, targets = drawn[name]
-        return [op for op in (on.split()[0] for on in targets) if not has_code(fault, op)]
-
-    write(left, shared, without_code)
+    write(left, functools.partial(others, drawn, {op.split()[0]: op for op in arguments.op}, code_in(arguments)))
     return 0
 
 
