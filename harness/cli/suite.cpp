@@ -5,9 +5,10 @@
 namespace tigon::cli {
 namespace {
 
-// The checking executor watches kernels that were compiled for it, which a library's are not.
-bool is_checked_too(const CheckRequest& request, const Selection& selection) {
-  return default_executor() == "fast" && request.executor.empty() && request.plugin.empty() &&
+// Of the other executors: the checking one watches kernels that were compiled for it, and the other
+// gives them the limits of another GPU, neither of which a library's kernels know of.
+bool is_on_all_executors(const CheckRequest& request, const Selection& selection) {
+  return !on_gpu() && request.executor.empty() && request.plugin.empty() &&
          (request.tier == Tier::kTiny || request.tier == Tier::kCheck) && request.axes.empty() &&
          request.cases.empty() && budget_of(selection) == 0;
 }
@@ -17,11 +18,13 @@ bool is_checked_too(const CheckRequest& request, const Selection& selection) {
 std::vector<CheckRequest> suite_of(const CheckRequest& request, const Selection& selection,
                                    const CasesOf& cases_of) {
   std::vector<CheckRequest> suite = {request};
-  if (is_checked_too(request, selection)) {
-    CheckRequest checked = request;
-    checked.executor = "checked";
-    checked.tier = Tier::kTiny;
-    suite.insert(suite.begin(), checked);
+  if (is_on_all_executors(request, selection)) {
+    CheckRequest other = request;
+    other.tier = Tier::kTiny;
+    for (const char* executor : {"sm_80", "checked"}) {
+      other.executor = executor;
+      suite.insert(suite.begin(), other);
+    }
   }
   const Exclusion excluded(selection.exclude);
   for (CheckRequest& r : suite) {

@@ -61,7 +61,7 @@ std::vector<Case> FaultCases::of(const MutantResult& r, Tier tier) {
   check.ops = ops_;
   check.implementations = implementations_of(r, request_);
   check.executor = r.executor;
-  check.tier = r.executor == "checked" ? Tier::kTiny : tier;
+  check.tier = r.executor == default_executor() ? tier : Tier::kTiny;
   check.seed = request_.seed;
   check.dtypes = request_.dtypes;
   const bool sampled = is_sampled(r);

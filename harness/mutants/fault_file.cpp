@@ -175,7 +175,7 @@ class Parser {
     needs(!m.edits.empty(), "expression:', 'statement:' or 'insert:");
     if (!m.executors.empty()) return;
     m.executors = {m.group == MutantGroup::kMemorySync ? "checked" : "fast"};
-    if (m.group == MutantGroup::kSampled) m.executors = {"fast", "checked"};
+    if (m.group == MutantGroup::kSampled) m.executors = {"fast", "checked", "sm_80"};
   }
 
   void begin_edit(const std::string& kind, const std::string& value) {
@@ -259,8 +259,8 @@ class Parser {
   std::vector<std::string> executors_of(const std::string& value) const {
     const std::vector<std::string> names = words(value);
     for (const std::string& name : names)
-      if (name != "fast" && name != "checked")
-        fail(field_line_, "no executor '" + name + "'; there are fast and checked");
+      if (name != "fast" && name != "checked" && name != "sm_80")
+        fail(field_line_, "no executor '" + name + "'; there are fast, checked and sm_80");
     return names;
   }
 

@@ -51,7 +51,7 @@ struct Mutant {
   // Regex of case ids that are tried first. It orders and never leaves out.
   std::string hint = {};
   MutantGroup group = MutantGroup::kNumeric;
-  // Host executors that must each catch it: "fast", "checked".
+  // Host executors that must each catch it: "fast", "checked", "sm_80".
   std::vector<std::string> executors = {};
   std::string host_only = {};  // why it is not run on a GPU; empty: it is
   std::vector<Equivalent> equivalents = {};

@@ -32,12 +32,13 @@ bool contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Where the fault must be caught. A library may be there for one executor alone.
+// Where the fault must be caught. Libraries are there for some executors alone.
 std::vector<std::string> executors_of(const Mutant& m, const MutantRequest& request) {
-  const bool chooses =
-      default_executor() == "fast" &&
-      (!request.libraries || request.libraries->implementations.contains("checked"));
-  return chooses ? m.executors : std::vector{default_executor()};
+  std::vector<std::string> found;
+  for (const std::string& executor : m.executors)
+    if (!on_gpu() && (!request.libraries || request.libraries->implementations.contains(executor)))
+      found.push_back(executor);
+  return found.empty() ? std::vector{default_executor()} : found;
 }
 
 // The verdicts of the kernels without a fault, each found once.

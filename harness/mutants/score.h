@@ -66,7 +66,7 @@ struct MutantResult {
   const Mutant* mutant = nullptr;
   std::string op, pass;
   DType dtype = DType::kF32;
-  std::string executor;  // "fast", "checked" or "cuda"
+  std::string executor;  // one of executors()
   MutantOutcome outcome = MutantOutcome::kInvalid;
   Verdict verdict = Verdict::kNotRun;  // of the case that caught it
   std::string case_id = {};            // that case, else the last that was tried

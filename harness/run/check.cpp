@@ -85,6 +85,13 @@ class StartSession : public testing::EmptyTestEventListener {
 
 }  // namespace
 
+const std::vector<std::string>& executors() {
+  static const std::vector<std::string> kAll =
+      this_executor() == "cuda" ? std::vector<std::string>{"cuda"}
+                                : std::vector<std::string>{"fast", "checked", "sm_80"};
+  return kAll;
+}
+
 std::string default_executor() { return this_executor(); }
 
 CheckReport run_checks(const CheckRequest& request, const CheckSink& sink) {

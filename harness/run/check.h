@@ -34,7 +34,7 @@ struct CheckRequest {
   int shard_index = 0, shard_count = 1;              // by stable_hash of the case id
   uint64_t seed = 42;
   double timeout_s = 0;  // wall limit of one case; 0: 60 s on the host executor, 30 s on a GPU
-  std::string executor;  // "fast", "checked" or "cuda"; empty: default_executor()
+  std::string executor;  // one of executors(); empty: default_executor()
   Tier tier = Tier::kCheck;
   int ranks = 0;            // only passes over ranks, with so many; 0: all passes, as planned
   bool quick = false;       // wide rows in one element type each, which take turns
@@ -63,7 +63,10 @@ struct CheckReport {
 
 using CheckSink = std::function<void(const CheckResult&)>;
 
-// "fast" in a host build, "cuda" in a CUDA build.
+// Of this build: "cuda"; or on the host "fast", "checked", which watches every access of a kernel,
+// and "sm_80", which is "fast" with the launch paths of a GPU before sm_90.
+const std::vector<std::string>& executors();
+// The first of them.
 std::string default_executor();
 // Times of the host executor say nothing of a kernel's speed.
 inline bool on_gpu() { return default_executor() == "cuda"; }

@@ -20,12 +20,14 @@ struct Finding {
   std::string message;  // one line: what, kernel, block, thread, file:line
 };
 
-// Name of the executor of this process: "cuda", or "fast" until executor_set_checked().
+// Name of the executor of this process: "cuda"; or "fast" until become_executor().
 std::string this_executor();
+// Makes the executor of this process another one: once, before anything runs. False where it is
+// none of this build's. On the host: "checked", where it can check, and "sm_80", which is "fast"
+// with the launch paths of a GPU before sm_90.
+bool become_executor(const std::string& name);
 // False on a GPU and in a build for sanitizers.
 bool executor_can_check();
-// Makes the executor of this process "checked": once, before anything runs, where it can check.
-void executor_set_checked();
 // Whatever the executor, a kernel must not prefetch what is no tensor: once, before anything runs.
 void executor_watch_prefetches();
 // True when the executor itself watches every access of a kernel, red zones included.

@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "harness/run/executor.h"
+#include "kernels/device/device_limits.h"
 #include "kernels/device/runtime.h"
 #include "kernels/simt/device_memory.h"
 #include "kernels/simt/model.h"
@@ -12,11 +14,21 @@
 
 namespace tigon {
 
-std::string this_executor() { return simt::checked() ? "checked" : "fast"; }
+namespace {
+bool is_older = false;
+}  // namespace
+
+std::string this_executor() { return simt::checked() ? "checked" : is_older ? kAsSm80 : "fast"; }
+
+bool become_executor(const std::string& name) {
+  if (name == "checked" && executor_can_check()) simt::set_checked();
+  is_older = name == kAsSm80;
+  if (is_older) setenv(kAsVariable, kAsSm80, 1);
+  simt::config().sm_90 = !is_as_sm_80();
+  return name == this_executor();
+}
 
 bool executor_can_check() { return simt::can_check(); }
-
-void executor_set_checked() { simt::set_checked(); }
 
 void executor_watch_prefetches() { simt::watch_prefetches(); }
 

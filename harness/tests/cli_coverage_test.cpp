@@ -55,6 +55,15 @@ TEST(TigonProgram, takes_the_paths_of_an_older_gpu_and_says_what_only_a_gpu_runs
   EXPECT_TRUE(usual.count(ring)) << *usual.begin();
   EXPECT_FALSE(older.empty() || older.count(ring)) << "bulk copies of sm_90";
   EXPECT_EQ(run_tigon({"check", "--case", wide, "--as", "sm_70"}).exit_code, 2);
+  EXPECT_EQ(run_tigon({"check", "--case", wide, "--executor", "sm_70"}).exit_code, 2);
+}
+
+TEST(TigonProgram, checks_long_rows_with_the_limits_of_an_older_gpu) {
+  if (on_gpu()) GTEST_SKIP() << "a GPU has its own";
+  const ProgramRun run = run_tigon({"check", "log_prob", "--quick", "--dtype", "f32"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  for (const char* executor : {"[fast]", "[checked]", "[sm_80]"})
+    EXPECT_NE(run.out.find(executor), std::string::npos) << executor << run.out;
 }
 
 // Label long, of the records of the whole plan, which the test `check` leaves: every kernel is

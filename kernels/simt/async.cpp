@@ -96,6 +96,7 @@ void bulk_copy(void* shared, const void* global, unsigned bytes, uint64_t* bar) 
   const auto bits = reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(global);
   if (((bits | bytes) & 15) != 0)
     add_finding(Kind::kMisaligned, pc, "bulk copy: addresses and size must be multiples of 16");
+  if (!w.config.sm_90) add_finding(Kind::kAsyncCopy, pc, "bulk copy: a GPU before sm_90 has none");
   check::access_range(global, bytes, false, pc);
   check::mbarrier_access(bar, false, pc);
   check::copy_signals(bar, pc);

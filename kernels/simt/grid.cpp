@@ -5,6 +5,7 @@
 #include "kernels/simt/check.h"
 #include "kernels/simt/fault.h"
 #include "kernels/simt/launched.h"
+#include "kernels/simt/model.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/thread_pool.h"
 #include "kernels/simt/worker.h"
@@ -19,6 +20,14 @@ constexpr unsigned kMaxGridYz = 65535;
 
 uint64_t volume(const dim3& d) { return uint64_t{d.x} * d.y * d.z; }
 
+// Why a GPU before sm_90 would refuse what later ones take, or nullptr.
+const char* objection_before_sm_90(const LaunchShape& s) {
+  if (s.cluster > 1) return "a GPU before sm_90 has no clusters";
+  if (s.dynamic_bytes > kSharedPerBlockBeforeSm90)
+    return "before sm_90 a block may have at most 163 KB of dynamic shared memory";
+  return nullptr;
+}
+
 // Why CUDA would refuse the launch, or nullptr.
 const char* objection(const LaunchShape& s) {
   if (volume(s.block) == 0 || volume(s.block) > kMaxThreads)
@@ -29,7 +38,7 @@ const char* objection(const LaunchShape& s) {
   if (s.grid.x % s.cluster != 0) return "the grid's x size must be a multiple of the cluster size";
   if (s.dynamic_bytes > SharedMemory::kDynamicBytes)
     return "a block may have at most 227 KB of dynamic shared memory";
-  return nullptr;
+  return config().sm_90 ? nullptr : objection_before_sm_90(s);
 }
 
 thread_local std::unique_ptr<Worker> own_worker;

@@ -27,6 +27,7 @@ struct Config {
   bool strict = true;  // report divergent barriers, collectives and early exits
   bool poison =
       true;  // fill fresh shared and device memory with 0xff bytes: NaN in every float type
+  bool sm_90 = true;     // false: launches and copies that a GPU before it has not are refused
   bool fused = true;     // warp_reduce in one suspension; false where accesses are checked
   bool count = true;     // traffic counters, where accesses are checked
   size_t stack = 32768;  // bytes per CUDA thread, a power of two

@@ -18,7 +18,7 @@ from .errors import DataError
 MAJOR_VERSION = schema.VERSION.split(".")[0]
 RUN_ID = re.compile(schema.SCHEMA["properties"]["run_id"]["pattern"])
 SUM_BYTES = len(',"sum":"01234567"}')  # at the end of a line
-HOST_EXECUTORS = ("fast", "checked")
+HOST_EXECUTORS = ("fast", "checked", "sm_80")
 SKIPPED = ("unsupported", "skipped", "not_run")  # as harness/judge/verdict.cpp
 BROKEN = ("oom", "timeout", "crashed", "runtime_error", "compile_error")  # no result, where others are wrong results
 NUMBER = (int, float, type(None))  # exact: true is no 1

@@ -36,7 +36,8 @@ bool gtest_chooses() {
 void say_what_gtest_leaves_out(const CheckOptions& options, size_t suites) {
   const bool all = default_executor() != "fast" || !options.executor.empty();
   if (gtest_chooses() && !all)
-    print_error("--gtest_filter: of the fast executor's cases; --executor checked has the others");
+    print_error(
+        "--gtest_filter: of the fast executor's cases; --executor checked and sm_80 have others");
   if (!testing::GTEST_FLAG(output).empty() && suites > 1)
     print_error("--gtest_output: has the fast executor's cases; --junit FILE has all");
 }

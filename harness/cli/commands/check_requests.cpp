@@ -3,7 +3,9 @@
 #include "harness/cli/commands/check_requests.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -44,10 +46,10 @@ std::vector<CheckRequest> requests_of(const CheckOptions& options) {
     if (request.timeout_s == 0) request.timeout_s = kLargeTimeout;
   }
   request.executor = options.executor;
-  if (!options.executor.empty() && options.executor != default_executor() &&
-      !(options.executor == "checked" && default_executor() == "fast"))
+  if (!options.executor.empty() &&
+      !std::count(executors().begin(), executors().end(), options.executor))
     throw UsageError(fmt::format("--executor {}: this build has {}", options.executor,
-                                 default_executor() == "cuda" ? "cuda" : "fast and checked"));
+                                 fmt::join(executors(), ", ")));
   if (options.executor == "checked") request.tier = Tier::kTiny;
   if (gtest_chooses() && request.executor.empty())
     request.executor = default_executor();  // GoogleTest runs once: it chooses in one suite

@@ -168,7 +168,7 @@ TEST(FaultCases, are_those_of_a_plan_for_the_pass_alone) {
       alone.ops = {r.op}, alone.passes = {r.pass}, alone.dtypes = {r.dtype};
       alone.implementations = {"fused"};
       alone.executor = r.executor;
-      alone.tier = r.executor == "checked" ? Tier::kTiny : tier;
+      alone.tier = r.executor == default_executor() ? tier : Tier::kTiny;
       std::vector<std::string> wanted, got;
       for (const Case& c : select_cases(alone)) wanted.push_back(case_id(c));
       for (const Case& c : cases.of(r, tier)) got.push_back(case_id(c));

@@ -32,9 +32,10 @@ class Filter {
 };
 
 // Libraries before the others: the baseline's errors are known when those are compared with them.
-// A library has nothing that the checking executor could watch.
+// A library's kernels know nothing of the other executors.
 std::vector<const Implementation*> baseline_first(const Pass& pass, const CheckRequest& request) {
-  auto all = chosen_implementations(pass, request, request.executor != "checked");
+  auto all = chosen_implementations(
+      pass, request, request.executor.empty() || request.executor == default_executor());
   std::stable_partition(all.begin(), all.end(),
                         [](const Implementation* i) { return is_library(*i); });
   return all;
@@ -97,10 +98,21 @@ std::vector<Case> over_ranks(const std::vector<Case>& cases, int ranks) {
   return found;
 }
 
+// Elements: shorter rows take no cluster and little shared memory on any GPU.
+constexpr int64_t kClusterless = 4096;
+
+bool is_of_short_rows(const Case& c) {
+  return std::all_of(c.axes.begin(), c.axes.end(),
+                     [](const auto& axis) { return axis.second < kClusterless; });
+}
+
 std::vector<Case> planned(const CheckRequest& request) {
   const bool small = request.tier == Tier::kCheck || request.tier == Tier::kTiny;
   const bool launches = small && request.axes.empty();
-  return launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
+  std::vector<Case> cases =
+      launches && on_gpu() ? enumerate_apart(request) : enumerate(request, launches);
+  if (request.executor == "sm_80") std::erase_if(cases, is_of_short_rows);
+  return cases;
 }
 
 }  // namespace

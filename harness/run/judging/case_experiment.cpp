@@ -133,7 +133,7 @@ Status CaseExperiment::ask(const Call& call, const Bound& bound) const {
   return status;
 }
 
-bool CaseExperiment::has_far_memory() const { return this_executor() == "fast"; }
+bool CaseExperiment::has_far_memory() const { return !on_gpu() && !executor_checks(); }
 
 double CaseExperiment::option(const Call& call, const std::string& name) const {
   const Case c = case_of(call);

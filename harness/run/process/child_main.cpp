@@ -40,7 +40,7 @@ void keep_freed_memory() {
 }
 
 void set_limits() {
-  worker::begin_worker(this_executor() == "fast");
+  worker::begin_worker(!on_gpu() && !executor_checks());
   be_first_to_go();
   keep_freed_memory();
 }
@@ -62,9 +62,7 @@ int child_main(int argc, char** argv, const std::function<void(const std::string
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string_view flag = argv[i];
     if (flag == "--threads") threads = std::atoi(argv[i + 1]);
-    if (flag == "--executor" && argv[i + 1] == std::string_view("checked") && executor_can_check())
-      executor_set_checked();
-    if (flag == "--executor" && argv[i + 1] != this_executor()) {
+    if (flag == "--executor" && !become_executor(argv[i + 1])) {
       std::cerr << "this program has the executor " << this_executor() << ", not " << argv[i + 1]
                 << "\n";
       return kExitUsage;

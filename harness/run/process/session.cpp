@@ -3,6 +3,7 @@
 #include "harness/run/process/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,16 +25,17 @@ bool same_group(const Case& a, const Case& b) {
   return a.op == b.op && a.pass == b.pass && a.impl == b.impl;
 }
 
-std::string checked_executor_name(const std::string& wanted) {
-  const std::string executor = wanted.empty() ? this_executor() : wanted;
-  if (executor == "checked" || executor == this_executor()) return executor;
-  throw UsageError(fmt::format("no executor '{}' in this build; it has {}", executor,
-                               this_executor() == "fast" ? "fast and checked" : this_executor()));
+std::string known_executor(const std::string& wanted) {
+  const std::string executor = wanted.empty() ? default_executor() : wanted;
+  const auto& known = executors();
+  if (std::find(known.begin(), known.end(), executor) != known.end()) return executor;
+  throw UsageError(
+      fmt::format("no executor '{}' in this build; it has {}", executor, fmt::join(known, ", ")));
 }
 
 std::string repro_of(const Case& c, const std::string& executor, const std::string& plugin) {
   return fmt::format("./tigon check --case '{}'{}{}{}", case_id(c),
-                     executor == "checked" ? " --executor checked" : "",
+                     executor == default_executor() ? "" : " --executor " + executor,
                      is_as_sm_80() ? fmt::format(" --as {}", kAsSm80) : "",
                      plugin.empty() ? "" : fmt::format(" --impl-from '{}'", plugin));
 }
@@ -56,7 +58,7 @@ int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 
 Session::Session(std::vector<Case> cases, const CheckRequest& request)
     : cases_(std::move(cases)),
-      executor_(checked_executor_name(request.executor)),
+      executor_(known_executor(request.executor)),
       program_(program_of(executor_)),
       save_folder_(request.save_folder),
       plugin_(request.plugin),

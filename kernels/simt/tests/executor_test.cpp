@@ -11,6 +11,7 @@
 
 #include "kernels/device/tests/device_array.h"
 #include "kernels/device/tests/primitives.h"
+#include "kernels/simt/kernel_api.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/tests/faults.h"
 #include "kernels/simt/tests/saved_settings.h"
@@ -120,6 +121,21 @@ TEST_F(Executor, StackSizeCanChange) {
   const std::vector<float> want = everything();
   simt::config().stack = 64 * 1024;
   EXPECT_EQ(everything(), want);
+}
+
+TEST_F(Executor, RefusesWhatAGpuBeforeSm90HasNot) {
+  simt::config().sm_90 = false;
+  DeviceArray<int> clusters(8);
+  EXPECT_TRUE(device_tests::cluster_sums(8, 1, clusters.data()).ok());
+  const auto reason = [](const Status& status) { return std::string(status.reason); };
+  EXPECT_NE(reason(device_tests::cluster_sums(8, 4, clusters.data())).find("no clusters"),
+            std::string::npos);
+  EXPECT_NE(reason(simt::run_grid({.dynamic_bytes = 164 * 1024}, {})).find("163 KB"),
+            std::string::npos);
+  DeviceArray<float> x(values(4 * 2 * 1024)), rows(4);
+  const Status copied = device_tests::bulk_row_sums(x.data(), 4, 2, rows.data());
+  EXPECT_NE(reason(copied).find("bulk copy: a GPU before sm_90 has none"), std::string::npos)
+      << copied.reason;
 }
 
 // Runs a kernel that must end with exactly this kind of finding, at a known line.
