@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The gate before a merge, on a machine with a GPU: all checks on the GPU, then base and head in interleaved pairs of
-# processes. TIGON_BASE is the commit to compare with; TIGON_BUDGET bounds the time of the pairs (default 30m). An
-# inconclusive gate is exit code 6 and fails the job: run it again, give it more time, or merge knowingly.
+# processes. TIGON_BASE is the commit to compare with; TIGON_BUDGET bounds the time of the gate, its builds included
+# (default 30m). An inconclusive gate is exit code 6 and fails the job: run it again, give it more time, or merge knowingly.
 #   TIGON_BASE=origin/main ci/merge.sh
 # shellcheck source-path=SCRIPTDIR source=stages.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stages.sh"

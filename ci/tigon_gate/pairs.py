@@ -140,8 +140,12 @@ class PairedRun:
             self.seconds.append(time.monotonic() - begun)
             self.on_pair(k + 1, count, self.seconds[-1])
             quickest, left = min(self.seconds[-3:]), count - k - 1
-            if self.deadline is not None and left and time.monotonic() + quickest * left > self.deadline:
-                raise OutOfTime(f"{count} pairs of {len(cells)} cells take about {quickest * count:.0f} s")
+            if self.deadline is None or not left:
+                continue
+            remains = self.deadline - time.monotonic()
+            if quickest * left > remains:
+                raise OutOfTime(f"{left} more pairs of {len(cells)} cells take about {quickest * left:.0f} s, and of the budget, "
+                                f"builds included, {max(remains, 0):.0f} s remain")
         return rows
 
     def base_s(self, cells):

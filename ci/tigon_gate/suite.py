@@ -48,7 +48,7 @@ def run_gate(runner, cells, rule, known, recorder_of, say, deadline=None, commit
     try:
         first = run.pairs(ids, rule.pairs)
     except pairs.OutOfTime as late:
-        print(f"inconclusive: {late}, more than the budget; take fewer cells (--op, --filter) or a larger --budget")
+        print(f"inconclusive: {late}; take fewer cells (--op, --filter) or a larger --budget")
         print(f"0 passed, 0 failed, {len(cells) + len(left_out)} skipped")
         return 6
     device = _device(runner)
@@ -103,7 +103,7 @@ def run_aa(runner, cells, rule, recorder_of, say, pair_count, suites, seed=0, de
     try:
         ratios = run.pairs(ids, pair_count)
     except pairs.OutOfTime as late:
-        print(f"inconclusive: {late}, more than the budget; take fewer cells (--op, --filter) or a larger --budget")
+        print(f"inconclusive: {late}; take fewer cells (--op, --filter) or a larger --budget")
         print(f"0 passed, 0 failed, {len(cells)} skipped")
         return 6
     device = _device(runner)
