@@ -139,13 +139,28 @@ Property of_one_shape(Property property) {
   return property;
 }
 
+// Of one row, too, where the weights of all valid rows are 1 together.
+Property neutral_class_weight() {
+  const auto property = [](const Axes& axes) {
+    return same_results(
+        "neutral_class_weight", {.axes = axes},
+        {.options = {{"class_weight", "given"}}, .fill = {{"class_weight", 1}}, .axes = axes},
+        {});  // another way to the same numbers
+  };
+  Property all = property({}), of_one_row = property({{"T", 1}});
+  all.statement += ", and so of one row";
+  all.check = [each = all.check, one = of_one_row.check](Experiment& e) {
+    each(e);
+    one(e);
+  };
+  return all;
+}
+
 std::vector<Property> loss_properties() {
   const std::vector<std::string> none = {};  // another way to the same numbers
   return {permutation("V", "target"),
           dtype_twin(),
-          of_one_shape(same_results(
-              "neutral_class_weight", {},
-              {.options = {{"class_weight", "given"}}, .fill = {{"class_weight", 1}}}, none)),
+          of_one_shape(neutral_class_weight()),
           of_one_shape(
               same_results("normaliser_of_one", {.options = {{"reduction", "sum"}}},
                            {.options = {{"normaliser", "given"}}, .fill = {{"normaliser", 1}}})),

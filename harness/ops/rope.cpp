@@ -48,6 +48,7 @@ std::vector<OptionSet> option_sets() {
   return {{},
           kInterleaved,
           kPartial,
+          {{"rotary", "2"}},                               // one pair
           {{"rotary", "16"}, {"pairing", "interleaved"}},  // in vectors
           kPositions,
           kSections,

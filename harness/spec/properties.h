@@ -80,10 +80,14 @@ Property linearity(const std::vector<std::string>& inputs, const std::vector<std
 
 // ---- options and dtypes -------------------------------------------------------------------------
 
-// One way to make a call: options over those of the case, and inputs filled with one value.
+using Axes = std::map<std::string, int64_t>;
+
+// One way to make a call: options and sizes over those of the case, and inputs filled with one
+// value.
 struct Variant {
   OptionSet options = {};
   std::map<std::string, double> fill = {};
+  Axes axes = {};
 };
 inline const std::vector<std::string> kAllOutputs = {"*"};
 // Two ways that must give the same results: bitwise in the outputs named, within the budgets in the
@@ -91,7 +95,6 @@ inline const std::vector<std::string> kAllOutputs = {"*"};
 Property same_results(std::string name, Variant one, Variant other,
                       std::vector<std::string> bitwise = kAllOutputs);
 
-using Axes = std::map<std::string, int64_t>;
 // The workspace has room for that many tensors of at most so many bytes each as this option says,
 // beside what it takes with one byte and an eighth for what products take, and no less than with
 // fewer bytes; at these sizes, other axes as in the case, with every option set.

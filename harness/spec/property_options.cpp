@@ -13,13 +13,10 @@ namespace {
 
 Call varied(Experiment& e, const Variant& variant) {
   Call call = e.base();
-  bool other_inputs = false;
-  for (const auto& [name, value] : variant.options) {
-    call.options[name] = value;
-    other_inputs = true;
-  }
-  // Which inputs there are, and their sizes, depend on options.
-  if (other_inputs) call = e.generated(call, 0);
+  for (const auto& [name, value] : variant.options) call.options[name] = value;
+  for (const auto& [symbol, size] : variant.axes) call.axes[symbol] = size;
+  // Which inputs there are, and their sizes, depend on options, too.
+  if (!variant.options.empty() || !variant.axes.empty()) call = e.generated(call, 0);
   for (const auto& [name, value] : variant.fill) {
     auto& values = call.inputs.at(name).values;
     std::fill(values.begin(), values.end(), value);
@@ -34,6 +31,7 @@ std::string text_of(const Variant& v) {
   };
   for (const auto& [name, value] : v.options) add(name, value);
   for (const auto& [name, value] : v.fill) add(name, fmt::format("{:g}", value));
+  for (const auto& [symbol, size] : v.axes) add(symbol, fmt::format("{}", size));
   return text.empty() ? "as the case is" : text;
 }
 

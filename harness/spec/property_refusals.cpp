@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <iterator>
 
 #include "harness/spec/experiment.h"
 #include "harness/spec/properties.h"
@@ -201,12 +201,13 @@ std::vector<double> values_near_default(const OptionInfo& option) {
   return {usual * 1.01, 0};
 }
 
-// The smallest size that cases have, where it may show a loop that begins or ends one too late: no
-// rows, or one column.
-std::optional<int64_t> least_size(const AxisPlan& axis) {
-  if (axis.check.empty()) return std::nullopt;
-  const int64_t least = std::ranges::min(axis.check);
-  return least > 1 ? std::nullopt : std::optional(least);
+// The sizes of cases that may show a loop that begins or ends one too late, and strides that
+// nothing depends on: no rows, one row, one column.
+std::vector<int64_t> least_sizes(const AxisPlan& axis) {
+  std::vector<int64_t> sizes;
+  std::ranges::copy_if(axis.check, std::back_inserter(sizes),
+                       [](int64_t size) { return size <= 1; });
+  return sizes;
 }
 
 void try_option_values(Experiment& e) {
@@ -230,9 +231,9 @@ void try_option_values(Experiment& e) {
     Call call = e.base();
     call.options = options;
     for (const AxisPlan& axis : e.op().axes)
-      if (const auto least = least_size(axis)) {
+      for (const int64_t least : least_sizes(axis)) {
         Call smallest = call;
-        smallest.axes[axis.axis.symbol] = *least;
+        smallest.axes[axis.axis.symbol] = least;
         smallest = e.generated(smallest, 0);
         e.judge(smallest, e.run(smallest));
       }
@@ -269,7 +270,8 @@ std::vector<Property> launcher_properties() {
       {"refusals", "a call with one mistake is refused: a size, a stride, no memory, an option",
        [](Experiment& e) { Refusals{e}(); }},
       {"option_values",
-       "right next to defaults, at 0, at the last allowed, without rows and with one column",
+       "right next to defaults, at 0, at the last allowed, without rows, with one row and with one "
+       "column",
        try_option_values},
       {"far_rows", "right where rows of any tensor are 2^31 elements apart, or refused",
        try_far_rows}};

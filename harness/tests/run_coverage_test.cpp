@@ -8,6 +8,7 @@
 #include <map>
 
 #include "harness/run/cases/launch_shapes.h"
+#include "harness/run/cases/plan.h"
 #include "harness/run/executor.h"
 #include "harness/run/judging/launches.h"
 #include "harness/run/judging/runner.h"
@@ -218,7 +219,7 @@ TEST(Plan, every_axis_is_once_longer_than_16_bits_and_never_when_it_must_be_quic
       const std::vector<Case>& cases = chosen[op.name];
       for (const AxisPlan& a : op.axes)
         EXPECT_EQ(std::any_of(cases.begin(), cases.end(),
-                              [&](const Case& c) { return c.axes.at(a.axis.symbol) == 65538; }),
+                              [&](const Case& c) { return c.axes.at(a.axis.symbol) == kLongAxis; }),
                   tier == Tier::kCheck)
             << op.name << " " << a.axis.symbol;
     }
