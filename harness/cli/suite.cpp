@@ -21,9 +21,10 @@ std::vector<CheckRequest> suite_of(const CheckRequest& request, const Selection&
   if (is_on_all_executors(request, selection)) {
     CheckRequest other = request;
     other.tier = Tier::kTiny;
-    for (const char* executor : {"sm_80", "checked"}) {
+    for (const std::string& executor : executors()) {
+      if (executor == default_executor()) continue;
       other.executor = executor;
-      suite.insert(suite.begin(), other);
+      suite.insert(suite.end() - 1, other);
     }
   }
   const Exclusion excluded(selection.exclude);

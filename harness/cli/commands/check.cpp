@@ -46,9 +46,8 @@ constexpr const char* kExamples =
     "  ./tigon check --trace rms_norm                 memory traffic beside the least bytes\n"
     "  ./tigon check --op rope --save /tmp/cases      tensors of every case as .npy files\n"
     "  ./tigon check --resume RUN                     goes on with an interrupted run\n"
-    "On the host the tiny cases also run in the executor that checks every access of a kernel, "
-    "and\n"
-    "their long rows in one that gives kernels the limits of a GPU before sm_90.\n"
+    "On the host the tiny cases also run in the executor that checks every access of a kernel,\n"
+    "and their long rows in one that gives kernels the limits of a GPU before sm_90.\n"
     "GoogleTest's --gtest_filter and --gtest_list_tests choose among the cases of one executor\n"
     "(--executor, else the fast one); --gtest_output, --gtest_shuffle and --gtest_fail_fast are\n"
     "about that executor's cases, and those of the other run as well.";
